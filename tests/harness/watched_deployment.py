@@ -117,7 +117,8 @@ class WatchedDeployment(Deployment):
         parameters: of the template.
 
     ``enabled``: the schedule is. ``lasts``: seconds until Lambda ends a session; None: never. ``undelivered``: dead letters.
-    ``loses_lease_after``: seconds until another process takes the lease of a session, and ends. ``holds_lease``: a process that writes no metrics renews the lease. ``journal_before``, ``replaced``: what a cause has replaced.
+    ``loses_lease_after``: seconds until another process takes the lease of a session, and ends. ``holds_lease``: a process that
+    writes no metrics renews the lease. ``journal_before``, ``replaced``: what a cause has replaced.
     """
 
     def __init__(

@@ -19,7 +19,6 @@ from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.wire.decode import read_list_page
 from kubesync_local.check import advice
 from kubesync_local.check.step import Result, Step, failed, passed, skipped, warned
-from kubesync_local.documents.listener_rows import UNGUARDED
 
 _WATCH_SECONDS: Final = 1
 # A watch that should end after a second and still runs by then is delayed by something in between.
@@ -105,7 +104,7 @@ def _identity(api: ApiClient, clock: Clock) -> Step:
     except ListenerError as error:
         return failed("identity", error, advice.of_error(error))
     if uid is None:
-        return warned("identity", UNGUARDED, advice.IDENTITY)
+        return warned("identity", advice.UNGUARDED, advice.IDENTITY)
     return passed(
         "identity", "Service default/kubernetes can be read: another cluster at this address would be noticed"
     )

@@ -5,25 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubesync.aws.dynamodb.store import CONTROL, Key, Store
-from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.listeners import Checkpoint, ListenerErrors, ListenerTable, failing_since, works_since
 from kubesync.domain.errors import ErrorCode
-from kubesync.domain.objects import Resource
-
-
-UNGUARDED: Final = (
-    "Service default/kubernetes cannot be read: if another cluster answers at this address, nobody notices, and up to 30 % of the objects "
-    "count as deleted at once"
-)
-"""What is missing where neither a list nor a question shows the uid that identifies a cluster (I5)."""
-
-
-def unguarded(config: ClusterConfig, store: Store) -> str | None:
-    """UNGUARDED if sessions have listed the cluster, and never learned its identity. None: it is known, or its lists hold it."""
-    if config.scope.shows_identity or store.get(Key(CONTROL, f"cluster#{config.name}", "identity")) is not None:
-        return None
-    return UNGUARDED if ListenerTable(store).checkpoints(config.name).get(Resource.SERVICES) else None
 
 
 def listener_rows(cluster: str, table: ListenerTable) -> list[dict[str, Any]]:

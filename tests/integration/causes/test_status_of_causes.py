@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from harness.seen.builders import a_service
@@ -10,7 +12,7 @@ from harness.watched_deployment import WatchedDeployment
 _UNGUARDED = "Service default/kubernetes cannot be read: if another cluster answers at this address, nobody notices"
 
 
-def seen(*, identity: bool, **config: object) -> str:
+def seen(*, identity: bool, **config: Any) -> str:
     watched = WatchedDeployment(**config)
     if identity:
         watched.cluster.apply("kubernetes", a_service(cluster_ips=("10.0.0.1",)), namespace="default")
@@ -24,10 +26,10 @@ def seen(*, identity: bool, **config: object) -> str:
 
 
 @pytest.mark.parametrize("scope", [{"namespaces": ("shop",)}, {"selector": "dns=yes"}])
-def test_i5_guard_that_is_off_is_said(scope: dict[str, object]) -> None:
+def test_i5_guard_that_is_off_is_said(scope: dict[str, Any]) -> None:
     assert _UNGUARDED in seen(identity=False, **scope)
 
 
 @pytest.mark.parametrize(("identity", "scope"), [(True, {"namespaces": ("shop",)}), (False, {}), (True, {})])
-def test_i5_guard_that_is_on_is_not_mentioned(*, identity: bool, scope: dict[str, object]) -> None:
+def test_i5_guard_that_is_on_is_not_mentioned(*, identity: bool, scope: dict[str, Any]) -> None:
     assert _UNGUARDED not in seen(identity=identity, **scope)

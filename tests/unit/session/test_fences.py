@@ -26,7 +26,11 @@ def a_store_with_master(epoch: int, faults: StoreFaults | None = None) -> Memory
 def fencing(store: MemoryStore, epoch: int = 7) -> Fencing:
     clock = ManualClock()
     return Fencing(
-        store, "0", epoch, "somebody", lambda call: retry_while_throttled(call, lambda: None, clock, clock.monotonic() + 60.0)
+        store,
+        "0",
+        epoch,
+        "somebody",
+        lambda call: retry_while_throttled(call, lambda: None, clock, clock.monotonic() + 60.0),
     )
 
 
@@ -42,7 +46,9 @@ def fences_of(call: Call) -> list[Key]:
 def test_i2_fence_is_raised_by_the_holder_of_the_lease() -> None:
     store = a_store_with_master(7)
     raise_fences(store, [fence_key("prod")], 7, held_check("0", 7, "somebody"))
-    raise_fences(store, [fence_key("prod")], 7, held_check("0", 7, "somebody"))  # an answer was lost: the same again is fine
+    raise_fences(
+        store, [fence_key("prod")], 7, held_check("0", 7, "somebody")
+    )  # an answer was lost: the same again is fine
     assert epochs(store, fence_key("prod")) == [7]
 
 

@@ -66,8 +66,8 @@ class SessionReport:
     ``transactions``: how many were ``sent`` to DynamoDB, and how many repeats there were (``repeated``). ``dynamodb``: ``requests`` of
     every kind, lease included, and ``refused_reads``, ``refused_writes``, ``refused_transactions``. ``named_upstreams``: how many
     are ``registered``, how many were ``written``, and the ``problem`` that prevents composing now. ``stuck``: in snapshots, actors that
-    are in one step for long, and for how many seconds. ``steady``: it has held its fences for a minute, or to its deadline. ``health``: in snapshots, what does not get through, by names of metrics, as far
-    as it is known.
+    are in one step for long, and for how many seconds. ``steady``: the session has held its fences for a minute, or to its deadline.
+    ``health``: in snapshots, what does not get through, by names of metrics, as far as it is known.
     """
 
     session: str

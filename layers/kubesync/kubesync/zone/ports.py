@@ -35,7 +35,7 @@ class ZonePorts:
     shard: str
     limits: BatchLimits
     problems: ZoneProblemTable
-    truly_master: Callable[[], None]
+    truly_master: Callable[[], object]
     not_master: Callable[[NotMasterError], None]
     progress: Callable[[str, dict[str, object]], None] = lambda _what, _details: None
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.dynamodb.store import CONTROL, Key, Store
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable, failing_since
@@ -22,11 +22,12 @@ from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.state import KeyState, Name, OpenMark
 from kubesync.settings import Settings
+from kubesync_local.check.advice import UNGUARDED
 from kubesync_local.commands.show.status_table import show_status
 from kubesync_local.documents.alarm_causes import Seen, causes_of
 from kubesync_local.documents.credential_rows import credential_rows
 from kubesync_local.documents.last_resync import resyncs_document
-from kubesync_local.documents.listener_rows import listener_rows, unguarded
+from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import problems_of_named
 from kubesync_local.documents.outlook import NOTHING_THERE, tried_next, zone_code
 from kubesync_local.terminal.escaping import visible
@@ -165,7 +166,7 @@ def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProb
         "record_sets": sum(len(state.applied) for state in states),
         "upstreams": sum(len(state.upstreams) for state in states),
         "problem": newer or None,
-        "unguarded": None if newer else unguarded(config, work.store),
+        "unguarded": None if newer else _unguarded(config, work.store),
         "listeners": listeners,
         "credentials": credential_rows(config, ListenerTable(work.store), work.now()),
         "open": [_open(state, state.opened, problems, looks) for state in states if state.opened is not None],
@@ -186,6 +187,13 @@ def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProb
             for state in states
         ),
     }
+
+
+def _unguarded(config: ClusterConfig, store: Store) -> str | None:
+    """UNGUARDED if sessions have listed the cluster, and never learned its identity. None: it is known, or its lists hold it."""
+    if config.scope.shows_identity or store.get(Key(CONTROL, f"cluster#{config.name}", "identity")) is not None:
+        return None
+    return UNGUARDED if ListenerTable(store).checkpoints(config.name).get(Resource.SERVICES) else None
 
 
 def _open(
