@@ -42,8 +42,8 @@ class ChildStore:
     def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
         return self._pages("query", (table, partition), dict(wanted))
 
-    def scan(self, table: str) -> Iterator[Item]:
-        return self._pages("scan", (table,), {})
+    def scan(self, table: str, limit: int | None = None) -> Iterator[Item]:
+        return self._pages("scan", (table, limit), {})
 
     def write(self, action: Write) -> Item:
         item: Item = self._call("write", action)

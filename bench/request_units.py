@@ -76,8 +76,8 @@ class MeteredStore:
     def query(self, table: str, partition: str, **options: Any) -> Iterator[Item]:
         return self._pages(self.inner.query(table, partition, **options))
 
-    def scan(self, table: str) -> Iterator[Item]:
-        return self._pages(self.inner.scan(table))
+    def scan(self, table: str, limit: int | None = None) -> Iterator[Item]:
+        return self._pages(self.inner.scan(table, limit))
 
     def _pages(self, items: Iterator[Item]) -> Iterator[Item]:
         found = list(items)

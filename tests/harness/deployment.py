@@ -159,10 +159,12 @@ class Deployment(StoredItems):
         self.pass_time(seconds)
         return self.end()
 
-    def resync(self, cluster: str = "", *, dry_run: bool = False, force: bool = False) -> dict[str, Any]:
-        """The answer of the session that runs to a full resync that a person asks for."""
+    def resync(
+        self, cluster: str = "", *, dry_run: bool = False, force: bool = False, scheduled: bool = False
+    ) -> dict[str, Any]:
+        """The answer of the session that runs to a full resync that a person, or the schedule, asks for."""
         mailbox, clock = RequestTable(self.store, "0"), self.world.clock
-        request = new_request("asked", cluster, clock.epoch(), dry_run=dry_run, force=force)
+        request = new_request("asked", cluster, clock.epoch(), dry_run=dry_run, force=force, scheduled=scheduled)
         mailbox.leave(request)
         LeaseTable(self.store, "0").signal()
         for _ in range(60):

@@ -155,8 +155,8 @@ class GatedStore:
         found = self._store.query(table, partition, **wanted)
         return iter(self._gate.around("read", lambda: list(found)))
 
-    def scan(self, table: str) -> Iterator[Item]:
-        return iter(self._gate.around("read", lambda: list(self._store.scan(table))))
+    def scan(self, table: str, limit: int | None = None) -> Iterator[Item]:
+        return iter(self._gate.around("read", lambda: list(self._store.scan(table, limit))))
 
     def write(self, action: Write) -> Item:
         return self._gate.around(self._gate.kind_of([action]), lambda: self._store.write(action))

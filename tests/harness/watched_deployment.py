@@ -200,7 +200,7 @@ class WatchedDeployment(Deployment):
         self.running = running = self.world.new_session(gate)
         publisher = self._publisher = MetricsPublisher("test")
         running.session.on_beat = lambda snapshot: self._write(lambda: publisher.beat(snapshot))
-        running.session.on_resync = lambda errors: self._write(lambda: publisher.resync_ended(errors))
+        running.session.on_resync = lambda ended: self._write(lambda: publisher.resync_ended(ended))
         self._ended = False
         self._began = self.epoch
         running.start()

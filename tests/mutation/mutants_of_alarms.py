@@ -10,6 +10,8 @@ _CAUSES = "integration/causes/test_causes.py::"
 _HEALTH = "unit/session/test_health.py::"
 _LAGS = "unit/zone/test_lag_of_units.py::"
 _LOST = "integration/taking_over/test_lost_epoch.py::"
+_CLUSTERS = "integration/causes/test_lost_clusters.py::"
+_RESYNCS = "integration/causes/test_resync_figures.py::"
 _METRICS = "unit/telemetry/test_metrics.py::"
 _KEYS = "unit/cluster/test_open_keys.py::"
 
@@ -184,6 +186,78 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         caught_by=(
             "integration/names/test_restored_items.py::test_i10_open_mark_of_a_key_that_wants_nothing_is_removed_by_the_next_session",
         ),
+    ),
+    Mutant(
+        name="smaller-registry-is-believed",
+        without="a registry that lacks clusters is taken as it is",
+        invariants="I10",
+        file="aws/tables/control/lost_clusters.py",
+        old="    if known is not None and len(registered) >= max(known, 1):\n",
+        new="    if known is None or known >= 0:\n",
+        caught_by=(_CLUSTERS + "test_i10_cluster_with_listener_items_and_without_a_configuration_is_lost",),
+    ),
+    Mutant(
+        name="removed-cluster-is-lost",
+        without="a cluster of which a fence stays counts as lost, and so does each that was removed",
+        invariants="I10",
+        file="aws/tables/control/lost_clusters.py",
+        old='.startswith("checkpoint#"))',
+        new='.startswith(("checkpoint#", "fence")) and cast(str, i["pk"]).startswith("cluster#"))',
+        caught_by=(_CLUSTERS + "test_i10_fence_alone_means_nothing",),
+    ),
+    Mutant(
+        name="empty-registry-is-new",
+        without="without any registration nobody looks whether there is state",
+        invariants="I10",
+        file="aws/tables/control/lost_clusters.py",
+        old="    if not found and not names and (",
+        new="    if not found and names and (",
+        caught_by=(_CLUSTERS + "test_i10_state_without_any_cluster_is_told",),
+    ),
+    Mutant(
+        name="every-session-looks-for-lost-clusters",
+        without="every session scans the control table",
+        invariants="I7",
+        file="aws/tables/control/lost_clusters.py",
+        old="    if known is not None and len(registered) >= max(known, 1):\n",
+        new="    if not registered and known:\n",
+        caught_by=(_CLUSTERS + "test_i7_session_that_finds_as_many_clusters_as_the_last_one_scans_nothing",),
+    ),
+    Mutant(
+        name="lost-cluster-is-noted-as-gone",
+        without="a session notes how many clusters are registered, and the next one misses none",
+        invariants="I10",
+        file="session/master.py",
+        old="clusters=len(found) + len(self.lost_clusters))",
+        new="clusters=len(found))",
+        caught_by=(_CLUSTERS + "test_i10_cluster_stays_lost_over_sessions_until_it_is_registered_again",),
+    ),
+    Mutant(
+        name="changes-under-way-are-differences",
+        without="whatever changes while a resync lists is a difference that it found",
+        invariants="I10",
+        file="operations/requests.py",
+        old="proven(report), request.scheduled",
+        new='figures["differences"], request.scheduled',
+        caught_by=(_RESYNCS + "test_i10_changes_under_way_are_no_differences",),
+    ),
+    Mutant(
+        name="lost-events-are-changes-under-way",
+        without="a change that a watch has passed by counts nowhere",
+        invariants="I10",
+        file="cluster/keys/list_diff.py",
+        old="            self.missed.add(key)\n",
+        new="            pass\n",
+        caught_by=(_RESYNCS + "test_i10_change_that_no_watch_has_told_is_counted",),
+    ),
+    Mutant(
+        name="resync-is-forgotten",
+        without="nobody notes that a full resync has ended",
+        invariants="I10",
+        file="session/session.py",
+        old="            if not ended.errors:\n                self._keeper.note",
+        new="            if ended.errors < 0:\n                self._keeper.note",
+        caught_by=(_RESYNCS + "test_i10_hours_count_from_the_last_resync_without_an_error_whichever_session_did_it",),
     ),
     Mutant(
         name="below-the-fences-for-days",

@@ -326,8 +326,8 @@ class ListingFailedError(KubesyncError):
 class Relist:
     """List the cluster again for a full resync, and record the lists: upstreams are compared with the table.
 
-    ``forced``: let held deletions through (I5). ``deadline`` (monotonic): watch the cluster until then, if it is not watched yet.
-    None: if the cluster is not watched yet, refuse. The reply raises ListingFailedError.
+    ``forced``: let held deletions through (I5). ``deadline`` (monotonic): watch the cluster until then, if it is not watched yet; None:
+    refuse then. The reply raises ListingFailedError.
     """
 
     forced: bool
@@ -337,10 +337,11 @@ class Relist:
 
 @dataclass(frozen=True, slots=True)
 class Relisted:
-    """How many keys changed from the request to the end of the lists, and what is held back, by listener."""
+    """Keys that changed from the request to the end of the lists, what is held back, by listener, and ``missed``: see ``ListMerge``."""
 
     changed_keys: int
     held: Mapping[str, str]
+    missed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,8 +392,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class CompareNamed:
-    """Compare named upstreams for a full resync (empty ``cluster``: all). Answered with one row for each that
-    differed, unless a mark says that it is to be composed anyway."""
+    """Compare named upstreams for a full resync (empty ``cluster``: all). Answered with a row for each that differed and has no mark."""
 
     cluster: str
     dry_run: bool

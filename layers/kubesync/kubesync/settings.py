@@ -57,6 +57,8 @@ class Settings(BaseModel):
     page_limit: int = Field(default=500, ge=1)
 
     audit_retention_days: int = Field(default=90, ge=1)
+    # Whether alarms have a topic. None: this process does not know.
+    alarms_notify: bool | None = None
     # Lambda says how much memory the function has.
     memory_megabytes: int = Field(default=1024, ge=128)
 

@@ -3,6 +3,7 @@
 | cause              | holds when                                                                                     |
 | ------------------ | ---------------------------------------------------------------------------------------------- |
 | NoMaster           | nobody has held the lease for three minutes                                                    |
+| RegistrationsLost  | clusters are not registered any more, and were not removed                                      |
 | ListenersFailing   | a listener of an enabled cluster has failed for five minutes, or since a time that is not known |
 | ZoneBlocked        | a hosted zone has a problem                                                                    |
 | HeldDeletions      | deletions are held back                                                                        |
@@ -75,6 +76,12 @@ def _no_master(seen: Seen) -> Iterator[Cause]:
     yield Cause("NoMaster", f"shard {seen.status['shard']}", message, "`kubesync errors` shows how sessions ended")
 
 
+def _lost(seen: Seen) -> Iterator[Cause]:
+    for each in seen.status["lost"]:
+        then = "`kubesync cluster add` it again, with the options that it had"
+        yield Cause("RegistrationsLost", each["cluster"] or "all clusters", each["reason"], then)
+
+
 def _failing(seen: Seen) -> Iterator[Cause]:
     for cluster in seen.status["clusters"]:
         for row in cluster["listeners"] if cluster["state"] == "registered" else ():
@@ -118,7 +125,15 @@ def _named(seen: Seen) -> Iterator[Cause]:
         yield Cause("NamedUpstreams", row["name"], f"{row['code']}: {row['message']}", row["advice"])
 
 
-CAUSES: Final[tuple[Callable[[Seen], Iterator[Cause]], ...]] = (_no_master, _failing, _zones, _held, _open, _named)
+CAUSES: Final[tuple[Callable[[Seen], Iterator[Cause]], ...]] = (
+    _no_master,
+    _lost,
+    _failing,
+    _zones,
+    _held,
+    _open,
+    _named,
+)
 
 
 def tried_for(attempts: int) -> float:

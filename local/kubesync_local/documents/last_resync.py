@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from kubesync.aws.dynamodb.store import Item, Store
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import REQUEST_LIFETIME_SECONDS, RequestTable
 from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.aws.tables.upstreams import timestamp
 
+OVERDUE_HOURS: Final = 50
 _WHO = {"schedule": "the schedule", "person": "a person"}
 
 
 def resyncs_document(store: Store, shard: str, now: float) -> dict[str, Any]:
-    """``last``: the last one that ended, or None. ``under_way``: those that are not done, oldest first.
+    """``last``: the last one that ended, or None. ``under_way``: those that are not done, oldest first. ``none_since``: since when none of all
+    clusters has ended without an error, if that is longer than the alarm waits by default.
 
     ``late``: nobody goes on with it, because its hour is over; the next session keeps that as its result.
     """
     last = ResyncResultTable(store, shard).last()
+    since = LeaseTable(store, shard).read().resynced_at_ms / 1000
     under_way = [_under_way(item, now) for item in RequestTable(store, shard).underway()]
-    return {"last": last[0] if last else None, "under_way": under_way}
+    overdue = bool(since) and now - since >= OVERDUE_HOURS * 3600
+    return {
+        "last": last[0] if last else None,
+        "under_way": under_way,
+        "none_since": timestamp(since) if overdue else None,
+    }
 
 
 def _under_way(item: Item, now: float) -> dict[str, Any]:
@@ -41,6 +50,8 @@ def _under_way(item: Item, now: float) -> dict[str, Any]:
 def resync_lines(resyncs: dict[str, Any]) -> list[tuple[str, bool]]:
     """For people: lines, and whether each is about something wrong."""
     lines = [(_in_words(each), bool(each["late"])) for each in resyncs["under_way"]]
+    if resyncs["none_since"]:
+        lines.append((f"no full resync of all clusters has ended without an error since {resyncs['none_since']}", True))
     last = resyncs["last"]
     if last is None:
         return lines

@@ -7,13 +7,15 @@ from typing import Final, NoReturn
 from harness.causes.cause import cause
 from harness.seen.named import member, register
 from harness.watched_deployment import WatchedDeployment
-from kubesync.aws.dynamodb.store import CONTROL, Key, Put
+from kubesync.aws.dynamodb.store import CONTROL, Delete, Key, Put
 from kubesync.aws.tables.state import state_key
 from kubesync.domain.errors import ConnectError, StoreUnavailableError
 from kubesync.domain.objects import ServiceKey
 from simulation.writes import COMPOSED, RECORD
 
 LATE: Final = "ChangesLate"
+_LEASE: Final = Key(CONTROL, "lease#0", "lease")
+_PROD: Final = Key(CONTROL, "clusters", "prod")
 NO_SESSION: Final = ("NoMaster", "SessionFailed", "DeadLetters")
 _NEWER: Final = 99
 _NO_MASTER_MINUTES: Final = 8  # CloudWatch waits some minutes for data that does not come
@@ -249,3 +251,87 @@ def resync_failed(w: WatchedDeployment) -> None:
 
 def _resync(w: WatchedDeployment) -> None:
     w.resync()
+
+
+@cause(
+    "No full resync ends for days",
+    "ResyncOverdue",
+    status="no full resync of all clusters has ended without an error since",
+    section="resyncoverdue",
+    mend=_resync,
+)
+def resync_overdue(w: WatchedDeployment) -> None:
+    w.end()
+    item = w.world.store.peek(_LEASE)
+    assert item is not None
+    w.store.write(Put(_LEASE, {**item, "resynced_at_ms": int((w.epoch - 51 * 3600) * 1000)}))
+
+
+@cause(
+    "Scheduled resync finds a change that no watch has told",
+    "ResyncDifferences",
+    status="1 difference",
+    section="resyncdifferences",
+    mend=_resync,
+)
+def watch_loses_a_change(w: WatchedDeployment) -> None:
+    w.want("web", "10.0.0.2")
+    w.cluster.history.pop()
+    w.want("other", "10.0.0.3")
+    w.pass_time(5.0)
+    w.resync(scheduled=True)
+
+
+def _register(w: WatchedDeployment) -> None:
+    assert w.replaced is not None
+    w.store.write(Put(*w.replaced))
+
+
+@cause(
+    "Registration of the only cluster is lost",
+    "RegistrationsLost",
+    status="cluster prod: it is not registered any more, and nobody has removed it",
+    section="registrationslost",
+    mend=_register,
+)
+def registration_lost(w: WatchedDeployment) -> None:
+    _lose(w, _PROD)
+
+
+def _lose(w: WatchedDeployment, *places: Key) -> None:
+    item = w.world.store.peek(_PROD)
+    assert item is not None
+    w.replaced = _PROD, item
+    for place in places:
+        w.store.write(Delete(place))
+
+
+def _two() -> WatchedDeployment:
+    w = WatchedDeployment()
+    w.add_cluster("other")
+    return w
+
+
+@cause(
+    "Registration of one of several clusters is lost between two sessions",
+    "RegistrationsLost",
+    status="cluster prod: it is not registered any more, and nobody has removed it",
+    section="registrationslost",
+    new=_two,
+    mend=_register,
+)
+def registration_of_one_lost(w: WatchedDeployment) -> None:
+    w.end()
+    _lose(w, _PROD)
+
+
+@cause(
+    "Control table is emptied",
+    "RegistrationsLost",
+    status="no cluster is registered, but the state table is not empty",
+    section="registrationslost",
+    mend=_register,
+)
+def control_emptied(w: WatchedDeployment) -> None:
+    w.end()
+    _lose(w, *(Key(CONTROL, str(item["pk"]), str(item["sk"])) for item in list(w.store.scan(CONTROL))))

@@ -181,11 +181,12 @@ class MemoryStore:
                 return
             left = None if left is None else left - len(page)
 
-    def scan(self, table: str) -> Iterator[Item]:
+    def scan(self, table: str, limit: int | None = None) -> Iterator[Item]:
         with self._lock:
-            waiting = deque(
+            places = (
                 Key(table, partition, sort) for partition, rows in self._tables[table].items() for sort in rows.order
             )
+            waiting = deque(islice(places, limit))
         while True:
             page: list[Item] = []
             size = 0

@@ -100,9 +100,9 @@ class PermissionStore:
         self._told({("dynamodb:Query", table)})
         return self._store.query(table, partition, **options)
 
-    def scan(self, table: str) -> Iterator[Item]:
+    def scan(self, table: str, limit: int | None = None) -> Iterator[Item]:
         self._told({("dynamodb:Scan", table)})
-        return self._store.scan(table)
+        return self._store.scan(table, limit)
 
     def write(self, action: Write) -> Item:
         self._told({needed(action)})

@@ -59,7 +59,7 @@ class Three(Deployment):
         gate = self.world.new_gate()
         gate.on_before, gate.on_after = self._before, self._after
         self.running = self.world.new_session(gate, resync=resync)
-        self.running.session.on_resync = self.told.append
+        self.running.session.on_resync = lambda ended: self.told.append(ended.errors)
         self.running.start()
         self.pass_time()
         return self.running

@@ -26,7 +26,7 @@ from harness.stack import TOKEN, Stack, a_stack
 from harness.waiting import wait_until
 from harness.wire.aws_calls import AwsCalls
 from harness.wire.template import read_template, resolved
-from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, Put, Store, Update
+from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, Delete, Key, Put, Store, Update
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ZoneReference
@@ -141,6 +141,12 @@ class Play:
     def end_uncleanly(self) -> None:
         """As if the last session had died the moment before it released the lease."""
         self.stack.store.write(Update(lease_key("0"), set={"clean": False}))
+
+    def lose_registrations(self) -> None:
+        """The control table is emptied, but for the lease."""
+        for item in list(self.stack.store.scan(CONTROL)):
+            if not str(item["pk"]).startswith("lease"):
+                self.stack.store.write(Delete(Key(CONTROL, str(item["pk"]), str(item["sk"]))))
 
     def lose_answers(self) -> None:
         """Of one transaction for each table that can prove whether it has landed."""
@@ -259,6 +265,10 @@ def _play(play: Play) -> None:
     play.change("test", domain="test.example.com", zones=(home,))
     play.end_uncleanly()
     play.resync(force=True)
+    play.lose_registrations()
+    with play.watching():
+        play.wait_for(lambda: ("dynamodb:Scan", STATE) in play.calls["WatchRole"].needed)
+    play.resync()
 
 
 @pytest.mark.parametrize("role", ["WatchRole", "ResyncRole"])

@@ -11,7 +11,7 @@ import pytest
 
 from harness.wire.template import ROOT, read_template, resources
 from kubesync.domain.errors import ErrorCode
-from kubesync.domain.report import ClusterReport, ListenerReport, SessionReport
+from kubesync.domain.report import ClusterReport, ListenerReport, ResyncEnded, SessionReport
 from kubesync.telemetry.metrics import MetricsPublisher
 
 # Written by AWS: https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html and SQS's counterpart
@@ -21,7 +21,15 @@ OF_AWS = {
     ("AWS/SQS", "ApproximateNumberOfMessagesVisible", ("QueueName",)),
 }
 
-HEALTH = ("OldestOpenSeconds", "OpenKeys", "ListenersFailing", "ZonesStuck", "WaitingForPerson")
+HEALTH = (
+    "OldestOpenSeconds",
+    "OpenKeys",
+    "ListenersFailing",
+    "ZonesStuck",
+    "WaitingForPerson",
+    "RegistrationsLost",
+    "HoursSinceResync",
+)
 
 type Metric = tuple[str, str, tuple[str, ...]]
 
@@ -46,7 +54,7 @@ def emitted(capsys: pytest.CaptureFixture[str]) -> set[Metric]:
         )
     )
     listeners[0].ended = "ERR_MAX_RUNTIME"
-    publisher.resync_ended(0)
+    publisher.resync_ended(ResyncEnded(0, 0, scheduled=True))
     publisher.ended(SessionReport("s1", ended="ERR_MAX_RUNTIME", listeners=listeners))
     publisher.ended(SessionReport("s2", epoch=2, code=4, ended="ERR_NOT_MASTER"))
     return {
@@ -98,7 +106,7 @@ def test_cost_page_counts_the_metrics_of_a_good_day(clusters: int, capsys: pytes
     publisher.beat(so_far)
     for listener in listeners:
         listener.ended = "ERR_MAX_RUNTIME"
-    publisher.resync_ended(0)
+    publisher.resync_ended(ResyncEnded(0, 0, scheduled=True))
     publisher.ended(SessionReport("s1", ended="ERR_MAX_RUNTIME", listeners=listeners))
     publisher.ended(SessionReport("s2", ended="ERR_NOT_MASTER"))
     billed = {
@@ -109,8 +117,8 @@ def test_cost_page_counts_the_metrics_of_a_good_day(clusters: int, capsys: pytes
         for dimensions in directive["Dimensions"]
     }
 
-    assert "METRICS, METRICS_OF_A_CLUSTER, ALARMS = 28, 2, " in (ROOT / "docs/cost.md").read_text()
-    assert len(billed) == 28 + 2 * clusters
+    assert "METRICS, METRICS_OF_A_CLUSTER, ALARMS = 31, 2, " in (ROOT / "docs/cost.md").read_text()
+    assert len(billed) == 31 + 2 * clusters
 
 
 def test_every_alarm_watches_a_metric_that_is_written(emitted: set[Metric]) -> None:
@@ -144,6 +152,9 @@ def test_alarms_are_those_that_were_promised() -> None:
         "ZonesStuckAlarm": "ZonesStuck",
         "HeldDeletionsAlarm": "HeldDeletions",
         "ResyncFailedAlarm": "ResyncErrors",
+        "ResyncOverdueAlarm": "HoursSinceResync",
+        "ResyncDifferencesAlarm": "ResyncDifferences",
+        "RegistrationsLostAlarm": "RegistrationsLost",
         "NamedUpstreamsAlarm": "NamedUpstreamsStuck",
         "CredentialsEndAlarm": "CredentialDaysLeft",
         "DeadLettersAlarm": "ApproximateNumberOfMessagesVisible",

@@ -33,6 +33,7 @@ from kubesync.domain.errors import (
     ZoneUnavailableError,
 )
 from kubesync.domain.objects import ServiceKey
+from kubesync.domain.report import ResyncEnded
 from kubesync.domain.state import KeyState, Name
 from kubesync.messages import (
     CheckConflicts,
@@ -56,7 +57,7 @@ from kubesync.settings import Settings
 WEB = a_key()
 A = RecordKey("Z1", "web.shop.svc.example.com", "A")
 ONE, TWO = RecordSet(30, ("192.0.2.1",)), RecordSet(30, ("192.0.2.2",))
-RELISTED = Relisted(3, {"services": "too many"})
+RELISTED = Relisted(3, {"services": "too many"}, 1)
 
 
 class Zones:
@@ -133,8 +134,8 @@ class Played:
     def not_master(self, error: NotMasterError) -> None:
         self.lost.append(error)
 
-    def resync_ended(self, errors: int) -> None:
-        self.ended.append(errors)
+    def resync_ended(self, ended: ResyncEnded) -> None:
+        self.ended.append(ended.errors)
 
     def progress(self, _what: str, _details: object) -> None: ...
 

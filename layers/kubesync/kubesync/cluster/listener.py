@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from typing import Final
@@ -15,7 +15,7 @@ from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.errors import ErrorCode, ListenerError
-from kubesync.domain.objects import RawEvent, Resource, Snapshot
+from kubesync.domain.objects import RawEvent, Resource, ServiceKey, Snapshot
 from kubesync.domain.report import ListenerReport
 from kubesync.domain.window import Mode, Window, WindowContent
 from kubesync.kubernetes.ports import Reflector
@@ -39,7 +39,7 @@ class ListRound:
 
     A list keeps its round, even if another round is requested before it is recorded. ``unlisted``: resources whose list is
     not recorded yet. ``began`` (monotonic) and ``changed_before``: when the lists were requested, and how many keys had changed.
-    ``reply``: None once it is given, or the caller waits no longer.
+    ``reply``: None once it is given, or the caller waits no longer. ``missed``: keys whose changes no watch has told.
     """
 
     mode: Mode
@@ -47,6 +47,7 @@ class ListRound:
     began: float
     changed_before: int
     reply: Reply[Relisted] | None
+    missed: set[ServiceKey] = field(default_factory=set)
 
     @property
     def applies(self) -> bool:

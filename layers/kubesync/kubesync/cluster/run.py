@@ -266,9 +266,10 @@ class ListeningRun:
         self.report.holding |= {resource.value: resource.value in self.report.held for resource in resources}
         if requested is not None:
             requested.unlisted.difference_update(resources)
+            requested.missed |= recorded.missed
             if not requested.unlisted and requested.reply is not None:
                 changed = self.report.changed_keys - requested.changed_before
-                requested.reply.set_result(Relisted(changed, dict(self.report.held)))
+                requested.reply.set_result(Relisted(changed, dict(self.report.held), len(requested.missed)))
                 requested.reply = None
 
     def _count(self, content: WindowContent, recorded: Recorded, seconds: float) -> None:

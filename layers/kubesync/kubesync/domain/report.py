@@ -57,6 +57,17 @@ class ClusterReport:
     problem: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ResyncEnded:
+    """A full resync of all clusters: how many of them could not be resynchronised, and how many differences it found that cannot have been
+    changes under way.
+    """
+
+    errors: int
+    differences: int
+    scheduled: bool
+
+
 @dataclass(slots=True)
 class SessionReport:
     """The report of one session.

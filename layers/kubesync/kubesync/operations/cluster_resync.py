@@ -195,7 +195,7 @@ class ClusterResync:
         self._upstreams = array("q", sorted(upstreams))
         # A key whose deletion is held back counts as written, but does not change.
         changed = max(0, relisted.changed_keys - len(held_after - held_before))
-        self._document |= {"changed_keys": changed, "held": dict(relisted.held)}
+        self._document |= {"changed_keys": changed, "missed_keys": relisted.missed, "held": dict(relisted.held)}
 
     def _relisted(self) -> Relisted:
         # A session that was started for the resync does not watch the cluster yet.

@@ -18,6 +18,7 @@ from kubesync.cluster.keys.planner import Tables
 from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.errors import NotMasterError
+from kubesync.domain.report import ResyncEnded
 from kubesync.kubernetes.list_room import ListRoom
 from kubesync.settings import Settings
 from kubesync.zone.pool import Zones
@@ -44,7 +45,7 @@ class Master(Protocol):
 
     ``configs``: of the clusters that are served now, also of those that are being deleted. The session's thread replaces it.
     ``zones``: None before the take-over. ``deadline`` (monotonic): the session reads nothing after it. ``session``: its id.
-    ``resync_ended``: gets the number of clusters that a resync of all could not resynchronise.
+    ``resync_ended``: is called when a resync of all has ended.
     """
 
     parts: MasterParts
@@ -59,7 +60,7 @@ class Master(Protocol):
     progress: Progress
     ending: Callable[[], bool]
     deadline: float
-    resync_ended: Callable[[int], None]
+    resync_ended: Callable[[ResyncEnded], None]
 
     def send(self, cluster: str, message: object) -> bool:
         """Send to a cluster's actor. False: the cluster is not served here."""

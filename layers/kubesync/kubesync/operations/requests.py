@@ -27,11 +27,12 @@ from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequ
 from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.errors import NotMasterError, StoreError
+from kubesync.domain.report import ResyncEnded
 from kubesync.operations.asking import SessionEndsError
 from kubesync.operations.ports import Master
 from kubesync.operations.resync import Resync
 from kubesync.operations.resync_progress import NotKeptError, ResyncProgress, ResyncWithdrawnError
-from kubesync.operations.resync_report import figures_of, in_short
+from kubesync.operations.resync_report import figures_of, in_short, proven
 
 logger = Logger(service="kubesync", child=True)
 
@@ -142,7 +143,7 @@ class ResyncDesk:
         if not request.dry_run:
             self._log(request, report, figures)
             if not request.cluster and not withdrawn:
-                self._master.resync_ended(figures["errors"])
+                self._master.resync_ended(ResyncEnded(figures["errors"], proven(report), request.scheduled))
 
     def _log(self, request: ResyncRequest, report: dict[str, Any], figures: dict[str, int]) -> None:
         for each in report["clusters"]:

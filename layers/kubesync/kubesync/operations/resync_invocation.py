@@ -179,11 +179,7 @@ class ResyncInvocation:
     # --- any resync ---
 
     def _by_own_session(self, request: ResyncRequest) -> dict[str, Any] | None:
-        does = (
-            "takes the lease while it compares, and changes no record set and no key"
-            if self._wanted.dry_run
-            else "does the resync"
-        )
+        does = "takes the lease, and only compares" if self._wanted.dry_run else "does the resync"
         self._parts.on_progress(f"no master is running: this process {does}")
         session = self._parts.run_session(request)
         if session.resyncs:

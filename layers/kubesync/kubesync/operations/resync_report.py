@@ -61,15 +61,19 @@ def within_limits(report: Mapping[str, Any], max_bytes: int = MAX_REPORT_BYTES) 
 def figures_of(report: Mapping[str, Any]) -> dict[str, int]:
     """The figures of a resync: ``clusters``, ``errors`` (clusters and named upstreams that could not be), ``differences`` found."""
     clusters = report["clusters"]
-    found = sum(
-        each["changed_keys"] + each["stray_upstreams"] + each["counts"]["drift"]
-        for each in clusters
-        if "error" not in each
-    )
-    rows = report.get("named_upstreams", ())
-    named = sum("error" not in row for row in rows)
-    errors = sum("error" in each for each in (*clusters, *rows))
-    return {"clusters": len(clusters), "errors": errors, "differences": found + named}
+    errors = sum("error" in each for each in (*clusters, *report.get("named_upstreams", ())))
+    return {"clusters": len(clusters), "errors": errors, "differences": _found(report, "changed_keys")}
+
+
+def proven(report: Mapping[str, Any]) -> int:
+    """Differences that cannot be changes under way: of keys only those whose watch has passed a change by."""
+    return _found(report, "missed_keys")
+
+
+def _found(report: Mapping[str, Any], of_lists: str) -> int:
+    clusters = (each for each in report["clusters"] if "error" not in each)
+    found: int = sum(each.get(of_lists, 0) + each["stray_upstreams"] + each["counts"]["drift"] for each in clusters)
+    return found + sum("error" not in row for row in report.get("named_upstreams", ()))
 
 
 def in_short(report: Mapping[str, Any], rows: int = KEPT_ROWS) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class Control:
         self.again_at = self._parts.clock.monotonic() + _AGAIN_SECONDS
         self.forget_ended()
         found, known = self._master.clusters.read(self._parts.settings.shard), self._master.configs
-        self._master.registered = found
+        self._master.see_registered(found)
         # A configuration that cannot be read is not deleted: its cluster continues unchanged.
         configs = {name: config or known[name] for name, config in found.items() if config or name in known}
         gone = [partial(self._drop, name) for name in sorted(known.keys() - configs.keys())]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubesync.actors.scheduler import Scheduler, Thread
+from kubesync.aws.dynamodb.store import Item
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
 
@@ -50,7 +51,7 @@ class _NotTakenError(Exception):
 
 
 class LeaseKeeper:
-    """The lease of one session. ``acquire``, then ``start``; ``release`` ends it.
+    """The lease of one session. ``acquire``, then ``start``; ``release`` ends it. ``notes``: see ``note``.
 
     Args:
         holder: the session's id.
@@ -72,6 +73,7 @@ class LeaseKeeper:
         self._stop = scheduler.event()
         self._thread: Thread | None = None
         self._renewing = scheduler.lock()
+        self.notes: Item = {}
         self.on_signal: Callable[[], None] = lambda: None
         self.on_lost: Callable[[], None] = lambda: None
 
@@ -173,6 +175,10 @@ class LeaseKeeper:
         self._write_until = tried.started_monotonic + self._times.write_seconds
         return tried.seen, lease
 
+    def note(self, **notes: int) -> None:
+        """Keep facts for later sessions on the lease, see ``Lease``: they go along with each renewal and the release."""
+        self.notes = {**self.notes, **notes}
+
     def bind(self, deployment: str) -> None:
         """Check the tables' deployment before any write without the lease. Raises UsageError, see ``LeaseTable``."""
         self._table.bind(deployment)
@@ -220,7 +226,7 @@ class LeaseKeeper:
         started = self._scheduler.monotonic()
         lease = self.lease
         try:
-            renewed = self._table.renew(lease, self._expiry_ms(), self._ends_at_ms)
+            renewed = self._table.renew(lease, self._expiry_ms(), self._ends_at_ms, self.notes)
         except NotMasterError:
             self._lose()
             return
@@ -303,7 +309,8 @@ class LeaseKeeper:
         ours = not self._lost.is_set()
         if ours:
             try:
-                self._table.release(self.lease, clean=clean, at_ms=self._now_ms(), unsettled=unsettled)
+                at_ms = self._now_ms()
+                self._table.release(self.lease, clean=clean, at_ms=at_ms, unsettled=unsettled, notes=self.notes)
             except StoreError:
                 pass  # the lease expires by itself, and the end counts as unclean
             except NotMasterError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, cast
 from zlib import crc32
 
 from aws_lambda_powertools import Logger
@@ -21,6 +21,7 @@ from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.lost_clusters import lost_clusters
 from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
@@ -35,7 +36,7 @@ from kubesync.cluster.listener import probe_identity
 from kubesync.cluster.ports import ClusterPorts, Configured, EventWriter, Progress
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.errors import ErrorCode, NotMasterError
-from kubesync.domain.report import SessionReport
+from kubesync.domain.report import ResyncEnded, SessionReport
 from kubesync.kubernetes.list_room import ListRoom
 from kubesync.messages import Configure, Listen, StopListening, TakeUp
 from kubesync.operations.ports import MasterParts, unpaused
@@ -83,7 +84,7 @@ class Master:
         self.configs: Mapping[str, ClusterConfig] = {}
         self.deadline = 0.0
         self.ending: Callable[[], bool] = lambda: False
-        self.resync_ended: Callable[[int], None] = lambda _errors: None
+        self.resync_ended: Callable[[ResyncEnded], None] = lambda _ended: None
         self.zones: Zones | None = None
         self.unsettled: frozenset[str] = frozenset()
         self.lost = False
@@ -115,6 +116,7 @@ class Master:
         self._zones_held = False
         # Every registered cluster (None: its configuration cannot be read), and those that a newer release wrote.
         self.registered: Mapping[str, ClusterConfig | None] = {}
+        self.lost_clusters: tuple[str, ...] = ()
         self._unserved: set[str] = set()
         self._watches_since: float | None = None
         self._removed: deque[str] = deque()
@@ -148,7 +150,7 @@ class Master:
             clean: the last master ended cleanly, except in the zones that it left ``unsettled``.
             hold_zones: write to no zone before ``release_zones``, which a dry run never calls.
         """
-        self.registered = self._retry(lambda: self.clusters.read(self.parts.settings.shard))
+        self.see_registered(self._retry(lambda: self.clusters.read(self.parts.settings.shard)))
         configs = {name: config for name, config in self.registered.items() if config is not None}
         self._fencing.take_over(configs)
         found = self._remains.remembered(list(configs))
@@ -160,6 +162,13 @@ class Master:
         self._found_clean, self._zones_held = clean, True
         if not hold_zones:
             self.release_zones()
+
+    def see_registered(self, found: Mapping[str, ClusterConfig | None]) -> None:
+        """The registry as just read. Look for clusters that it lacks, and note how many there are."""
+        self.registered = found
+        with harmless("lost registrations could not be looked for"):
+            self.lost_clusters = lost_clusters(self.parts.store, found, self._keeper.lease.clusters)
+            self._keeper.note(clusters=len(found) + len(self.lost_clusters))
 
     def release_zones(self) -> None:
         """Start to write to zones. Read the inflight items of zones to settle, then open and promoted keys."""
@@ -380,4 +389,8 @@ class Master:
         unreadable = {name for name in watched if self.registered[name] is None} - self.configs.keys()
         unserved = unreadable | (self._unserved & watched)
         rest = [each for name, each in served.items() if name not in unserved]
-        return health(rest, len(unserved), len(watched - served.keys() - unserved), zones, steps, now)
+        found = health(rest, len(unserved), len(watched - served.keys() - unserved), zones, steps, now)
+        found["RegistrationsLost"] = len(self.lost_clusters)
+        if since_ms := self._keeper.notes.get("resynced_at_ms"):
+            found["HoursSinceResync"] = (epoch - cast(int, since_ms) / 1000) // 3600
+        return found

@@ -23,7 +23,7 @@ from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequ
 from kubesync.clock import Clock
 from kubesync.cluster.ports import Progress
 from kubesync.domain.errors import ErrorCode, FencedOutError, NotMasterError, StoreError
-from kubesync.domain.report import DONE, SessionReport
+from kubesync.domain.report import DONE, ResyncEnded, SessionReport
 from kubesync.operations.asking import SessionEndsError
 from kubesync.operations.ports import MasterParts, Recovery
 from kubesync.operations.requests import ResyncDesk, ResyncRunner
@@ -56,8 +56,8 @@ class Session:
         keeper: the lease.
         progress: called at each notable step, for a person who watches.
 
-    ``on_beat`` gets a snapshot of the report: once the session is master, then once a minute, and at the end. ``on_resync`` gets, when a
-    resync of all clusters has ended, how many of them could not be resynchronised. Both are called in the session's own thread.
+    ``on_beat`` gets a snapshot of the report: once the session is master, then once a minute, and at the end. ``on_resync`` is called when a
+    resync of all clusters has ended. Both are called in the session's own thread.
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class Session:
         self._standing_by = False
         self._resyncs: ResyncRunner | None = None
         self.on_beat: Callable[[SessionReport], None] = lambda _snapshot: None
-        self.on_resync: Callable[[int], None] = lambda _errors: None
-        self._resynced: deque[int] = deque()
+        self.on_resync: Callable[[ResyncEnded], None] = lambda _ended: None
+        self._resynced: deque[ResyncEnded] = deque()
         self._minutes: list[Minute] = []
         self._steady_from = math.inf
         # Not a copy: these counts grow while the session runs.
@@ -153,6 +153,7 @@ class Session:
                     self._keeper.take_again(error.epoch)
                     # Nothing says how the master ended whose fence it was.
                     master, left = self._new_master(deadline, writes_until), None
+            self._note()
             logger.info(
                 "took over",
                 epoch=self.report.epoch,
@@ -185,6 +186,12 @@ class Session:
         drain_until = self._clock.monotonic() + min(margin, max(0.0, remaining() - _RELEASE_SECONDS))
         self._finish(master, drain_until, started)
         return self.report
+
+    def _note(self) -> None:
+        """For people, and for the sessions that follow: since when the time without a full resync counts, and whether alarms reach anybody."""
+        self._keeper.note(resynced_at_ms=self._keeper.lease.resynced_at_ms or int(self._clock.epoch() * 1000))
+        if self._settings.alarms_notify is not None:
+            self._keeper.note(silent=not self._settings.alarms_notify)
 
     def _new_master(self, deadline: float, writes_until: float) -> Master:
         self.report.epoch = self._keeper.lease.epoch
@@ -262,6 +269,7 @@ class Session:
             self._keeper.give_up_writing()
         code = self._code or code
         lost = lost or code is ErrorCode.NOT_MASTER or self._keeper.lost
+        self._tell_of_resyncs()
         unsettled = master.unsettled
         if not self._keeper.release(clean=clean and not lost, unsettled=unsettled) and not lost:
             # Every write happened under our lease, but the next session will not see a clean hand-over.
@@ -269,7 +277,6 @@ class Session:
             code = self._code = ErrorCode.NOT_MASTER
             self._message = "the lease was lost before it could be released"
         master.lost = lost
-        self._tell_of_resyncs()
         self._beat(master, started)
         self.report.clean = clean and not lost and not unsettled
         self.report.code, self.report.ended = int(code), code.key
@@ -325,7 +332,10 @@ class Session:
 
     def _tell_of_resyncs(self) -> None:
         while self._resynced:
-            self.on_resync(self._resynced.popleft())
+            ended = self._resynced.popleft()
+            if not ended.errors:
+                self._keeper.note(resynced_at_ms=int(self._clock.epoch() * 1000))
+            self.on_resync(ended)
 
     def _not_master(self, error: NotMasterError, started: float) -> SessionReport:
         code = ErrorCode.NOT_MASTER if self._code is None else self._code

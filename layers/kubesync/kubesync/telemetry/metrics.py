@@ -34,6 +34,10 @@ NamedUpstreamsWritten        service                          Count    each minu
 NamedUpstreamsStuck          service                          Count    1 while a problem prevents composing them, else 0
 ResyncErrors                 service                          Count    when a resync of all clusters ends: clusters that could not
                                                                        be resynchronised; 0 for a good one
+ResyncDifferences            service                          Count    when a scheduled resync of all ends, or another one that found
+                                                                       none: differences that were no changes under way
+HoursSinceResync             service                          Count    whole hours since a full resync of all ended without an error
+RegistrationsLost            service                          Count    clusters that are not registered, and were not removed
 CredentialDaysLeft           service                          Count    whole days until the first certificate or token of a
   and                        service, cluster                          connection ends; negative after it; only where one is known
 HandOverGap                  service                          Seconds  once a session: how long nobody watched before it
@@ -42,7 +46,8 @@ ListenerErrors               service, code, key               Count    codes 6 t
 ListenersEnded               the same                         Count    codes 1 to 5: how each listener ended
 Sessions                     service, ended                   Count    one per session; ``ended`` is the key of its code
 
-The five from OldestOpenSeconds to WaitingForPerson are left out as long as a session cannot know them: see ``session.health``.
+The five from OldestOpenSeconds to WaitingForPerson are left out as long as a session cannot know them: see ``session.health``. HoursSinceResync and
+RegistrationsLost are left out for as long.
 """
 
 from __future__ import annotations
@@ -56,7 +61,7 @@ from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import Ama
 
 from kubesync.aws.dynamodb.store_calls import KINDS
 from kubesync.domain.errors import ErrorCode
-from kubesync.domain.report import SessionReport
+from kubesync.domain.report import ResyncEnded, SessionReport
 
 NAMESPACE: Final = "kubesync"
 # A session that did what it was started for ends early, too.
@@ -108,9 +113,11 @@ class MetricsPublisher:
         if snapshot.lag:
             self._write({}, {"LagMedian": snapshot.lag["p50"], "LagP99": snapshot.lag["p99"]})
 
-    def resync_ended(self, errors: int) -> None:
-        """Write how many clusters a resync of all could not resynchronise."""
-        self._write({"ResyncErrors": errors}, {})
+    def resync_ended(self, ended: ResyncEnded) -> None:
+        """Write what a resync of all has found. A person sees it anyway: of a person's only that there is nothing any more."""
+        self._write({"ResyncErrors": ended.errors}, {})
+        if ended.scheduled or not ended.differences:
+            self._write({"ResyncDifferences": ended.differences}, {})
 
     def ended(self, report: SessionReport) -> None:
         """Write how the session and each of its listeners ended."""

@@ -11,13 +11,14 @@ from kubesync.aws.dynamodb.store import CONTROL, Key, Store
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable, failing_since
+from kubesync.aws.tables.control.lost_clusters import lost_clusters
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.cluster.keys.open_keys import waiting_for_person
 from kubesync.domain.dns.records import Problem, RecordKey
-from kubesync.domain.errors import NewerSchemaError, UsageError
+from kubesync.domain.errors import NewerSchemaError, StoreUnavailableError, UsageError
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.state import KeyState, Name, OpenMark
@@ -35,6 +36,14 @@ from kubesync_local.terminal.output import print_document, print_line, remark
 from kubesync_local.workplace.workplace import Workplace
 
 _CONFIGURATION: Final = "its configuration cannot be read: a newer release wrote it, so this one does not watch it"
+_FEWER: Final = "fewer clusters are registered than the last session saw"
+_LOST: Final = (
+    "it is not registered any more, and nobody has removed it: nothing watches it (docs/runbook.md#registrationslost)"
+)
+_NONE_LEFT: Final = (
+    "no cluster is registered, but the state table is not empty: registrations were lost, and nothing is watched "
+    "(docs/runbook.md#registrationslost)"
+)
 _ITEMS: Final = "a newer release wrote items of it, so this one does not watch it"
 
 
@@ -81,10 +90,12 @@ def status_document(work: Place, chosen: Sequence[ClusterConfig], *, every: bool
         "deployment": work.settings.deployment,
         "shard": work.settings.shard,
         "lease": lease_document(work.lease.read(), int(work.now() * 1000)),
+        "alarms_notify": not work.lease.read().silent,
         "clusters": [_cluster(config, work, problems) for config in chosen],
         "unreadable": [
             {"cluster": name, "reason": _CONFIGURATION} for name, found in sorted(registered.items()) if found is None
         ],
+        "lost": _lost(work, registered) if every else [],
         "zones": [
             {
                 "zone": zone_id,
@@ -105,6 +116,8 @@ def status_document(work: Place, chosen: Sequence[ClusterConfig], *, every: bool
 def _check(status: dict[str, Any], work: Workplace, output: str) -> int:
     """Show the causes of alarms, one line each. Returns 1 if there is one."""
     causes = causes_of(Seen(status, work.now(), _failing_since(status, work)))
+    if not status["alarms_notify"]:
+        remark("the stack's alarms notify nobody: its parameter AlarmTopicArn is empty")
     if output != "table":
         print_document({"ok": not causes, "causes": [cause.document() for cause in causes]}, output)
     elif not causes:
@@ -125,6 +138,17 @@ def _failing_since(status: dict[str, Any], work: Workplace) -> dict[tuple[str, s
             if found := failing_since(checkpoints.get(resource), errors.get(resource)):
                 since[name, resource.value] = found
     return since
+
+
+def _lost(work: Place, registered: Mapping[str, ClusterConfig | None]) -> list[dict[str, str]]:
+    """Clusters that are not registered any more, and were not removed."""
+    shard = work.settings.shard
+    here = [name for name, config in registered.items() if config is None or config.shard == shard]
+    try:
+        found = lost_clusters(work.store, here, work.lease.read().clusters)
+    except StoreUnavailableError as error:  # an older policy does not allow the scan
+        return [{"cluster": "", "reason": f"{_FEWER}, and the tables may not be looked through: {error}"}]
+    return [{"cluster": name, "reason": _LOST if name else _NONE_LEFT} for name in found]
 
 
 def lease_document(lease: Lease, now_ms: int) -> dict[str, Any]:

@@ -32,8 +32,12 @@ def show_status(status: dict[str, Any], now: float) -> None:
     before, state = lease_in_words(lease["state"], lease["holder"])
     place = f"deployment {status['deployment']}, shard {status['shard']}"
     print_folded(console, Text.assemble(f"{place}: {before}", (state, lease_style(lease["state"])), epoch, until), 2)
+    for each in status["lost"]:
+        name = f"cluster {each['cluster']}: " if each["cluster"] else ""
+        print_folded(console, Text(f"{name}{each['reason']}", style="red"), 2)
     if not status["clusters"]:
-        remark("no cluster is registered: see `kubesync cluster add --help`")
+        if not status["lost"]:
+            remark("no cluster is registered: see `kubesync cluster add --help`")
     elif all(cluster["shard"] != status["shard"] for cluster in status["clusters"]):
         others = ", ".join(sorted({cluster["shard"] for cluster in status["clusters"]}))
         remark(

@@ -171,9 +171,9 @@ class DynamoStore:
         request = query_request(table, partition, self._table_names, wanted)
         return self._pages("query", request, table, wanted.get("limit"))
 
-    def scan(self, table: str) -> Iterator[Item]:
+    def scan(self, table: str, limit: int | None = None) -> Iterator[Item]:
         request = {"TableName": self._table_names[table], "ConsistentRead": True}
-        return self._pages("scan", request, table, None)
+        return self._pages("scan", request, table, limit)
 
     def _pages(self, method: str, request: dict[str, Any], table: str, limit: int | None) -> Iterator[Item]:
         left = limit

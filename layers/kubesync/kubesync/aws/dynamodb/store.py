@@ -146,8 +146,8 @@ class Store(Protocol):
     def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
         """Items of one partition in order of the sort key, page after page."""
 
-    def scan(self, table: str) -> Iterator[Item]:
-        """Every item of the table. Only for commands of a person and full resyncs."""
+    def scan(self, table: str, limit: int | None = None) -> Iterator[Item]:
+        """Every item of the table, or at most so many. Only for commands of a person, full resyncs, and where items are lost."""
 
     def write(self, action: Write) -> Item:
         """One conditional write. Returns the item after the write (empty after a Delete).

@@ -60,8 +60,8 @@ class SchemaGuard:
         """After an error for one item the iterator continues with the next: see ``readable``."""
         return _Checked(self._store.query(table, partition, **wanted), table, self._check)
 
-    def scan(self, table: str) -> Iterator[Item]:
-        return _Checked(self._store.scan(table), table, self._check)
+    def scan(self, table: str, limit: int | None = None) -> Iterator[Item]:
+        return _Checked(self._store.scan(table, limit), table, self._check)
 
     def write(self, action: Write) -> Item:
         try:

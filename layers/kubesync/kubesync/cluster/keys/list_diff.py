@@ -14,12 +14,13 @@ from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.observations import LivePart, Observations, absent_from, live_parts, moved_in
 from kubesync.domain.merge import (
     judge_absences,
+    observe,
     with_observations,
     without_disproved,
     without_parts,
     without_tombstones,
 )
-from kubesync.domain.objects import Resource, ServiceKey, Snapshot
+from kubesync.domain.objects import Observation, Resource, ServiceKey, Snapshot
 from kubesync.domain.state import KeyState, PartId
 
 NOT_ANSWERED: Final = "not answered"
@@ -42,6 +43,9 @@ class ListMerge:
 
     ``take`` reads creation times and live parts. Only windows change these, and only one window is recorded at a time.
 
+    ``missed``: keys of which the lists hold an object that was changed before the checkpoint and is stored as it was before: its watch has
+    not told the change.
+
     Args:
         probed: the uid of Service default/kubernetes as the cluster was asked for it, where no list tells (None: cannot be
             known; NOT_ANSWERED: could not be asked).
@@ -59,6 +63,7 @@ class ListMerge:
         self._reread: set[Resource] = set()
         self.held: dict[Resource, str] = {}
         self.identity_actions: tuple[Action, ...] = ()
+        self.missed: set[ServiceKey] = set()
 
     def take(self, observed: Observations, snapshots: Mapping[Resource, Snapshot]) -> Steps[list[ServiceKey]]:
         """Compare lists with everything that is stored, read once (I7). Returns every key, oldest Service first."""
@@ -98,8 +103,19 @@ class ListMerge:
             after = without_parts(after, live.intersection(gone), snapshot, generation, hold=False)
             after = without_parts(after, live.intersection(held), snapshot, generation, hold=True)
             after = without_disproved(after, self.observed.by_key.get(key, ()), snapshot, generation)
+        if any(self._passed_by(before, seen) for seen in self.observed.by_key.get(key, ())):
+            self.missed.add(key)
         after = with_observations(after, self.observed.by_key.get(key, ()), generations, self._reread)
         return without_tombstones(self._of_one_source(after), self._states.floors())
+
+    def _passed_by(self, before: KeyState, seen: Observation) -> bool:
+        """Whether a watch should have told this earlier. Nobody knows when an object was deleted that a list lacks: that is not counted."""
+        part, view = before.parts.get(PartId(seen.resource, seen.name)), self._states.listeners[seen.resource]
+        recorded = view.checkpoint  # everything up to it is recorded (I1), until the lists are
+        if recorded is None or (recorded.basis, recorded.generation) != (self._states.basis, view.generation):
+            return False
+        late = seen.resource_version <= recorded.resource_version and not (part is not None and part.held)
+        return late and observe(part, seen, view.generation) is not None
 
     def _absences(self, snapshots: Mapping[Resource, Snapshot], parts: list[LivePart]) -> Absences:
         found = Absences()

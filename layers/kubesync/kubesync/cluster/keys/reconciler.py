@@ -46,12 +46,13 @@ _USUAL: Final = Mode()
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What was recorded: keys that are open now, keys that were given a name, keys that changed, and what was held back."""
+    """What was recorded: keys that are open now, keys that were given a name, keys that changed, what was held back, and ``ListMerge.missed``."""
 
     opened: tuple[ServiceKey, ...] = ()
     promoted: tuple[ServiceKey, ...] = ()
     changed: frozenset[ServiceKey] = frozenset()
     held: Mapping[Resource, str] | None = None
+    missed: frozenset[ServiceKey] = frozenset()
 
 
 @dataclass(slots=True)
@@ -199,7 +200,8 @@ class Reconciler:
 
         ending = Ending(closing, done=done)
         change = Change(listed.keys, listed.merge.seen, plan, ending, resources, listed.merge.observed.of)
-        return (yield from self._commit(change, listed.merge.held))
+        recorded = yield from self._commit(change, listed.merge.held)
+        return replace(recorded, missed=frozenset(listed.merge.missed))
 
     def _listed(self, content: WindowContent, mode: Mode) -> Steps[_Listed]:
         probed = yield from self._probe(content)

@@ -74,13 +74,11 @@ def raise_fences(store: Store, fences: Sequence[Key], epoch: int, lease: Check) 
         except TransactionRefusedError as refused:
             if len(updates) in refused.failed:
                 raise NotMasterError("the lease was lost to another session") from refused
-            found = {
-                left[index].partition: cast(int, (now or {}).get("epoch", 0)) for index, now in refused.failed.items()
-            }
-            above = {partition: known for partition, known in found.items() if known != epoch}
-            if above:
-                said = f"the fence of {', '.join(above)} has epoch {max(above.values())}, above that of this session ({epoch})"
-                raise FencedOutError(said, max(above.values())) from refused
+            found = {index: cast(int, (now or {}).get("epoch", 0)) for index, now in refused.failed.items()}
+            highest = max(found, key=found.__getitem__)
+            if found[highest] != epoch:
+                said = f"the fence of {left[highest].partition} has epoch {found[highest]}, above that of this session ({epoch})"
+                raise FencedOutError(said, found[highest]) from refused
             left = [place for index, place in enumerate(left) if index not in refused.failed]
         else:
             return

@@ -7,7 +7,8 @@
     lease            deployment name: which deployment owns these tables, written once; schema: the highest version of any
                                 item that a session may have written (none: 1)
     lease#<shard>    lease      holder, epoch, renewal (+1 at each), expires_at_ms, ends_at_ms, released, released_at_ms, clean, signal,
-                                unsettled (zones) and unsettled_of (an epoch), see ``Lease.to_settle``
+                                unsettled (zones) and unsettled_of (an epoch), see ``Lease.to_settle``; clusters, resynced_at_ms and
+                                silent: what a session notes for the next ones and for people, see ``Lease``
 
     free ──take──> held ──renew──> held ──release──> released (clean or not)
                      └── expires ──take──> held by another, with a higher epoch
@@ -54,7 +55,11 @@ _MAX_UNSETTLED: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The lease item as read. Times are milliseconds since 1970 by the holder's clock."""
+    """The lease item as read. Times are milliseconds since 1970 by the holder's clock.
+
+    ``clusters``: how many were registered for the shard, lost ones included; None: not known. ``resynced_at_ms``: when a full resync of all
+    without an error ended last, or when that was first noted; 0: not known. ``silent``: alarms notify nobody.
+    """
 
     holder: str
     epoch: int
@@ -66,6 +71,9 @@ class Lease:
     signal: int
     released_at_ms: int = 0
     unsettled: tuple[str, ...] | None = None
+    clusters: int | None = None
+    resynced_at_ms: int = 0
+    silent: bool = False
 
     @property
     def to_settle(self) -> tuple[str, ...] | None:
@@ -107,6 +115,9 @@ def _parse(item: Item | None) -> Lease:
         cast(int, item.get("signal", 0)),
         cast(int, item.get("released_at_ms", 0)),
         _unsettled(item),
+        cast("int | None", item.get("clusters")),
+        cast(int, item.get("resynced_at_ms", 0)),
+        cast(bool, item.get("silent", False)),
     )
 
 
@@ -221,19 +232,21 @@ class LeaseTable:
         except ConditionFailedError as refused:
             raise NotMasterError("another session took the lease first") from refused
 
-    def renew(self, mine: Lease, expires_at_ms: int, ends_at_ms: int) -> Lease:
-        """Stay the holder. The answer carries the newest signal.
+    def renew(self, mine: Lease, expires_at_ms: int, ends_at_ms: int, notes: Item | None = None) -> Lease:
+        """Stay the holder. The answer carries the newest signal. ``notes``: attributes of ``Lease`` that are written along.
 
         Raises:
             NotMasterError: another session holds the lease.
         """
-        times: Item = {"expires_at_ms": expires_at_ms, "ends_at_ms": ends_at_ms}
+        times: Item = {**(notes or {}), "expires_at_ms": expires_at_ms, "ends_at_ms": ends_at_ms}
         try:
             return _parse(self._store.write(Update(self._key, set=times, add={"renewal": 1}, conditions=_still(mine))))
         except ConditionFailedError as refused:
             raise NotMasterError("the lease was lost to another session") from refused
 
-    def release(self, mine: Lease, *, clean: bool, at_ms: int = 0, unsettled: Collection[str] = ()) -> None:
+    def release(
+        self, mine: Lease, *, clean: bool, at_ms: int = 0, unsettled: Collection[str] = (), notes: Item | None = None
+    ) -> None:
         """Release the lease. ``clean`` only if all writers have ended and no outcome is unknown.
 
         Args:
@@ -241,7 +254,7 @@ class LeaseTable:
             unsettled: zones with an unknown outcome, although all writers have ended. The next holder settles only these.
                 A release of kubesync that does not know this list treats the lease as not clean.
         """
-        fields: dict[str, Value] = {"released": True, "clean": clean and not unsettled}
+        fields: dict[str, Value] = {**(notes or {}), "released": True, "clean": clean and not unsettled}
         if clean and len(unsettled) <= _MAX_UNSETTLED:
             fields |= {"unsettled": list[Value](sorted(unsettled)), "unsettled_of": mine.epoch}
         if at_ms:
