@@ -13,7 +13,7 @@ class Mutant:
         name: short, for the command line and ``docs/invariants.md``.
         without: what is missing, in words.
         invariants: what it breaks.
-        file: in the package ``kubesync``.
+        file: in the package ``kubesync``; or, with ``kubesync_local/`` before it, in that one.
         old: the text of the mechanism; stands there once.
         new: the text without it.
         caught_by: tests, ``file::name`` under ``tests``; each of them must fail (of a parametrised one, some case).

@@ -15,6 +15,7 @@ from mutation.mutants_of_annotations import OF_ANNOTATIONS
 from mutation.mutants_of_fencing import OF_FENCING
 from mutation.mutants_of_large_keys import OF_LARGE_KEYS
 from mutation.mutants_of_names import OF_NAMES
+from mutation.mutants_of_proxies import OF_PROXIES
 from mutation.mutants_of_reading import OF_READING
 from mutation.mutants_of_resyncs import OF_RESYNCS
 from mutation.mutants_of_what_is_let_in import OF_WHAT_IS_LET_IN
@@ -31,4 +32,5 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *OF_ANNOTATIONS,
     *OF_RESYNCS,
     *OF_ALARMS,
+    *OF_PROXIES,
 )

@@ -16,6 +16,7 @@ from mutation.mutant import Mutant
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PACKAGE: Final = ROOT / "layers/kubesync/kubesync"
+_LOCAL: Final = "kubesync_local"
 # A mutant may wait for what never comes: that counts as noticed.
 _TEST_SECONDS: Final = 30
 _RUN_SECONDS: Final = 240
@@ -42,7 +43,7 @@ def mutated(mutant: Mutant, package: Path = PACKAGE) -> str:
     Raises:
         MutantError: the old text does not stand there, or more than once.
     """
-    text = (package / mutant.file).read_text()
+    text = (ROOT / "local" if mutant.file.startswith(f"{_LOCAL}/") else package).joinpath(mutant.file).read_text()
     found = text.count(mutant.old)
     if found != 1:
         raise MutantError(f"{mutant.name}: its old text stands {found} times in {mutant.file}")
@@ -57,7 +58,11 @@ def copy_package(into: Path, mutant: Mutant | None) -> Path:
     if mutant is not None:
         changed = mutated(mutant)
         compile(changed, mutant.file, "exec")
-        (copy / "kubesync" / mutant.file).write_text(changed)
+        if mutant.file.startswith(f"{_LOCAL}/"):
+            shutil.copytree(ROOT / "local" / _LOCAL, copy / _LOCAL)
+            (copy / mutant.file).write_text(changed)
+        else:
+            (copy / "kubesync" / mutant.file).write_text(changed)
     return copy
 
 

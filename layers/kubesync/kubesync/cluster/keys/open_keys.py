@@ -20,7 +20,7 @@ from kubesync.domain.state import KeyState, Name
 
 
 class OpenKeys:
-    """For the cluster's actor alone.
+    """The cluster's actor alone changes it. Any thread may read ``count``, ``oldest`` and ``waiting``: each looks at once.
 
     Args:
         epoch: the time now. All times are epoch seconds.
