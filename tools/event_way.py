@@ -23,6 +23,9 @@ PAGE: Final = ROOT / "docs" / "architecture.md"
 BEGIN: Final = "<!-- way of an event -->"
 END: Final = "<!-- end -->"
 PACKAGE: Final = f"{ROOT}/layers/kubesync/kubesync/"
+# What an actor publishes for reports is no part of the way.
+PUBLISHES: Final = (f"{PACKAGE}actors/actor.py", "publish")
+GUARD: Final = "/simulation/ownership.py"
 ROOMS: Final = ("cluster", "zone", "upstreams")
 BEGINS, CLOSES, ENDS = "on_events", "outcomes.py", "wishes"
 
@@ -40,7 +43,10 @@ def way() -> list[tuple[str, str]]:
         if event != "call" or not name.startswith(PACKAGE) or frame.f_code.co_name.startswith("<"):
             return
         file = name.removeprefix(PACKAGE)
-        caller = frame.f_back.f_code.co_filename if frame.f_back is not None else ""
+        callers = _callers(frame)
+        if PUBLISHES in callers:
+            return
+        caller = next((each for each, _ in callers if not each.endswith(GUARD)), "")
         room = file.partition("/")[0]
         if room in ROOMS and room == room_of(deployment.world.machine.current.name) and caller != name:
             passed.append((file, frame.f_code.co_name))
@@ -55,6 +61,15 @@ def way() -> list[tuple[str, str]]:
     deployment.end()
     deployment.close()
     return passed
+
+
+def _callers(frame: FrameType) -> list[tuple[str, str]]:
+    """File and function of every caller, the nearest first."""
+    found: list[tuple[str, str]] = []
+    while (back := frame.f_back) is not None:
+        frame = back
+        found.append((frame.f_code.co_filename, frame.f_code.co_name))
+    return found
 
 
 def room_of(thread: str) -> str:

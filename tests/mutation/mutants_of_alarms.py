@@ -8,6 +8,8 @@ from mutation.mutant import Mutant
 
 _CAUSES = "integration/causes/test_causes.py::"
 _HEALTH = "unit/session/test_health.py::"
+_HOST = "unit/test_actor_host.py::"
+_FIGURES = "unit/session/test_figures_of_a_session.py::"
 _LAGS = "unit/zone/test_lag_of_units.py::"
 _LOST = "integration/taking_over/test_lost_epoch.py::"
 _CLUSTERS = "integration/causes/test_lost_clusters.py::"
@@ -161,10 +163,82 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="a full zone is not stuck, since deletions land",
         invariants="I10",
         file="zone/actor.py",
-        old="        self.progress.full(self._now(), is_full=bool(self._queue.problem))\n",
+        old="        self._progress = self._progress.full(self._now(), is_full=bool(self._queue.problem))\n",
         new="",
         caught_by=(_CAUSES + "test_i10_cause_shows",),
         slow=True,
+    ),
+    Mutant(
+        name="figures-end-before-the-end",
+        without="what an actor did last is not in its figures",
+        invariants="I10",
+        file="actors/actor.py",
+        old="            self.publish()\n            self.over = self._changed_at == math.inf\n",
+        new="            self.over = True\n",
+        caught_by=(
+            _HOST + "test_figures_of_the_end_are_published_at_once",
+            _FIGURES + "test_report_of_the_end_counts_what_the_end_has_done",
+        ),
+    ),
+    Mutant(
+        name="last-change-is-not-published",
+        without="figures wait for the next change",
+        invariants="I10",
+        file="actors/actor.py",
+        old="        if self._changed_at < math.inf and publish_at < until:\n",
+        new="        if self._changed_at < math.inf and publish_at < self._now():\n",
+        caught_by=(
+            _HOST + "test_figures_are_published_at_most_once_a_second_and_the_last_change_without_another_step",
+        ),
+    ),
+    Mutant(
+        name="figures-between-two-steps",
+        without="figures are published in the middle of a piece of work",
+        invariants="I10",
+        file="actors/actor.py",
+        old="                if self._now() >= max(self._changed_at, self._published_at) + PUBLISH_SECONDS:\n",
+        new="                if self._now() >= self._published_at + PUBLISH_SECONDS:\n",
+        caught_by=(
+            _HOST + "test_figures_are_not_those_between_two_steps_of_one_piece_of_work",
+            _CAUSES + "test_i10_cause_shows",
+        ),
+        slow=True,
+    ),
+    Mutant(
+        name="figures-are-shared",
+        without="figures of a cluster change after they were published",
+        invariants="I10",
+        file="cluster/run.py",
+        old="        return RunFigures(deepcopy(self.report), ",
+        new="        return RunFigures(self.report, ",
+        caught_by=(_FIGURES + "test_beat_tells_what_happened_until_a_second_before",),
+    ),
+    Mutant(
+        name="dead-actor-is-young",
+        without="messages that an actor never takes do not show",
+        invariants="I10",
+        file="actors/actor.py",
+        old="            began = min(began, self._mailbox[0][0])\n",
+        new="            pass\n",
+        caught_by=(_HOST + "test_i10_actor_that_takes_no_message_is_as_old_as_the_oldest",),
+    ),
+    Mutant(
+        name="hanging-cluster-records",
+        without="a cluster whose actor hangs in a call is said to record all events",
+        invariants="I10",
+        file="session/health.py",
+        old="        max(hangs, 0.0 if unrecorded is None else now - unrecorded),\n",
+        new="        0.0 if unrecorded is None else now - unrecorded,\n",
+        caught_by=(_HEALTH + "test_i10_cluster_whose_actor_hangs_works_and_records_nothing",),
+    ),
+    Mutant(
+        name="beat-ends-a-session",
+        without="an error in a beat ends the session",
+        invariants="I10",
+        file="session/session.py",
+        old='        with harmless("the figures of this minute could not be told"):\n',
+        new="        if True:\n",
+        caught_by=(_FIGURES + "test_i10_error_of_a_beat_is_logged_and_ends_no_session",),
     ),
     Mutant(
         name="hanging-zone-is-fine",

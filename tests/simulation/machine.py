@@ -17,6 +17,8 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from simulation import ownership
+
 if TYPE_CHECKING:
     from simulation.process import Process
 
@@ -27,6 +29,10 @@ NEW, READY, WAITING, DONE = "new", "ready", "waiting", "done"
 
 class Killed(BaseException):
     """The process was killed: nothing that its threads still do leaves it."""
+
+
+class TouchedError(Exception):
+    """A thread has touched what belongs to an actor of another thread."""
 
 
 class DeadlockError(Exception):
@@ -48,6 +54,7 @@ class SimThread:
         self.joiners: list[SimThread] = []
         self.unwound_by: SimThread | None = None
         self.run = run
+        self.is_actor = False
         self.gate = _closed()
 
     def start(self) -> None:
@@ -92,6 +99,7 @@ class Machine:
         self._order = count()
         self._trace = hashlib.blake2b(digest_size=8)
         self._deadlock = ""
+        self._touched = ""
         self._at_a_time = 0
         self.current: SimThread
         self.main: SimThread
@@ -156,6 +164,9 @@ class Machine:
         if self._deadlock and current is self.main:
             said, self._deadlock = self._deadlock, ""
             raise DeadlockError(said)
+        if self._touched and current is self.main:
+            said, self._touched = self._touched, ""
+            raise TouchedError(said)
         if current.process.dead:
             raise Killed
 
@@ -212,6 +223,12 @@ class Machine:
             self._ready.remove(self.main)
         self.main.state = READY
         return self.main
+
+    def touched(self, said: str) -> None:
+        """A finding of ``simulation.ownership``: the run fails."""
+        if said not in self.failures:
+            self.failures.append(said)
+            self._touched = self._touched or said
 
     def waiting(self) -> str:
         """Who waits for what."""
@@ -328,6 +345,7 @@ class _Worker:
             self._gate.acquire()
             thread = self._job
             assert thread is not None
+            ownership.enter(thread)
             try:
                 if not thread.process.dead:
                     thread.run()
@@ -336,6 +354,7 @@ class _Worker:
             except Exception as error:  # noqa: BLE001 - a thread that dies is a finding
                 thread.machine.failures.append(f"{thread.name} ended by {type(error).__name__}: {error}")
             self._job = None
+            ownership.leave()
             # Before the baton is given away: whoever gets it may start a thread at once.
             self._workers.rest(self)
             thread.machine.finished(thread)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kubesync.actors.actor import Host
 
@@ -33,7 +33,7 @@ class _Held:
     message: object = field(compare=False)
 
 
-def deliver_late(host: Host, name: str, process: Process, delay: Delay) -> None:
+def deliver_late(host: Host[Any], name: str, process: Process, delay: Delay) -> None:
     """From now on, hold what is sent to an actor."""
     setattr(host, "send", _Post(host, name, process, delay).send)  # noqa: B010 - whoever sends asks the host for it
 
@@ -41,7 +41,7 @@ def deliver_late(host: Host, name: str, process: Process, delay: Delay) -> None:
 class _Post:
     """Of one actor. Its thread ends with the process."""
 
-    def __init__(self, host: Host, name: str, process: Process, delay: Delay) -> None:
+    def __init__(self, host: Host[Any], name: str, process: Process, delay: Delay) -> None:
         self._deliver = host.send
         self._activity = host._activity
         self._name = name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from unittest.mock import patch
 
 from kubesync.actors.actor import Host
@@ -17,7 +18,7 @@ def queued_keys() -> Iterator[set[ServiceKey]]:
     queued: set[ServiceKey] = set()
     really = Host.send
 
-    def send(self: Host, message: object) -> None:
+    def send(self: Host[Any], message: object) -> None:
         really(self, message)
         if isinstance(message, Publish):
             queued.update(message.names)

@@ -269,7 +269,7 @@ class World:
         self.actor.receive(Drain(self.clock.monotonic() + 10))
         self.pass_time(20)
         assert self.ended
-        return self.actor.clean
+        return self.actor.figures().clean
 
 
 def asked(cluster: PlayedCluster, kind: type) -> list[object]:

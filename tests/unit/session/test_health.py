@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -12,20 +11,18 @@ from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.session.clusters import Clusters
-from kubesync.session.health import ClusterHealth, health
-from kubesync.zone.actor import ZoneActor
-from kubesync.zone.progress import Progress, Standing
+from kubesync.cluster.figures import ClusterFigures
+from kubesync.cluster.keys.key_states import KeyStates, ListenerView
+from kubesync.session.health import ClusterHealth, health, of_cluster
+from kubesync.zone.progress import Progress, Standing, ZoneFigures, ZoneReport
 
 
 def figures(*clusters: ClusterHealth, unserved: int = 0, pending: int = 0, **more: Any) -> dict[str, float]:
-    zones = cast("dict[str, ZoneActor]", more.pop("zones", {}))
-    return health(clusters, unserved, pending, zones, more.pop("steps", {}), 1000.0)
+    return health(clusters, unserved, pending, more.pop("zones", {}), more.pop("steps", {}), 1000.0)
 
 
-def a_zone(progress: Progress, *, blocked: bool = False) -> SimpleNamespace:
-    return SimpleNamespace(progress=progress, blocked=blocked)
+def a_zone(progress: Progress, *, blocked: bool = False) -> ZoneFigures:
+    return ZoneFigures(ZoneReport("Z", blocked=blocked), progress, clean=True)
 
 
 @pytest.mark.parametrize(
@@ -69,32 +66,26 @@ def test_i10_oldest_change_is_told_unless_a_window_may_have_waited_for_longer(
 def test_i10_zone_is_stuck_once_nothing_has_landed_for_three_minutes() -> None:
     progress = Progress()
     assert progress.standing(0.0) is Standing.FINE
-    progress.busy(0.0)
+    progress = progress.busy(0.0)
     assert progress.standing(179.0) is Standing.UNSURE
-    progress.busy(100.0)
+    progress = progress.busy(100.0)
     assert progress.standing(180.0) is Standing.STUCK
-    progress.landed(180.0)
+    progress = progress.landed(180.0)
     assert progress.standing(359.0) is Standing.FINE
     assert progress.standing(360.0) is Standing.STUCK
-    progress.quiet()
-    assert progress.standing(9000.0) is Standing.FINE
+    assert progress.quiet().standing(9000.0) is Standing.FINE
 
 
 def test_i10_full_zone_is_stuck_although_deletions_land() -> None:
-    progress = Progress()
-    progress.full(0.0, is_full=True)
-    progress.landed(179.0)
+    progress = Progress().full(0.0, is_full=True).landed(179.0)
     assert progress.standing(179.0) is Standing.UNSURE
-    progress.full(180.0, is_full=True)
+    progress = progress.full(180.0, is_full=True)
     assert progress.standing(180.0) is Standing.STUCK
-    progress.full(181.0, is_full=False)
-    assert progress.standing(181.0) is Standing.FINE
+    assert progress.full(181.0, is_full=False).standing(181.0) is Standing.FINE
 
 
 def test_i10_zones_are_told_unless_one_is_not_known_yet() -> None:
-    fine, unsure, stuck = Progress(), Progress(), Progress()
-    unsure.busy(900.0)
-    stuck.busy(0.0)
+    fine, unsure, stuck = Progress(), Progress().busy(900.0), Progress().busy(0.0)
     assert figures(zones={"Z1": a_zone(fine)})["ZonesStuck"] == 0
     assert "ZonesStuck" not in figures(zones={"Z1": a_zone(fine), "Z2": a_zone(unsure)})
     assert figures(zones={"Z2": a_zone(unsure), "Z3": a_zone(stuck)})["ZonesStuck"] == 1
@@ -109,15 +100,25 @@ def test_i10_cluster_that_was_added_a_moment_ago_raises_nothing() -> None:
     clock = ManualClock()
     store = MemoryStore(clock=clock)
     states = KeyStates(config, StateTable(store), NameCountTable(store), epoch=clock.epoch)
-    clusters = Clusters(lambda: None, None)  # type: ignore[arg-type,return-value]
-    clusters._actors["new"] = SimpleNamespace(service=SimpleNamespace(states=states), running=None)  # type: ignore[assignment]
-    seen = clusters.health(config, {}, clock.epoch(), clock.monotonic())
+    figures = ClusterFigures(views=tuple(states.listeners.values()))
+    seen = of_cluster("new", figures, {}, clock.epoch(), clock.monotonic())
+    assert seen.failing == (1.0, 1.0)
     assert "ListenersFailing" not in health([seen], 0, 0, {}, {}, clock.monotonic())
+
+
+def test_i10_cluster_whose_actor_hangs_works_and_records_nothing() -> None:
+    working = ListenerView(works_since=100.0)
+    figures = ClusterFigures(views=(working, working))
+    seen = of_cluster("prod", figures, {"prod/cluster": 200.0, "zone Z1": 900.0}, 1000.0, 500.0)
+    assert (seen.failing, seen.unrecorded) == ((200.0, 200.0), 200.0)
+    told = health([seen], 0, 0, {}, {}, 500.0)
+    assert (told["ListenersFailing"], told["OldestOpenSeconds"]) == (2, 200.0)
+    seen = of_cluster("prod", figures, {"zone Z1": 900.0}, 1000.0, 500.0)
+    assert (seen.failing, seen.unrecorded) == ((0.0, 0.0), 0.0)
 
 
 def test_i10_refusals_that_are_reported_are_no_standstill() -> None:
     progress = Progress()
     for second in range(0, 400, 10):
-        progress.busy(float(second))
-        progress.landed(float(second))
+        progress = progress.busy(float(second)).landed(float(second))
     assert progress.standing(400.0) is Standing.FINE

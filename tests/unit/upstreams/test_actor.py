@@ -108,7 +108,7 @@ class RealTime(ManualClock):
 @pytest.fixture
 def stepped() -> Stepped:
     made = Stepped()
-    made.actor._host.start = lambda: None  # type: ignore[method-assign]
+    made.actor.host.start = lambda: None  # type: ignore[method-assign]
     return made
 
 
@@ -130,12 +130,12 @@ def test_cluster_that_does_not_answer_shows_and_is_asked_again(stepped: Stepped)
     stepped.actor.start()
     stepped.register("shop", WEB)
     stepped.run(4.9)
-    assert stepped.actor.report.problem == ""
+    assert stepped.actor.figures().problem == ""
     stepped.run(6.0)
-    assert (stepped.actor.report.problem, len(stepped.sent)) == (BUSY, 3)
+    assert (stepped.actor.figures().problem, len(stepped.sent)) == (BUSY, 3)
     stepped.actor.receive(Noted("prod"))
     stepped.run(1.0)
-    assert (stepped.actor.report.problem, stepped.ips("shop")) == ("", [])
+    assert (stepped.actor.figures().problem, stepped.ips("shop")) == ("", [])
 
 
 def test_i1_late_answer_to_a_reminder_does_not_stand_for_a_newer_reference(stepped: Stepped) -> None:
@@ -168,18 +168,18 @@ def test_cluster_that_goes_while_it_is_asked_is_not_waited_for(stepped: Stepped)
     stepped.run(1.0)
     stepped.served.clear()
     stepped.run(6.0)
-    assert (stepped.actor.report.problem, stepped.ips("shop")) == ("", [])
+    assert (stepped.actor.figures().problem, stepped.ips("shop")) == ("", [])
 
 
 def test_comparison_waits_for_new_references_too(stepped: Stepped) -> None:
     stepped.register("shop", WEB)
     answer = stepped.compare()
     stepped.run(6.0)
-    assert (answer.done(), stepped.actor.report.problem) == (False, BUSY)
+    assert (answer.done(), stepped.actor.figures().problem) == (False, BUSY)
     stepped.publish("10.1.0.1")
     stepped.actor.receive(Noted("prod"))
     assert stepped.run(1.0) == WHEN_TOLD
-    assert (answer.result(), stepped.ips("shop"), stepped.actor.report.problem) == ([], ["10.1.0.1"], "")
+    assert (answer.result(), stepped.ips("shop"), stepped.actor.figures().problem) == ([], ["10.1.0.1"], "")
 
 
 def test_actor_that_was_not_started_compares_but_does_not_compose(stepped: Stepped) -> None:
@@ -248,7 +248,7 @@ def test_what_failed_is_tried_again_later_and_later_and_once_more_at_the_end(ste
     stepped.actor.start()
     stepped.run(4.0)
     assert tries == [0.2, 0.9, 2.1]
-    assert stepped.actor.report.problem == "RuntimeError: no"
+    assert stepped.actor.figures().problem == "RuntimeError: no"
     stepped.actor.receive(Drain(stepped.clock.monotonic() + 10.0, abandon=False))
     assert stepped.run() is None
     assert tries[3:] == [4.0, 8.0]

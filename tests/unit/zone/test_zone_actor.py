@@ -106,7 +106,7 @@ def test_fault_of_ours_settles_the_zone_and_it_goes_on(monkeypatch: pytest.Monke
         patch.setattr(world.zone, "change", lambda *_: 1 / 0)
         world.prod.publish("api", "10.0.0.2")
         world.pass_time(4)
-    assert not world.actor.clean
+    assert not world.actor.figures().clean
     world.pass_time(10)
     assert world.zone.ours == {"web": "10.0.0.1", "api": "10.0.0.2"}
     assert world.end()
@@ -178,4 +178,4 @@ def test_zones_are_made_when_they_are_needed_and_drained() -> None:
     assert zones.hosted == (ZONE,)
     assert zones.unsettled == {"Z9"}
     assert not world.item().batch
-    assert zones.writers[ZONE].report.batches == 1
+    assert zones.figures[ZONE].report.batches == 1

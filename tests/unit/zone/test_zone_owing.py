@@ -22,7 +22,7 @@ def test_batch_lands_is_closed_and_its_item_is_cleared_before_the_end() -> None:
     assert len(world.zone.batches) == 1
     assert world.prod.applied == world.prod.intended
     assert world.item().batch
-    assert len(world.actor.report.lags) == 2
+    assert len(world.actor.figures().lags) == 2
     assert world.end()
     assert not world.item().batch
 
@@ -41,7 +41,7 @@ def test_zone_starts_nothing_for_5_s_before_all_clusters_have_closed_then_goes_o
     world.pass_time(2)
     assert world.zone.ours == {"web": "10.0.0.1", "api": "10.0.0.2", "more": "10.0.0.3"}
     assert {name: owed.units[0].name for name, owed in world.item().owed.items()} == {"test": "api.example.com"}
-    assert not world.actor.clean
+    assert not world.actor.figures().clean
     test.silent = False
     test.answer(test.asked[-1])
     world.pass_time()

@@ -41,7 +41,7 @@ def test_blocked_zone_tells_who_waits() -> None:
     world.zone.denied = ZoneUnavailableError("denied")
     world.prod.publish("web", "10.0.0.1")
     world.pass_time()
-    assert world.actor.blocked
+    assert world.actor.figures().report.blocked
     world.actor.receive(Reach(first))
     assert str(first.exception(0)) == "denied"
     world.zone.denied = None
@@ -77,7 +77,7 @@ def test_forget_does_not_wait_for_a_blocked_zone() -> None:
     world.zone.denied = ZoneUnavailableError("denied")
     world.prod.publish("api", "10.0.0.2")
     world.pass_time()
-    assert world.actor.blocked
+    assert world.actor.figures().report.blocked
     world.actor.receive(Forget("prod"))
     world.pass_time()
     assert not asked(world.prod, Forgotten), "its batch is under way"

@@ -1,31 +1,39 @@
 """Actors: private state that one thread owns, and a mailbox. Others only send immutable messages.
 
     send ── mailbox ── receive, message by message ── step ── step ... until the actor has nothing to do ── sleep
+                                                        └── figures ── one slot, which any thread reads
 
-A message wakes the actor. It is received between two steps, so a step never meets a change that it did not make itself.
+A message wakes the actor. It is received between two steps, so a step never meets a change that it did not make itself. Nobody else
+touches the actor: what others may know of it is published as one immutable value.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import deque
 from collections.abc import Generator
-from typing import Final, Protocol
+from contextlib import suppress
+from typing import Any, Final, Protocol
 
 from kubesync.actors.scheduler import Scheduler
+
+logger = logging.getLogger("kubesync.actors")
 
 AT_ONCE: Final = 0.0
 """The actor has more to do."""
 WHEN_TOLD: Final = math.inf
 """The actor has nothing to do until a message comes."""
+PUBLISH_SECONDS: Final = 1.0
+"""How often an actor publishes, at most; also, for how long it may have something to do without publishing."""
 _LONGEST_SLEEP_SECONDS: Final = 3600.0
 
 type Steps[T] = Generator[float, None, T]
 """Work in small steps. Each yields for how many seconds the work pauses; meanwhile its actor serves its mailbox."""
 
 
-class Actor(Protocol):
-    """What a host runs. All methods are called in the host's thread."""
+class Actor[F](Protocol):
+    """What a host runs. All methods are called in the host's thread; ``figures`` also before it starts."""
 
     def receive(self, message: object) -> None:
         """Take a message in. What it leads to is done in later steps."""
@@ -36,15 +44,17 @@ class Actor(Protocol):
     def failed(self, error: Exception) -> float | None:
         """A step, or a message, raised this error. Returns as ``step`` does."""
 
+    def figures(self) -> F:
+        """What others may know of the actor. Nothing in it changes any more."""
+
 
 class Activity:
-    """How many actors of a session have something to do right now. ``since``: when (monotonic) each began the step that it is in."""
+    """How many actors of a session have something to do right now. ``hosts``: whose age is watched."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.lock = scheduler.lock()
         self.busy = 0
-        self.since: dict[str, float] = {}
-        self.now = scheduler.monotonic
+        self.hosts: list[Host[Any]] = []
 
     @property
     def none(self) -> bool:
@@ -53,33 +63,44 @@ class Activity:
             return self.busy == 0
 
     def stuck(self, seconds: float) -> dict[str, float]:
-        """Actors that have been in one step for at least so long, and for how many seconds."""
-        lasted = {name: round(self.now() - since, 1) for name, since in sorted(self.since.copy().items())}
-        return {name: so_long for name, so_long in lasted.items() if so_long >= seconds}
+        """Actors whose age is at least so high, with their age."""
+        with self.lock:
+            ages = {host.name: round(host.age, 1) for host in self.hosts}
+        return {name: age for name, age in sorted(ages.items()) if age >= seconds}
 
 
-class Host:
-    """Runs one actor in a thread of its own. Any thread may call ``send`` and ``wake``."""
+class Host[F]:
+    """Runs one actor in a thread of its own. Any thread may call ``send`` and ``wake``, and read ``figures``, ``age`` and ``over``.
 
-    def __init__(self, name: str, actor: Actor, scheduler: Scheduler, activity: Activity) -> None:
-        self.since = activity.since
-        self._name = name
+    ``figures``: what the actor has published last. ``over``: they are the last ones, since the actor has ended or never began.
+    """
+
+    def __init__(self, name: str, actor: Actor[F], scheduler: Scheduler, activity: Activity) -> None:
+        self.name = name
+        self.figures = actor.figures()
+        self.over = True
         self._actor = actor
         self._activity = activity
-        self._mailbox: deque[object] = deque()
+        self._now = scheduler.monotonic
+        self._mailbox: deque[tuple[float, object]] = deque()
+        self._step_began = math.inf
+        self._published_at = -math.inf
+        self._changed_at = math.inf  # when the first step began that is not published
         self._wakeup = scheduler.wakeup()
         self._woken = False
         self._busy = False
         self._ended = False
         self._thread = scheduler.thread(name, self._run)
         self._started = False
+        with activity.lock:
+            activity.hosts.append(self)
 
     def start(self) -> None:
         """Start the thread. Only the first call has an effect."""
         with self._activity.lock:
             if self._started:
                 return
-            self._started = True
+            self._started, self.over = True, False
             self._activity.busy += not self._busy
             self._busy = True
         self._thread.start()
@@ -103,11 +124,27 @@ class Host:
     def alive(self) -> bool:
         return self._started and self._thread.is_alive()
 
+    @property
+    def age(self) -> float:
+        """For how many seconds the running step has lasted, or the oldest message has not been taken. 0: neither."""
+        began = self._step_began
+        with suppress(IndexError):
+            began = min(began, self._mailbox[0][0])
+        return max(0.0, self._now() - began)
+
+    def publish(self) -> None:
+        """Publish the actor's figures. Only the actor may call it, where they cannot wait for the end of the step."""
+        self._published_at = self._now()
+        try:
+            self.figures, self._changed_at = self._actor.figures(), math.inf
+        except Exception:  # figures must not end an actor
+            logger.exception("figures could not be published", extra={"actor": self.name})
+
     def _rouse(self, *messages: object) -> None:
         with self._activity.lock:
             if self._ended:
                 return
-            self._mailbox.extend(messages)
+            self._mailbox.extend((self._now(), message) for message in messages)
             if self._busy:
                 return
             self._busy = True
@@ -120,32 +157,46 @@ class Host:
         try:
             while seconds is not None:
                 self._sleep(seconds)
-                self.since[self._name] = self._activity.now()
+                self._step_began = self._now()
+                self._changed_at = min(self._changed_at, self._step_began)
                 seconds = self._work()
-                del self.since[self._name]
+                self._step_began = math.inf
+                if self._now() >= max(self._changed_at, self._published_at) + PUBLISH_SECONDS:
+                    self.publish()
+            self.publish()
+            self.over = self._changed_at == math.inf
         finally:
             with self._activity.lock:
-                self.since.pop(self._name, None)
+                self._step_began = math.inf
+                self._mailbox.clear()
                 self._ended = True
                 self._activity.busy -= 1
 
     def _work(self) -> float | None:
         try:
             while self._mailbox:
-                self._actor.receive(self._mailbox.popleft())
+                self._actor.receive(self._mailbox.popleft()[1])
             return self._actor.step()
         except Exception as error:  # noqa: BLE001 - the actor says what becomes of it
             return self._actor.failed(error)
 
     def _sleep(self, seconds: float) -> None:
-        """Sleep until a message comes, at most this long."""
+        """Sleep until a message comes, at most this long. Publish first: between two steps of one piece of work much is not as it will be."""
         with self._activity.lock:
             if seconds <= 0 or self._woken or self._mailbox:
                 self._woken = False
                 return
             self._busy = False
             self._activity.busy -= 1
-        self._wakeup.wait(min(seconds, _LONGEST_SLEEP_SECONDS))
+        until = self._now() + min(seconds, _LONGEST_SLEEP_SECONDS)
+        publish_at = self._published_at + PUBLISH_SECONDS
+        if self._changed_at < math.inf and publish_at < until:
+            if (left := publish_at - self._now()) > 0:
+                self._wakeup.wait(left)
+            if not self._busy:
+                self.publish()
+        if not self._busy:
+            self._wakeup.wait(until - self._now())
         with self._activity.lock:
             self._woken = False
             if not self._busy:  # the time is over

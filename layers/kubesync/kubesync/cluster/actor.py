@@ -26,6 +26,7 @@ from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.conversations import Question
+from kubesync.cluster.figures import ClusterFigures
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.cluster.run import LIST_SECONDS, ListeningRun
 from kubesync.cluster.service import Service
@@ -79,7 +80,7 @@ class Work:
 
 
 class ClusterActor:
-    """Implements ``Actor``. Other threads only send messages, and read ``service`` for reports.
+    """Implements ``Actor``.
 
     Args:
         config: the actor closes keys under it until it is configured.
@@ -102,10 +103,9 @@ class ClusterActor:
         self._ended = False
         self._not_master = False
 
-    @property
-    def running(self) -> ListeningRun | None:
-        """The run that goes on, or that ended with the session."""
-        return self.service.run or self._last_run
+    def figures(self) -> ClusterFigures:
+        """Of the run that goes on, or that ended with the session, and of all before."""
+        return self.service.figures(self.service.run or self._last_run)
 
     # --- messages ---
 
@@ -383,4 +383,4 @@ class ClusterActor:
                 self.failed(error)
             except Exception:  # a fault of ours: the session waits for an answer
                 logger.exception("how listeners ended could not be noted", cluster=self.service.name)
-        stopping.reply.set_result(clean)
+        stopping.reply.set_result(clean and not any(run.failed for run in self.service.runs))

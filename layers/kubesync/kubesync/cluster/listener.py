@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from typing import Final
@@ -133,7 +133,7 @@ class Listener:
         progress: Progress = lambda _what, _details: None,
     ) -> None:
         self.resource = resource
-        self.report = ListenerReport(cluster, resource.value)
+        self._counted = ListenerReport(cluster, resource.value)
         self.last_error: ListenerError | None = None
         self.refused: ListenerError | None = None
         self.failing: ListenerError | None = None
@@ -148,17 +148,22 @@ class Listener:
     def start(self, resume_from: int | None, deadline_monotonic: float) -> None:
         """Start. ``resume_from`` None: list first."""
         run = partial(self._reflector.run, self, resume_from, deadline_monotonic)
-        self._thread = self._scheduler.thread(f"{self.report.cluster}/{self.resource}", run)
+        self._thread = self._scheduler.thread(f"{self._counted.cluster}/{self.resource}", run)
         self._thread.start()
 
     def stop(self, code: ErrorCode) -> None:
         """End at once, and keep the reason."""
-        self.report.ended = self.report.ended or code.key
+        self._counted.ended = self._counted.ended or code.key
         self._reflector.stop()
 
     def cut(self) -> None:
         """End at once. Another listener continues."""
         self._reflector.stop()
+
+    @property
+    def report(self) -> ListenerReport:
+        """A copy of its counts. Any thread may ask: values are replaced, not changed."""
+        return replace(self._counted)
 
     @property
     def alive(self) -> bool:
@@ -168,29 +173,29 @@ class Listener:
     # --- WatchSink ---
 
     def on_events(self, events: Sequence[RawEvent]) -> None:
-        self.report.events += len(events)
+        self._counted.events += len(events)
         self._window.events(events)
 
     def on_bookmark(self, resource_version: int) -> None:
-        self.report.bookmarks += 1
+        self._counted.bookmarks += 1
         self._window.bookmark(self.resource, resource_version)
 
     def on_page(self, items: int, left: int | None) -> None:
         self._tell_how_far(items, left)
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
-        self.report.lists += 1
+        self._counted.lists += 1
         self._tell_how_far(len(snapshot.items), 0)
-        log_list(self.report.cluster, snapshot)
+        log_list(self._counted.cluster, snapshot)
         self.refused = self.failing = None
         self._window.snapshot(snapshot, self._lists_for)
 
     def _tell_how_far(self, items: int, left: int | None) -> None:
-        listener = {"cluster": self.report.cluster, "resource": self.resource.value}
+        listener = {"cluster": self._counted.cluster, "resource": self.resource.value}
         self._progress("list", {**listener, "items": items, "left": left})
 
     def on_resumed(self) -> None:
-        self.report.resumed = self.report.resumed or not self.report.lists
+        self._counted.resumed = self._counted.resumed or not self._counted.lists
         self.refused = self.failing = None
         self._observed(self.resource, "resumed", None)
 
@@ -198,7 +203,8 @@ class Listener:
         self._observed(self.resource, "stale", None)
 
     def on_error(self, error: ListenerError, *, consecutive: int) -> None:
-        self.report.errors[error.code.key] = self.report.errors.get(error.code.key, 0) + 1
+        errors, key = self._counted.errors, error.code.key
+        self._counted.errors = {**errors, key: errors.get(key, 0) + 1}
         self.last_error = error
         self.failing = error if consecutive >= _REFUSED_AFTER else None
         self.refused = error if self.failing and _will_last(error) else None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.actor import Steps
+from kubesync.actors.actor import Host, Steps
 from kubesync.cluster.credential_dates import CredentialDates
+from kubesync.cluster.figures import ClusterFigures, RunFigures
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS, Reconciler, Recorded
 from kubesync.cluster.listener import Listener, ListRound, SharedWindow, round_of
@@ -36,7 +38,7 @@ class ListeningRun:
     """Belongs to the cluster's actor, which calls every method. Listeners only send ``Observed``.
 
     Args:
-        send: puts a listener's message into the actor's mailbox. ``wake``: wakes the actor, from any thread.
+        host: of the actor. Listeners send to it.
         follow_up: passes on what was recorded, with the time of the window's first event (monotonic).
     """
 
@@ -48,8 +50,7 @@ class ListeningRun:
         reconciler: Reconciler,
         errors: ListenerErrors,
         credentials: CredentialDates,
-        send: Callable[[Observed], None],
-        wake: Callable[[], None],
+        host: Host[ClusterFigures],
         follow_up: Callable[[Recorded, float | None], None],
     ) -> None:
         self.number = number
@@ -62,10 +63,10 @@ class ListeningRun:
         self._reconciler = reconciler
         self._errors = errors
         self._credentials = credentials
-        self._send = send
+        self._host = host
         self._follow_up = follow_up
         self._scheduler = ports.scheduler
-        self._window = SharedWindow(ports.window_seconds, ports.scheduler, wake)
+        self._window = SharedWindow(ports.window_seconds, ports.scheduler, host.wake)
         self._turn = ports.room.turn()
         self._content: tuple[WindowContent, ListRound | None] | None = None  # closed, and not recorded yet
         self.listeners: list[Listener] = []  # those that run, or the last ones
@@ -104,6 +105,7 @@ class ListeningRun:
         self.listeners = [listener for listener, _ in filter(None, made)]
         for listener, resume in filter(None, made):
             listener.start(resume, self._deadline)
+        self._host.publish()  # they may have to be stopped at once
 
     def _listener(self, resource: Resource, made_for: ListRound | None) -> tuple[Listener, int | None] | None:
         """A listener and the version that it resumes from (None: it lists first). None: the cluster is unreachable."""
@@ -119,13 +121,13 @@ class ListeningRun:
             self._unreachable[resource.value] = error
             return None
         self._unreachable.pop(resource.value, None)
-
+        number, send = self.number, self._host.send
         listener = Listener(
             config.name,
             resource,
             reflector,
             self._window,
-            self._observed,
+            lambda *seen: send(Observed(number, *seen)),
             self._scheduler,
             made_for,
             self._ports.progress,
@@ -136,10 +138,6 @@ class ListeningRun:
         # Its view is incomplete until its watch is accepted: a refused list or watch leaves it unknown (I5).
         self._unseen.add(resource)
         return listener, None
-
-    def _observed(self, resource: Resource, what: str, error: ListenerError | None) -> None:
-        """In the listener's thread."""
-        self._send(Observed(self.number, resource, what, error))
 
     def observed(self, seen: Observed) -> set[ServiceKey]:
         """Take in what a listener saw. Returns keys that can be planned now."""
@@ -164,10 +162,8 @@ class ListeningRun:
                 return set(view.unsure)
         return set()
 
-    @property
-    def all_listeners(self) -> list[Listener]:
-        """All listeners, including those that a resync cut."""
-        return [*self._past, *self.listeners]
+    def figures(self) -> RunFigures:
+        return RunFigures(deepcopy(self.report), tuple(self.listeners), tuple(self._past), self.unrecorded_since)
 
     def stop(self, stopping: StopListening) -> None:
         """Cut the listeners at once. ``finish`` records what they have read."""
@@ -203,7 +199,7 @@ class ListeningRun:
 
     @property
     def unrecorded_since(self) -> float | None:
-        """Since when (monotonic) events are read that are not recorded. None: there are none. Any thread may ask.
+        """Since when (monotonic) events are read that are not recorded. None: there are none.
 
         The recording of a long list writes from time to time: it counts since the last write.
         """

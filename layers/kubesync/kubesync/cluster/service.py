@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import batched
 from typing import Final
@@ -16,6 +17,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.state import Queued
 from kubesync.cluster.conversations import Conversations, Question
 from kubesync.cluster.credential_dates import CredentialDates
+from kubesync.cluster.figures import ClusterFigures, RunFigures
 from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.reconciler import Reconciler, Recorded
@@ -54,7 +56,7 @@ class Service:
         self.removal: Removal | None = None
         self.fresh: deque[tuple[Recorded, float | None]] = deque()
         self.promoted: set[ServiceKey] = set()
-        self.host: Host | None = None
+        self.host: Host[ClusterFigures] | None = None
         self.last_round: ListRound | None = None  # the lists that a resync asked for last
         self.published = Published(self.name, ports.to_zone)
         self.errors = ListenerErrors(
@@ -170,8 +172,7 @@ class Service:
             self._reconciler,
             self.errors,
             self.credentials,
-            self.host.send,
-            self.host.wake,
+            self.host,
             self.follow_up,
         )
         self.runs.append(run)
@@ -205,6 +206,13 @@ class Service:
         self._serve(configured)
         yield from self._take_up(None)
         self._listen()
+
+    def figures(self, running: ListeningRun | None) -> ClusterFigures:
+        states, keys = self.states, self.states.open_keys
+        runs: dict[ListeningRun | None, RunFigures] = {run: run.figures() for run in self.runs}
+        views = () if states.config.deleting else tuple(replace(v, unsure=set()) for v in states.listeners.values())
+        counts = keys.count, keys.oldest, keys.waiting, states.conflicts
+        return ClusterFigures(tuple(runs.values()), runs.get(running), views, *counts)
 
     # --- what follows from what was recorded ---
 

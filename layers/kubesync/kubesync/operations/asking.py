@@ -66,9 +66,9 @@ def ask_zone[T](master: Master, zone_id: str, question: object, answer: Answer[T
 
     def go_on() -> None:
         check()
-        writer = zones.writers.get(zone_id)
-        if writer is not None and writer.blocked:
-            raise blocked(zone_id, writer.report.problem)
+        found = zones.figures.get(zone_id)
+        if found is not None and found.report.blocked:
+            raise blocked(zone_id, found.report.problem)
         if clock.monotonic() >= until:
             raise ResyncError(f"zone {zone_id} could not be compared in time")
 

@@ -164,8 +164,8 @@ class ResyncRunner:
         self._queue: deque[ResyncRequest] = deque()
         self._known: set[str] = set()
         self._closed = False
-        self._host = Host("resync", self, master.parts.scheduler, activity)
-        self._host.since = {}  # a resync is one long step
+        self._host: Host[None] = Host("resync", self, master.parts.scheduler, activity)
+        activity.hosts.remove(self._host)  # a resync is one long step
 
     # --- for the session's thread ---
 
@@ -177,9 +177,8 @@ class ResyncRunner:
 
     def close(self) -> None:
         """Start no more. The next master answers the remaining requests."""
-        self._closed = True
         if self._host.alive:
-            self._host.wake()
+            self._host.send(())
 
     def join(self, seconds: float) -> bool:
         """Wait for the resync under way. False: it still runs."""
@@ -189,6 +188,7 @@ class ResyncRunner:
 
     def receive(self, message: object) -> None:
         assert isinstance(message, tuple)
+        self._closed = self._closed or not message
         fresh: list[ResyncRequest] = [request for request in message if request.id not in self._known]
         self._queue.extend(fresh)
         self._known |= {request.id for request in fresh}
@@ -216,6 +216,9 @@ class ResyncRunner:
     def failed(self, error: Exception) -> float | None:
         logger.error("a resync could not be answered", exc_info=error)
         return AT_ONCE
+
+    def figures(self) -> None:
+        """None: its answers are in the tables."""
 
     def _do(self, request: ResyncRequest) -> None:
         if request.expires_at <= self._master.parts.clock.epoch() and request.goes_on:

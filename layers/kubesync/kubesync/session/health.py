@@ -1,4 +1,4 @@
-"""What does not get through although it should (I10): counted once a minute from the state of all actors, without a request.
+"""What does not get through although it should (I10): counted once a minute from what all actors have published, without a request.
 
 A figure is left out as long as the session cannot know it: alarms keep their state then. A false 0 would end an alarm at each hand-over,
 and a false 1 would raise one.
@@ -13,8 +13,8 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.zone.actor import ZoneActor
-from kubesync.zone.progress import STUCK_SECONDS, Standing
+from kubesync.cluster.figures import ClusterFigures
+from kubesync.zone.progress import STUCK_SECONDS, Standing, ZoneFigures
 
 logger = Logger(service="kubesync", child=True)
 
@@ -50,11 +50,35 @@ class ClusterHealth:
     waiting: int = 0
 
 
+def actor_of(cluster: str) -> str:
+    """The name of a cluster's actor."""
+    return f"{cluster}/cluster"
+
+
+def of_cluster(name: str, found: ClusterFigures, steps: Mapping[str, float], epoch: float, now: float) -> ClusterHealth:
+    """One cluster. An actor that hangs in a call cannot say so itself: nothing of it works, and nothing is recorded.
+
+    Args:
+        steps: see ``health``. ``epoch``: seconds; ``now``: monotonic seconds.
+    """
+    hangs = steps.get(actor_of(name), 0.0)
+    unrecorded = None if found.running is None else found.running.unrecorded_since
+    # A cluster that was added a moment ago has not read yet since when it does not work.
+    failing = [0.0 if view.works(epoch) else epoch - (view.failing_since or epoch - 1.0) for view in found.views]
+    return ClusterHealth(
+        tuple(max(seconds, hangs) for seconds in failing),
+        found.open_keys,
+        0.0 if found.oldest_open is None else max(0.0, epoch - found.oldest_open),
+        max(hangs, 0.0 if unrecorded is None else now - unrecorded),
+        found.waiting,
+    )
+
+
 def health(
     clusters: Iterable[ClusterHealth],
     unserved: int,
     pending: int,
-    zones: Mapping[str, ZoneActor],
+    zones: Mapping[str, ZoneFigures],
     steps: Mapping[str, float],
     now: float,
 ) -> dict[str, float]:
@@ -62,7 +86,7 @@ def health(
 
     Args:
         unserved: registered clusters that cannot be served. ``pending``: those that are not served yet.
-        steps: actors that are in one step for long, and for how many seconds.
+        steps: actors that have taken no message, or have been in one step, for long; and for how many seconds.
         now: monotonic seconds.
     """
     served = list(clusters)
@@ -79,7 +103,7 @@ def health(
     if oldest > _LATE_SECONDS or unrecorded < KNOWN_AFTER_SECONDS:
         found["OldestOpenSeconds"] = round(oldest, 1)
     standing = [
-        _standing(zone, steps.get(f"zone {zone_id}"), now) for zone_id, zone in zones.items() if not zone.blocked
+        _standing(zone, steps.get(f"zone {zone_id}"), now) for zone_id, zone in zones.items() if not zone.report.blocked
     ]
     stuck = standing.count(Standing.STUCK)
     if stuck or Standing.UNSURE not in standing:
@@ -87,7 +111,7 @@ def health(
     return found
 
 
-def _standing(zone: ZoneActor, in_one_step: float | None, now: float) -> Standing:
+def _standing(zone: ZoneFigures, in_one_step: float | None, now: float) -> Standing:
     """An actor that hangs in a call cannot say so itself."""
     if in_one_step is None:
         return zone.progress.standing(now)

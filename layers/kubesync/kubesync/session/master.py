@@ -28,6 +28,7 @@ from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.figures import ClusterFigures
 from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import KeyStates, rules_of
 from kubesync.cluster.keys.planner import Tables
@@ -41,16 +42,16 @@ from kubesync.kubernetes.list_room import ListRoom
 from kubesync.messages import Configure, Listen, StopListening, TakeUp
 from kubesync.operations.ports import MasterParts, unpaused
 from kubesync.session.clusters import Clusters
-from kubesync.session.health import KNOWN_AFTER_SECONDS, harmless, health
+from kubesync.session.health import KNOWN_AFTER_SECONDS, harmless, health, of_cluster
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.remains import Remains
 from kubesync.session.snapshot import fill, snapshot
 from kubesync.telemetry.service_events import ServiceEvents
 from kubesync.upstreams.actor import NamedUpstreams
 from kubesync.upstreams.composer import NamedPorts
-from kubesync.zone.actor import ZoneActor
 from kubesync.zone.pool import Zones
 from kubesync.zone.ports import ZonePorts
+from kubesync.zone.progress import ZoneFigures
 
 logger = Logger(service="kubesync", child=True)
 
@@ -119,6 +120,7 @@ class Master:
         self.lost_clusters: tuple[str, ...] = ()
         self._unserved: set[str] = set()
         self._watches_since: float | None = None
+        self._lags_told: dict[str, int] = {}
         self._removed: deque[str] = deque()
         self._unreadable: deque[str] = deque()
 
@@ -344,8 +346,8 @@ class Master:
         clean = clean and (self._found_clean or not self._zones_held)
         if not clean or self.unsettled:
             self._keeper.give_up_writing()  # a thread that hangs sends nothing later
-        zones = {} if self.zones is None else self.zones.writers
-        fill(self.report, [run for run, _ in self._actors.runs], zones, self.named.report)
+        zones = {} if self.zones is None else self.zones.figures
+        fill(self.report, self._actors.figures.values(), zones, self.named.host.figures)
         self.report.transactions = {"sent": self.fenced_writer.sent, "repeated": self.fenced_writer.repeated}
         return clean
 
@@ -355,35 +357,35 @@ class Master:
         # All listeners share one short time limit: one that hangs (in a DNS query, say) must not delay the rest.
         listen_until = min(drain_until, clock.monotonic() + _LISTENERS_END_SECONDS)
         answers: list[Answer[bool]] = []
-        for name in self._actors.names:
+        for name in self._actors.figures:
             answer: Answer[bool] = Answer(self.parts.scheduler)
             answers.append(answer)
             self._actors.stop(name, StopListening(code, listen_until, drain_until, answer, abandon))
         until = clock.monotonic() + _LAST_WORDS_SECONDS if abandon else drain_until + _ENDINGS_SECONDS
         recorded = [answer.wait(max(0.0, until - clock.monotonic())) and answer.result() for answer in answers]
-        return all(recorded) and not any(run.failed for run, _ in self._actors.runs)
+        return all(recorded)
 
     def snapshot(self) -> SessionReport:
         """A report of the current counts, for metrics."""
-        zones = {} if self.zones is None else self.zones.writers
-        found = snapshot(self.report, self._actors.runs, zones, self.named.report, self._actors.conflicts)
+        zones, clusters = {} if self.zones is None else self.zones.figures, self._actors.figures
+        found = snapshot(self.report, clusters.values(), zones, self.named.host.figures, self._lags_told)
         found.stuck = self.activity.stuck(_STUCK_SECONDS)
         if found.stuck:
             logger.warning("a step takes long", seconds_by_actor=found.stuck)
         with harmless("what does not get through could not be counted"):
-            found.health = self._health(zones, found.stuck)
+            found.health = self._health(clusters, zones, found.stuck)
         return found
 
-    def _health(self, zones: Mapping[str, ZoneActor], steps: Mapping[str, float]) -> dict[str, float]:
+    def _health(
+        self, clusters: Mapping[str, ClusterFigures], zones: Mapping[str, ZoneFigures], steps: Mapping[str, float]
+    ) -> dict[str, float]:
         """Empty as long as nothing is known, and where another session is the master."""
         clock = self.parts.clock
         epoch, now, since = clock.epoch(), clock.monotonic(), self._watches_since
         if since is None or now - since < KNOWN_AFTER_SECONDS or self.lost:
             return {}
         watched = {name for name, config in self.registered.items() if config is None or not config.paused}
-        served = {
-            name: self._actors.health(self.configs[name], steps, epoch, now) for name in watched & self.configs.keys()
-        }
+        served = {name: of_cluster(name, clusters[name], steps, epoch, now) for name in watched & self.configs.keys()}
         # Once it is served again its listeners work.
         self._unserved -= {name for name, each in served.items() if not any(each.failing)}
         unreadable = {name for name in watched if self.registered[name] is None} - self.configs.keys()

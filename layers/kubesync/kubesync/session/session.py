@@ -29,6 +29,7 @@ from kubesync.operations.ports import MasterParts, Recovery
 from kubesync.operations.requests import ResyncDesk, ResyncRunner
 from kubesync.operations.resync_progress import NotKeptError
 from kubesync.session.control import Control
+from kubesync.session.health import harmless
 from kubesync.session.kept_report import Minute, recovery_in_short, session_in_short
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.master import Master
@@ -298,12 +299,14 @@ class Session:
             self._keep_reports()
 
     def _beat(self, master: Master, started: float) -> None:
-        snapshot = master.snapshot()
-        snapshot.steady = self.report.steady = self._clock.monotonic() >= self._steady_from
-        if snapshot.lag:
-            lag = (snapshot.lag["count"], snapshot.lag["p50"], snapshot.lag["p99"])
-            self._minutes.append((round(self._clock.monotonic() - started), *lag))
-        self.on_beat(snapshot)
+        steady = self.report.steady = self._clock.monotonic() >= self._steady_from
+        with harmless("the figures of this minute could not be told"):
+            snapshot = master.snapshot()
+            snapshot.steady = steady
+            if snapshot.lag:
+                lag = (snapshot.lag["count"], snapshot.lag["p50"], snapshot.lag["p99"])
+                self._minutes.append((round(self._clock.monotonic() - started), *lag))
+            self.on_beat(snapshot)
 
     def _keep_reports(self) -> None:
         """Keep the reports, after the release: the next session does not wait for it, and this one not for long.
@@ -335,7 +338,8 @@ class Session:
             ended = self._resynced.popleft()
             if not ended.errors:
                 self._keeper.note(resynced_at_ms=int(self._clock.epoch() * 1000))
-            self.on_resync(ended)
+            with harmless("the errors of a resync could not be told"):
+                self.on_resync(ended)
 
     def _not_master(self, error: NotMasterError, started: float) -> SessionReport:
         code = ErrorCode.NOT_MASTER if self._code is None else self._code

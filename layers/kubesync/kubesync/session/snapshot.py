@@ -1,75 +1,64 @@
-"""Collects the counts of listening runs and zones in a report: at the session's end, and for metrics."""
+"""Collects what clusters and zones have published in a report: at the session's end, and for metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from kubesync.cluster.run import ListeningRun
+from kubesync.cluster.figures import ClusterFigures
 from kubesync.domain.report import SessionReport, percentiles
 from kubesync.upstreams.composer import NamedReport
-from kubesync.zone.actor import ZoneActor
+from kubesync.zone.progress import ZoneFigures
 
 
 def fill(
-    report: SessionReport, runs: Iterable[ListeningRun], zones: Mapping[str, ZoneActor], named: NamedReport
+    report: SessionReport,
+    clusters: Iterable[ClusterFigures],
+    zones: Mapping[str, ZoneFigures],
+    named: NamedReport,
 ) -> None:
     """Complete the report of a session that has ended."""
-    for run in runs:
-        report.clusters.append(run.report)
-        report.listeners += [listener.report for listener in run.listeners]
-    _fill_zones(report, zones, named, [lag for zone in zones.values() for lag in zone.report.lags])
+    runs = [run for cluster in clusters for run in cluster.runs]
+    report.clusters += [run.report for run in runs]
+    report.listeners += [listener.report for run in runs for listener in run.listeners]
+    _fill_zones(report, zones, named, [lag for zone in zones.values() for lag in zone.lags])
 
 
 def snapshot(
     report: SessionReport,
-    runs: Iterable[tuple[ListeningRun, bool]],
-    zones: Mapping[str, ZoneActor],
+    clusters: Iterable[ClusterFigures],
+    zones: Mapping[str, ZoneFigures],
     named: NamedReport,
-    conflicts: Callable[[str], int],
+    lags_told: dict[str, int],
 ) -> SessionReport:
     """Make a separate report of the current counts. They cover the whole session; lags cover the time since the last call.
 
+    The counts of an ended run remain; its current states do not.
+
     Args:
-        runs: every run, and whether it goes on. The counts of an ended run remain; its current states do not.
-        conflicts: the number of a cluster's names that somebody else holds.
+        lags_told: how many lags of each zone earlier calls have told; brought up to date.
     """
     found = SessionReport(report.session, epoch=report.epoch, hand_over_seconds=report.hand_over_seconds)
     found.dynamodb = dict(report.dynamodb)
-    for run, goes_on in runs:
-        counts = run.report
-        found.clusters.append(
-            replace(counts, conflicts=conflicts(counts.cluster))
-            if goes_on
-            else replace(counts, holding={}, credential_days={})
-        )
-        found.listeners += [listener.report for listener in run.all_listeners]
-    fresh = [zone.report.fresh_lags for zone in zones.values()]
-    # The zone's thread may add lags at the same time.
-    _fill_zones(found, zones, named, [lags.popleft() for lags in fresh for _ in range(len(lags))])
+    for cluster in clusters:
+        for run in cluster.runs:
+            ended: dict[str, Any] = {"holding": {}, "credential_days": {}}
+            now = {"conflicts": cluster.conflicts} if run is cluster.running else ended
+            found.clusters.append(replace(run.report, **now))
+            found.listeners += [listener.report for listener in (*run.past, *run.listeners)]
+    lags: list[float] = []
+    for zone_id, zone in zones.items():
+        fresh = zone.lags_counted - lags_told.get(zone_id, 0)
+        lags += zone.lags[max(0, len(zone.lags) - fresh) :]
+        lags_told[zone_id] = zone.lags_counted
+    _fill_zones(found, zones, named, lags)
     return found
 
 
 def _fill_zones(
-    report: SessionReport, zones: Mapping[str, ZoneActor], named: NamedReport, lags: Sequence[float]
+    report: SessionReport, zones: Mapping[str, ZoneFigures], named: NamedReport, lags: Sequence[float]
 ) -> None:
-    report.zones += [_zone(zone_id, zone) for zone_id, zone in zones.items()]
+    report.zones += [asdict(zone.report) for zone in zones.values()]
     report.lag = percentiles(lags)
     report.named_upstreams = asdict(named)
-
-
-def _zone(zone_id: str, zone: ZoneActor) -> dict[str, Any]:
-    counted = zone.report
-    return {
-        "zone": zone_id,
-        "batches": counted.batches,
-        "changes": counted.changes,
-        "refused": counted.refused,
-        "throttled": counted.throttled,
-        "unknown": counted.unknown,
-        "blocked": zone.blocked,
-        "problem": counted.problem,
-        "remark": counted.remark,
-        "reasons": dict(counted.reasons),
-    }

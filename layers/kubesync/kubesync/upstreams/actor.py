@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import replace
 from typing import Final
 
 from aws_lambda_powertools import Logger
@@ -28,12 +29,12 @@ class NamedUpstreams:
     """The named upstreams of one session. Call ``load`` before anything is recorded, then ``start``, ``stop``, ``join``."""
 
     def __init__(self, ports: NamedPorts, activity: Activity) -> None:
-        self.report = NamedReport()
+        self._report = NamedReport()
         self._ports = ports
         self._clock = ports.scheduler
         self._references = References(ports.to_cluster, ports.scheduler)
-        self._composer = Composer(ports, self._references, self.report, self.wake)
-        self._host = Host("composer", self, ports.scheduler, activity)
+        self._composer = Composer(ports, self._references, self._report, self.wake)
+        self.host: Host[NamedReport] = Host("composer", self, ports.scheduler, activity)
         self._composing = False
         self._stopped = Drain(0.0, abandon=False)
         # The actor's own, but any thread sets ``_marked``.
@@ -57,29 +58,29 @@ class NamedUpstreams:
         if not self._composing:
             self._composing = True
             self.wake()
-            self._host.start()
+            self.host.start()
 
     def ask(self, message: object) -> None:
         """Send a message. Before ``start`` the actor answers, but does not compose for marks."""
-        self._host.start()
-        self._host.send(message)
+        self.host.start()
+        self.host.send(message)
 
     def wake(self) -> None:
         """Check for marks soon. Any thread may call it."""
         self._marked = True
         if self._composing:
-            self._host.wake()
+            self.host.wake()
 
     def stop(self, until_monotonic: float, *, abandon: bool = False) -> None:
         """See ``Drain``."""
         self._stopped = Drain(until_monotonic, abandon or self._stopped.abandon)
-        if self._host.alive:
-            self._host.send(self._stopped)
+        if self.host.alive:
+            self.host.send(self._stopped)
 
     def join(self) -> bool:
         """Whether it has ended within the time that ``stop`` has set, or a moment later."""
         left = self._stopped.until - self._clock.monotonic()
-        return self._host.join(_JOIN_SECONDS if self._stopped.abandon else max(_JOIN_SECONDS, left))
+        return self.host.join(_JOIN_SECONDS if self._stopped.abandon else max(_JOIN_SECONDS, left))
 
     @property
     def marked(self) -> bool:
@@ -107,7 +108,7 @@ class NamedUpstreams:
         if self._references.waiting:
             return self._wait_for_clusters()
         if self._busy:
-            self._busy, self.report.problem = False, ""
+            self._busy, self._report.problem = False, ""
         if self._asked and self._drain is None:
             self._compare(self._asked.popleft())
             return AT_ONCE
@@ -116,20 +117,23 @@ class NamedUpstreams:
     def failed(self, error: Exception) -> float | None:
         """Try again later: an error of ours must stop neither clusters nor zones (I4)."""
         known = isinstance(error, KubesyncError)
-        self.report.problem = str(error) if known else f"{type(error).__name__}: {error}"
-        (logger.warning if known else logger.exception)("composing failed, trying again", error=self.report.problem)
+        self._report.problem = str(error) if known else f"{type(error).__name__}: {error}"
+        (logger.warning if known else logger.exception)("composing failed, trying again", error=self._report.problem)
         self._failures += 1
         delay = _BACKOFF.delay(self._failures)
         self._retry_at = self._clock.monotonic() + delay
         return delay
+
+    def figures(self) -> NamedReport:
+        return replace(self._report)
 
     def _wait_for_clusters(self) -> float | None:
         left = math.inf if self._drain is None else self._drain.until - self._clock.monotonic()
         if left <= 0:
             return None
         if late := self._references.remind():
-            self._busy, self.report.problem = True, f"cluster {late} is busy recording"
-            logger.warning("composing failed, trying again", error=self.report.problem)
+            self._busy, self._report.problem = True, f"cluster {late} is busy recording"
+            logger.warning("composing failed, trying again", error=self._report.problem)
         return min(left, self._references.seconds_left)
 
     def _compose(self) -> float | None:
@@ -155,7 +159,7 @@ class NamedUpstreams:
         except Exception as error:  # noqa: BLE001 - reported and tried again
             self.failed(error)
         else:
-            self.report.problem, self._failures = "", 0
+            self._report.problem, self._failures = "", 0
         return AT_ONCE
 
     def _compare(self, asked: CompareNamed) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from aws_lambda_powertools import Logger
@@ -50,10 +51,10 @@ from kubesync.messages import (
 from kubesync.zone.conversations import Conversations
 from kubesync.zone.journal import ZoneBlockedError, ZoneJournal
 from kubesync.zone.ports import ZonePorts
-from kubesync.zone.progress import Progress, Standing
+from kubesync.zone.progress import Progress, Standing, ZoneFigures, ZoneReport
 from kubesync.zone.queue import ZoneQueue
 from kubesync.zone.reader import ZoneReader
-from kubesync.zone.writer import BatchWriter, ZoneReport
+from kubesync.zone.writer import BatchWriter
 
 logger = Logger(service="kubesync", child=True)
 
@@ -63,7 +64,7 @@ _AFTER_A_FAULT_SECONDS: Final = 5.0
 
 
 class ZoneActor:
-    """Implements ``Actor``. Other threads may read ``report``, ``progress``, ``blocked`` and ``clean``.
+    """Implements ``Actor``.
 
     Args:
         settled: False after an unclean end of the last master: the journal is swapped and what was in flight settled first.
@@ -71,8 +72,10 @@ class ZoneActor:
 
     def __init__(self, zone_id: str, ports: ZonePorts, *, settled: bool, zone: Zone | None = None) -> None:
         self.zone_id = zone_id
-        self.report = ZoneReport()
-        self.progress = Progress()
+        self.report = ZoneReport(zone_id)
+        self._progress = Progress()
+        self._lags: deque[float] = deque(maxlen=10_000)
+        self._lags_counted = 0
         self._ports = ports
         self._journal = ZoneJournal(zone_id, ports, zone)
         self._writer = BatchWriter(ports, self._journal, self.report, settled=settled)
@@ -89,15 +92,11 @@ class ZoneActor:
         self._failures = 0
         self._drain_until: float | None = None
 
-    @property
-    def clean(self) -> bool:
-        """No outcome is unknown, nothing is left to settle, to close or to clear."""
-        return self._writer.idle and not self._talks.closing and not self._journal.holds_landed
-
-    @property
-    def blocked(self) -> bool:
-        """Nothing may be written to the zone for now: it is denied, gone, or its journal is not ours."""
-        return self._blocked_by is not None
+    def figures(self) -> ZoneFigures:
+        blocked, clean = self._blocked_by is not None, self._writer.idle and not self._talks.closing
+        report = replace(self.report, blocked=blocked, reasons=dict(self.report.reasons))
+        clean = clean and not self._journal.holds_landed
+        return ZoneFigures(report, self._progress, clean, tuple(self._lags), self._lags_counted)
 
     def receive(self, message: object) -> None:
         match message:
@@ -162,7 +161,7 @@ class ZoneActor:
             self._fail_requests(error)
             self._ports.not_master(error)
             return None
-        self.progress.busy(self._now())
+        self._progress = self._progress.busy(self._now())
         if isinstance(error, KubesyncError):
             logger.warning("a zone failed, trying again", zone=self.zone_id, error=str(error))
         else:
@@ -179,8 +178,8 @@ class ZoneActor:
         return self._ports.clock.monotonic()
 
     def _back_off(self, error: KubesyncError) -> float:
-        self.progress.busy(self._now())
-        if self.progress.standing(self._now()) is Standing.STUCK:
+        self._progress = self._progress.busy(self._now())
+        if self._progress.standing(self._now()) is Standing.STUCK:
             self._note_problem(f"nothing gets through: {error}")
         self._failures += 1
         delay = _BACKOFF.delay(self._failures, self._ports.scheduler.random())
@@ -198,10 +197,10 @@ class ZoneActor:
             return self._talks.go_on(self._talks.open)
         seconds = self._work()
         if seconds == AT_ONCE:
-            self.progress.busy(self._now())
+            self._progress = self._progress.busy(self._now())
         else:
-            self.progress.quiet()
-        self.progress.full(self._now(), is_full=bool(self._queue.problem))
+            self._progress = self._progress.quiet()
+        self._progress = self._progress.full(self._now(), is_full=bool(self._queue.problem))
         self._blocked_by = None
         self.report.remark = self._journal.remark
         problem = self._talks.problem or self._queue.problem
@@ -256,10 +255,10 @@ class ZoneActor:
         refused = self._writer.send(sent)
         self._failures = 0
         if refused is None:
-            self.progress.landed(self._now())
+            self._progress = self._progress.landed(self._now())
             lags = [self._now() - since for since in self._queue.landed(sent.units)]
-            self.report.lags.extend(lags)
-            self.report.fresh_lags.extend(lags)
+            self._lags.extend(lags)
+            self._lags_counted += len(lags)
             self._talks.close(LandedUnits(sent.batch, sent.units))
             return
         if refused.zone_is_full:
@@ -272,7 +271,7 @@ class ZoneActor:
             self._refuse([Refusal(unit, why, code="NameNotAllowed") for unit, why in refused.not_allowed])
 
     def _refuse(self, refusals: Sequence[Refusal]) -> None:
-        self.progress.landed(self._now())
+        self._progress = self._progress.landed(self._now())
         self._talks.refuse(refusals)
 
     def _ask_about(self, culprits: Sequence[tuple[Unit, str]]) -> None:
@@ -284,7 +283,7 @@ class ZoneActor:
         """After an unclean end: what the journal proves to have landed is closed, then late batches are shut out."""
         if not self._talks.close(self._journal.landed_before()):
             self._writer.settled = self._journal.shut_out()
-            self.progress.landed(self._now())
+            self._progress = self._progress.landed(self._now())
             self._failures = 0
 
     def _check(self, wishes: Sequence[Wish]) -> None:
@@ -296,7 +295,7 @@ class ZoneActor:
             self.report.throttled += 1
             self._queue.checks.put_off()
         else:
-            self.progress.landed(self._now())
+            self._progress = self._progress.landed(self._now())
             self._talks.judge_conflicts(wishes, found)
 
     def _new_reader(self) -> ZoneReader:
@@ -353,7 +352,7 @@ class ZoneActor:
             return seconds
         left = self._drain_until - self._now()
         waits = self._talks.open is not None or bool(self._talks.owing)
-        if left <= 0 or (not waits and (self.blocked or self._writer.idle)):
+        if left <= 0 or (not waits and (self._blocked_by is not None or self._writer.idle)):
             self._end()
             return None
         return min(seconds, left)

@@ -9,6 +9,7 @@ from kubesync.domain.dns.records import Zone
 from kubesync.messages import Drain
 from kubesync.zone.actor import ZoneActor
 from kubesync.zone.ports import ZonePorts
+from kubesync.zone.progress import ZoneFigures
 
 # Zones end by themselves at the deadline. Those that have not ended so much later hang.
 _ENDING_SECONDS = 0.1
@@ -37,12 +38,11 @@ class Zones:
         self._inherited = frozenset(unsettled)
         self._zones = zones
         self._lock = ports.scheduler.lock()
-        self._actors: dict[str, ZoneActor] = {}
-        self._hosts: dict[str, Host] = {}
+        self._hosts: dict[str, Host[ZoneFigures]] = {}
         self._drain_until: float | None = None
 
     def send(self, zone_id: str, message: object) -> None:
-        if (host := self._host(zone_id)) is not None:
+        if (host := self._host(zone_id)).alive:
             host.send(message)
 
     def settle(self, zone_ids: Iterable[str]) -> None:
@@ -50,31 +50,29 @@ class Zones:
         for zone_id in sorted(zone_ids):
             self._host(zone_id)
 
-    def _host(self, zone_id: str) -> Host | None:
-        """The zone's thread. None: the session has ended before the zone was needed."""
+    def _host(self, zone_id: str) -> Host[ZoneFigures]:
+        """The zone's thread. It does not start if the session has ended before the zone was needed."""
         with self._lock:
-            if zone_id not in self._actors:
+            if zone_id not in self._hosts:
                 settled = self._clean and zone_id not in self._inherited
                 actor = ZoneActor(zone_id, self._ports, settled=settled, zone=self._zones.get(zone_id))
-                self._actors[zone_id] = actor
+                self._hosts[zone_id] = host = Host(f"zone {zone_id}", actor, self._ports.scheduler, self._activity)
                 if self._drain_until is None or self._ports.clock.monotonic() < self._drain_until:
-                    host = Host(f"zone {zone_id}", actor, self._ports.scheduler, self._activity)
                     if self._drain_until is not None:
                         host.send(Drain(self._drain_until))
-                    self._hosts[zone_id] = host
                     host.start()
-            return self._hosts.get(zone_id)
+            return self._hosts[zone_id]
 
     @property
     def hosted(self) -> tuple[str, ...]:
         with self._lock:
-            return tuple(self._actors)
+            return tuple(self._hosts)
 
     def drain(self, deadline_monotonic: float) -> None:
         """Let every zone do what can be done now, and end their threads; see ``unsettled`` for what that left."""
         with self._lock:
             self._drain_until = deadline_monotonic
-            hosts = list(self._hosts.values())
+            hosts = [host for host in self._hosts.values() if host.alive]
         for host in hosts:
             host.send(Drain(deadline_monotonic))
         clock = self._ports.clock
@@ -89,11 +87,11 @@ class Zones:
         Also those whose thread hangs in a call: once this master has given up writing, what that call sent is all that can land.
         """
         with self._lock:
-            left = {zone_id for zone_id, actor in self._actors.items() if not actor.clean}
-            hanging = {zone_id for zone_id, host in self._hosts.items() if host.alive}
-            return frozenset(left | hanging | (self._inherited - self._actors.keys()))
+            left = {zone_id for zone_id, host in self._hosts.items() if not (host.over and host.figures.clean)}
+            return frozenset(left | (self._inherited - self._hosts.keys()))
 
     @property
-    def writers(self) -> Mapping[str, ZoneActor]:
+    def figures(self) -> Mapping[str, ZoneFigures]:
+        """What each zone has published last."""
         with self._lock:
-            return dict(self._actors)
+            return {zone_id: host.figures for zone_id, host in self._hosts.items()}

@@ -1,7 +1,8 @@
-"""Whether a zone's changes get through: since when there is something to do, and nothing has landed."""
+"""What others may know of a zone: its counts, and whether its changes get through."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Final
 
@@ -21,37 +22,71 @@ class Standing(Enum):
     STUCK = auto()
 
 
+@dataclass(frozen=True, slots=True)
 class Progress:
-    """The zone's actor alone changes it. Any thread may ask for ``standing``. All times are monotonic seconds."""
+    """A value: what happens leads to another one. All times are monotonic seconds.
 
-    def __init__(self) -> None:
-        self._since: float | None = None
-        self._full_since: float | None = None
-        self._known = True
+    ``since``: when there was something to do, or something landed last; None: there is nothing to do. ``known``: something has landed since.
+    """
 
-    def busy(self, now: float) -> None:
+    since: float | None = None
+    full_since: float | None = None
+    known: bool = True
+
+    def busy(self, now: float) -> Progress:
         """There is something to do."""
-        if self._since is None:
-            self._since = now
-            self._known = False
+        return self if self.since is not None else replace(self, since=now, known=False)
 
-    def landed(self, now: float) -> None:
+    def landed(self, now: float) -> Progress:
         """A batch has landed, the zone is settled, a check is judged, or a refusal is reported to its cluster."""
-        self._since, self._known = now, True
+        return replace(self, since=now, known=True)
 
-    def quiet(self) -> None:
+    def quiet(self) -> Progress:
         """Nothing is to be sent now. What was refused waits for its time."""
-        self._since, self._known = None, True
+        return replace(self, since=None, known=True)
 
-    def full(self, now: float, *, is_full: bool) -> None:
+    def full(self, now: float, *, is_full: bool) -> Progress:
         """Deletions go on to land in a full zone; what would add record sets does not."""
-        if not is_full:
-            self._full_since = None
-        elif self._full_since is None:
-            self._full_since = now
+        since = now if self.full_since is None else self.full_since
+        return replace(self, full_since=since if is_full else None)
 
     def standing(self, now: float) -> Standing:
-        waits = [since for since in (self._since, self._full_since) if since is not None]
+        waits = [since for since in (self.since, self.full_since) if since is not None]
         if waits and now - min(waits) >= STUCK_SECONDS:
             return Standing.STUCK
-        return Standing.FINE if self._known and self._full_since is None else Standing.UNSURE
+        return Standing.FINE if self.known and self.full_since is None else Standing.UNSURE
+
+
+@dataclass(slots=True)
+class ZoneReport:
+    """One zone in this session, as the session's report shows it. ``problem``: what is wrong with it. ``remark``: what was and is mended.
+
+    ``blocked``: nothing may be written to the zone for now: it is denied, gone, or its journal is not ours. ``reasons``: how often each code of
+    ``domain.reasons`` was in the way.
+    """
+
+    zone: str
+    batches: int = 0
+    changes: int = 0
+    refused: int = 0
+    throttled: int = 0
+    unknown: int = 0
+    blocked: bool = False
+    problem: str = ""
+    remark: str = ""
+    reasons: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneFigures:
+    """What the zone's actor publishes. ``report``: a copy, which nobody changes.
+
+    ``clean``: no outcome is unknown, nothing is left to settle, to close or to clear. ``lags``: seconds, of the newest of all units that have
+    landed; there were ``lags_counted``.
+    """
+
+    report: ZoneReport
+    progress: Progress
+    clean: bool
+    lags: tuple[float, ...] = ()
+    lags_counted: int = 0

@@ -16,9 +16,8 @@ The journal says what a refusal means:
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kubesync.aws.route53.journal import Journal, journal_swap
 from kubesync.aws.route53.zones import BatchChange
@@ -27,6 +26,7 @@ from kubesync.domain.dns.records import RecordSet
 from kubesync.domain.errors import BatchRefusedError, ZoneDeniedError, ZoneGoneError, ZoneOutcomeUnknownError
 from kubesync.zone.journal import ZoneJournal
 from kubesync.zone.ports import ZonePorts
+from kubesync.zone.progress import ZoneReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +57,6 @@ class Isolation:
     again: tuple[Sequence[Unit], ...] = ()  # groups of units to be sent again at once
     zone_is_full: str = ""
     not_allowed: tuple[tuple[Unit, str], ...] = ()
-
-
-@dataclass(slots=True)
-class ZoneReport:
-    """Counters of one zone in this session. ``problem``: what is wrong with it. ``remark``: what was and is mended.
-
-    ``reasons``: how often each code of ``domain.reasons`` was in the way. ``fresh_lags``: not yet shown by the metrics.
-    """
-
-    batches: int = 0
-    refused: int = 0
-    throttled: int = 0
-    unknown: int = 0
-    changes: int = 0
-    problem: str = ""
-    remark: str = ""
-    reasons: dict[str, int] = field(default_factory=dict)
-    lags: deque[float] = field(default_factory=lambda: deque(maxlen=10_000))
-    fresh_lags: deque[float] = field(default_factory=lambda: deque(maxlen=10_000))
 
 
 class BatchWriter:

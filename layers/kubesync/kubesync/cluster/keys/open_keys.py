@@ -20,7 +20,7 @@ from kubesync.domain.state import KeyState, Name
 
 
 class OpenKeys:
-    """The cluster's actor alone changes it. Any thread may read ``count``, ``oldest`` and ``waiting``: each looks at once.
+    """For the cluster's actor alone.
 
     Args:
         epoch: the time now. All times are epoch seconds.

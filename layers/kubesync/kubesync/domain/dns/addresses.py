@@ -71,10 +71,9 @@ def parse_network(text: str) -> Network | None:
         parsed = ipaddress.ip_network(text)
     except ValueError:
         return None
-    first, last = parsed.network_address, parsed.broadcast_address
-    if isinstance(first, ipaddress.IPv6Address) and (first.scope_id is not None or first.ipv4_mapped is not None):
+    if "%" in text or getattr(parsed.network_address, "ipv4_mapped", None) is not None:
         return None
-    return Network(parsed.version, int(first), int(last))
+    return Network(parsed.version, int(parsed.network_address), int(parsed.broadcast_address))
 
 
 def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
@@ -85,15 +84,15 @@ def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
 # The first that holds an address counts. RFC 6890 and 4291; ::/96 was for IPv4 addresses, and holds :: itself. fd00:ec2::/32 is reserved
 # for services of AWS: instance metadata, credentials of pods, DNS, time (Amazon VPC user guide, "Route tables").
 _FORBIDDEN: Final = {
-    "loopback": parse_networks(("127.0.0.0/8", "::1/128")),
-    "unspecified": parse_networks(("0.0.0.0/8", "::/96")),
-    "link-local": parse_networks(("169.254.0.0/16", "fe80::/10")),
-    "multicast": parse_networks(("224.0.0.0/4", "ff00::/8")),
-    "broadcast": parse_networks(("255.255.255.255/32",)),
-    "reserved for services of AWS": parse_networks(("fd00:ec2::/32",)),
+    "loopback": "127.0.0.0/8 ::1/128",
+    "unspecified": "0.0.0.0/8 ::/96",
+    "link-local": "169.254.0.0/16 fe80::/10",
+    "multicast": "224.0.0.0/4 ff00::/8",
+    "broadcast": "255.255.255.255/32",
+    "reserved for services of AWS": "fd00:ec2::/32",
 }
 # Flat, and compared without a call: each endpoint of each plan is checked.
-_RANGES: Final = tuple((network, why) for why, networks in _FORBIDDEN.items() for network in networks)
+_RANGES: Final = tuple((network, why) for why, texts in _FORBIDDEN.items() for network in parse_networks(texts.split()))
 _NAT64: Final = 0x64_FF9B << 64
 
 

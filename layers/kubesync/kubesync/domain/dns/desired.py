@@ -167,7 +167,7 @@ def desired(
         records = _records(key, service, asked, groups or (), rules, plan)
     upstreams = None
     if groups is not None:
-        upstreams = {} if service.type == "ExternalName" else let_in(key, service, groups, held.digests, plan.problems)
+        upstreams = {} if service.type == "ExternalName" else let_in(key, service, groups, held, plan.problems)
         for name, nodes in upstreams.items():
             if nodes.left_out:
                 found = nodes.left_out + len(nodes)

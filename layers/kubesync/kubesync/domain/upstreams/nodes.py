@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kubesync.domain.dns.addresses import Address
 from kubesync.domain.dns.endpoints import AddressedGroup, not_let_in
-from kubesync.domain.dns.records import Node, Problem
+from kubesync.domain.dns.records import Held, Node, Problem
 from kubesync.domain.objects import Endpoint, Service, ServiceKey
 
 # Well below DynamoDB's 400 KB an item. Larger items are cut into slices of this size.
@@ -87,22 +87,19 @@ class ChosenNodes(Sequence[Node]):
 
 
 def let_in(
-    key: ServiceKey,
-    service: Service,
-    groups: Sequence[AddressedGroup],
-    known: Mapping[str, str],
-    problems: set[Problem],
+    key: ServiceKey, service: Service, groups: Sequence[AddressedGroup], held: Held, problems: set[Problem]
 ) -> dict[str, ChosenNodes]:
     """The upstreams (see ``upstreams_of``) without forbidden addresses, which are reported.
 
-    They stay in an upstream as long as it is what was written last (``known``, the digest of each). So an update changes nothing, and
-    no other comes beside them.
+    They stay in an upstream as long as it is what was written last, by its digest. So an update changes nothing, and no other comes
+    beside them.
     """
     why = {address.text: address.forbidden for group in groups for _, address in group.members if address.forbidden}
     if not why:
         return upstreams_of(key, service, groups)
-    written = upstreams_of(key, service, groups).items()
-    standing = {name: nodes for name, nodes in written if name in known and known[name] == nodes.digest}
+    asked = upstreams_of(key, service, groups).items()
+    standing = {name: nodes for name, nodes in asked if name in held.digests and held.digests[name] == nodes.digest}
+    del asked  # both at once would take twice the memory
     kept = {node.ip for nodes in standing.values() for node in nodes}
     problems.update(not_let_in(address, kind, stands=address in kept) for address, kind in why.items())
     allowed = [group._replace(members=tuple(m for m in group.members if not m[1].forbidden)) for group in groups]

@@ -71,7 +71,7 @@ TABLE: Final = (
     KnownAnnotation(
         "ttl",
         Use.OBEYED,
-        "seconds, or a duration such as `1m30s`; if it is missing or not valid, the cluster's `--ttl` counts",
+        "seconds, or a duration such as `1m30s`, at most the cluster's `--max-ttl`; else, or if it is missing, `--ttl` counts",
     ),
     KnownAnnotation(
         "alias",
