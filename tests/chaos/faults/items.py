@@ -31,6 +31,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
+from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync_local.recovery.recovery import RecoveryRequest
 from kubesync_local.registration.named_upstreams import NamedRegistry
@@ -40,6 +41,8 @@ from simulation.world import SETTINGS, World
 _EACH_SHORT: Final = 1
 _EACH: Final = 20
 _STORIES: Final = {story.name: story for story in (ITEMS, LARGE)}
+# The one that it happens to, one that a step of the story kills, and the next one.
+_MOST_SHUT_OUT: Final = 3
 _ROUND_SECONDS: Final = 12.0
 _AFTER_DEATH_SECONDS: Final = 30.0
 # A conflict is checked at least every hour.
@@ -242,9 +245,19 @@ def play(case: object) -> list[str]:
         strike()
     tried.one_session(arm)
     tried.to_the_end()
-    lines = [*_healed(case, tried, there), *world.machine.failures]
+    lines = [*_shut_out(tried.reports), *_healed(case, tried, there), *world.machine.failures]
     world.close()
     return shortened(lines)
+
+
+def _shut_out(reports: Sequence[SessionReport | None]) -> list[str]:
+    """Whether one session after the other dies, or does not become the master."""
+    row = 0
+    for report in reports:
+        row = row + 1 if report is None or report.code == ErrorCode.NOT_MASTER else 0
+        if row > _MOST_SHUT_OUT:
+            return [f"{row} sessions in a row are shut out: {report and report.message}"]
+    return []
 
 
 def _healed(case: Struck, tried: Play, there: Registered) -> list[str]:
