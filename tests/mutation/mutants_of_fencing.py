@@ -67,6 +67,17 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         ),
     ),
     Mutant(
+        name="epoch-of-another-counts-as-ours",
+        without="a fence with the epoch of this session counts as raised by it, whoever raised it",
+        invariants="I2",
+        file="aws/tables/control/fences.py",
+        old="if left[index] not in mine]:",
+        new="if False]:",
+        caught_by=(
+            "unit/session/test_fences.py::test_i2_session_that_drew_the_epoch_of_another_is_refused_at_its_fence",
+        ),
+    ),
+    Mutant(
         name="shard-not-fenced",
         without="a take-over raises the fences of its clusters, but not that of its shard",
         invariants="I2",

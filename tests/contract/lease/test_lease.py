@@ -132,7 +132,7 @@ def test_shards_have_leases_of_their_own_and_epochs_in_common(store: Store, shar
 def test_i2_a_fence_lets_its_epoch_through_and_no_other(store: Store, shard: str) -> None:
     cluster, place = f"c-{shard}", Key(CONTROL, f"test#{shard}", "place")
     raise_fences(store, [fence_key(cluster)], 7, NO_LEASE)
-    raise_fences(store, [fence_key(cluster)], 7, NO_LEASE)
+    raise_fences(store, [fence_key(cluster)], 7, NO_LEASE, {fence_key(cluster)})
     store.transact([fence_check(cluster, 7), Put(place, {"value": 1})], f"a-{shard}")
     raise_fences(store, [fence_key(f"other-{shard}"), fence_key(cluster)], 9, NO_LEASE)
     for epoch in (7, 8, 10):

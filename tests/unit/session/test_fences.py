@@ -13,7 +13,7 @@ from kubesync.aws.dynamodb.store import Key
 from kubesync.aws.fencing.take_over import Fencing
 from kubesync.aws.tables.control.fences import fence_key, raise_fences, shard_fence_key
 from kubesync.aws.tables.control.lease import LeaseTable, held_check, lease_key
-from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreOutcomeUnknownError
+from kubesync.domain.errors import FencedOutError, NotMasterError, StoreBusyError, StoreOutcomeUnknownError
 
 
 def a_store_with_master(epoch: int, faults: StoreFaults | None = None) -> MemoryStore:
@@ -46,10 +46,30 @@ def fences_of(call: Call) -> list[Key]:
 def test_i2_fence_is_raised_by_the_holder_of_the_lease() -> None:
     store = a_store_with_master(7)
     raise_fences(store, [fence_key("prod")], 7, held_check("0", 7, "somebody"))
-    raise_fences(
-        store, [fence_key("prod")], 7, held_check("0", 7, "somebody")
-    )  # an answer was lost: the same again is fine
+    # An answer was lost: the same again is fine.
+    raise_fences(store, [fence_key("prod")], 7, held_check("0", 7, "somebody"), {fence_key("prod")})
     assert epochs(store, fence_key("prod")) == [7]
+
+
+def test_i2_session_that_drew_the_epoch_of_another_is_refused_at_its_fence() -> None:
+    store = a_store_with_master(7)
+    raise_fences(store, [fence_key("prod")], 7, held_check("0", 7, "somebody"))
+    # The counter was restored to what it was before the last epoch was drawn.
+    table = LeaseTable(store, "0")
+    table.take(table.read(), "successor", 7, 20_000)
+    with pytest.raises(FencedOutError) as refused:
+        raise_fences(store, [fence_key("other"), fence_key("prod")], 7, held_check("0", 7, "successor"))
+    assert refused.value.epoch == 7
+    assert epochs(store, fence_key("other")) == [None]
+
+
+def test_i2_answer_that_is_lost_while_fences_are_raised_keeps_nobody_out() -> None:
+    store = a_store_with_master(7)
+    made = fencing(store)
+    made.take_over(["prod"])
+    made.raised.clear()
+    made.adopt("prod")
+    assert made.raised == {"prod"}
 
 
 def test_i2_master_that_lost_the_lease_fences_no_cluster_that_its_successor_does_not_know() -> None:
@@ -82,7 +102,8 @@ def test_those_that_are_raised_already_do_not_keep_others_from_being_raised() ->
     store = a_store_with_master(7)
     raise_fence(store, "b", 7)
     raise_fence(store, "c", 3)
-    raise_fences(store, [fence_key("a"), fence_key("b"), fence_key("c")], 7, held_check("0", 7, "somebody"))
+    fences = [fence_key("a"), fence_key("b"), fence_key("c")]
+    raise_fences(store, fences, 7, held_check("0", 7, "somebody"), {fence_key("b")})
     assert epochs(store, fence_key("a"), fence_key("b"), fence_key("c")) == [7, 7, 7]
 
 

@@ -32,6 +32,7 @@ class Fencing:
         self._epoch = epoch
         self._held = held_check(shard, epoch, holder)
         self._retry = retry
+        self._mine: set[Key] = set()  # fences that this session has raised, or perhaps
 
     def take_over(self, clusters: Iterable[str]) -> None:
         """Raise the shard's fence and those of all its clusters, many in one transaction.
@@ -69,6 +70,8 @@ class Fencing:
 
     def _raise(self, fences: Sequence[Key]) -> None:
         try:
-            raise_fences(self._store, fences, self._epoch, self._held)
+            raise_fences(self._store, fences, self._epoch, self._held, self._mine)
+            self._mine.update(fences)
         except StoreOutcomeUnknownError as unknown:
+            self._mine.update(fences)
             raise StoreBusyError(str(unknown)) from unknown  # a repeat does no harm

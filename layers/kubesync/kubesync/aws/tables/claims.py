@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 from urllib.parse import quote, unquote
 
-from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Item, Key, Put, Store, Update
+from kubesync.aws.dynamodb.store import STATE, Absent, Action, Condition, Delete, Equals, Item, Key, Put, Store, Update
 from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import Name
@@ -89,8 +89,11 @@ class ClaimTable:
     def regain(claim: Claim, before: Claim | None, left: Iterable[Key]) -> list[Action]:
         """Claim a name whose item is lost, or names an owner that does not know of it. ``left``: the key's own places in its queue."""
         item: Item = {"v": SCHEMA, "owner": str(claim.owner), "version": claim.version, "waiting": claim.waiting}
-        guard = Absent() if before is None else Equals("version", before.version)
-        return [Put(claim_key(claim.name), item, (guard,)), *map(Delete, left)]
+        # The owner too: a claim that went and was made anew begins with the same version.
+        guards: list[Condition] = (
+            [Absent()] if before is None else [Equals("version", before.version), Equals("owner", str(before.owner))]
+        )
+        return [Put(claim_key(claim.name), item, tuple(guards)), *map(Delete, left)]
 
     @staticmethod
     def wait(claim: Claim, key: ServiceKey, created_at: str) -> list[Action]:

@@ -13,7 +13,7 @@ Every successor raises the shard's fence, so one check of it proves as much as c
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final, cast
 
 from kubesync.aws.dynamodb.store import (
@@ -50,9 +50,10 @@ def shard_fence_check(shard: str, epoch: int) -> Check:
     return Check(shard_fence_key(shard), (Equals("epoch", epoch),))
 
 
-def raise_fences(store: Store, fences: Sequence[Key], epoch: int, lease: Check) -> None:
-    """Exclude every master with a lower epoch: raises all of these fences, or none. Fences only move up; raising one to its own
-    epoch succeeds.
+def raise_fences(
+    store: Store, fences: Sequence[Key], epoch: int, lease: Check, mine: Container[Key] = frozenset()
+) -> None:
+    """Exclude every master with a lower epoch: raises all of these fences, or none. Fences only move up.
 
     One transaction raises several fences: each one checks the lease item, and such transactions collide with one another and with renewals.
 
@@ -60,9 +61,11 @@ def raise_fences(store: Store, fences: Sequence[Key], epoch: int, lease: Check) 
         fences: at most ``MAX_FENCES_AT_A_TIME``.
         lease: checks that the lease is ours (``lease.held_check``). Without it, a master that lost the lease unnoticed could
             fence a cluster that its successor does not know yet.
+        mine: fences that this session has raised, or tried to. Another one with this epoch is of another session: a counter of
+            epochs that was restored gives two of them one epoch.
 
     Raises:
-        FencedOutError: a fence is higher. A later master has raised it, or the counter of epochs was lost.
+        FencedOutError: a fence is higher, or another session has this epoch. A later master raised it, or the counter of epochs was lost.
         NotMasterError: a later master holds the lease.
         StoreBusyError, StoreOutcomeUnknownError: the caller tries again.
     """
@@ -79,6 +82,10 @@ def raise_fences(store: Store, fences: Sequence[Key], epoch: int, lease: Check) 
             if found[highest] != epoch:
                 said = f"the fence of {left[highest].partition} has epoch {found[highest]}, above that of this session ({epoch})"
                 raise FencedOutError(said, found[highest]) from refused
+            if foreign := [left[index].partition for index in refused.failed if left[index] not in mine]:
+                raise FencedOutError(
+                    f"another session has raised the fence of {foreign[0]} to {epoch}", epoch
+                ) from refused
             left = [place for index, place in enumerate(left) if index not in refused.failed]
         else:
             return
