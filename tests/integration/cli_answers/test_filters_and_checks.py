@@ -114,3 +114,19 @@ def test_status_check_is_quiet_after_a_session_and_loud_without_one(stack: CliSt
         loud = other.call("status", "--check")
         assert (loud.status, loud.err) == (1, "")
         assert loud.out == "NoMaster: shard 0: the lease was never held; `kubesync errors` shows how sessions ended\n"
+
+
+@pytest.mark.parametrize(("notify", "said"), [("false", 1), ("true", 0), ("", 0)])
+def test_status_check_says_that_alarms_notify_nobody(notify: str, said: int) -> None:
+    with a_cli_stack(in_memory=True) as stack:
+        assert stack.add_cluster("prod").status == 0
+        changes = {"KUBESYNC_ALARMS_NOTIFY": notify} if notify else {}
+        assert stack.call("session", "--max-runtime", "1", **changes).status == 0
+        quiet = stack.call("status", "--check")
+        assert quiet.status == 0
+        assert quiet.err.count("the stack's alarms notify nobody: its parameter AlarmTopicArn is empty") == said
+        assert stack.call("status", "-o", "json").json["alarms_notify"] is (not said)
+        assert (
+            stack.call("session", "--max-runtime", "1").status == 0
+        )  # a person's process does not know, and leaves it as it is
+        assert stack.call("status", "-o", "json").json["alarms_notify"] is (not said)

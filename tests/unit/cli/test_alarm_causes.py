@@ -24,7 +24,7 @@ def a_cluster(**changes: Any) -> dict[str, Any]:
 
 
 def seen(failing_since: str = "", **changes: Any) -> Seen:
-    status = {"shard": "0", "lease": HELD, "clusters": [a_cluster()], "zones": [], "named_upstreams": []}
+    status = {"shard": "0", "lease": HELD, "clusters": [a_cluster()], "zones": [], "named_upstreams": [], "lost": []}
     since = {("prod", "services"): failing_since} if failing_since else {}
     return Seen({**status, **changes}, NOON, since)
 
@@ -62,6 +62,11 @@ CASES: Final = [
         "a conflict, about which a person decides",
         seen(clusters=[a_cluster(open=[{**OPEN, "attempts": 30, "code": "Conflict"}])]),
         [],
+    ),
+    (
+        "lost",
+        seen(lost=[{"cluster": "prod", "reason": "r"}, {"cluster": "", "reason": "s"}]),
+        ["RegistrationsLost"] * 2,
     ),
     ("many open", seen(clusters=[a_cluster(open=[{**OPEN, "attempts": 9}] * 30)]), ["OldestOpen"] * 4),
     (

@@ -26,12 +26,13 @@ def a_status(**of_cluster: Any) -> dict[str, Any]:
     cluster = {
         "cluster": "prod", "domain": "prod.example.com", "server": "https://prod", "state": "registered", "shard": "0", "services": 2,
         "record_sets": 3, "upstreams": 2, "problem": None, "listeners": [], "credentials": [], "open": [], "problems": [], "held": [],
-        "waiting_for_person": 1, **of_cluster,
+        "waiting_for_person": 1, "unguarded": None, **of_cluster,
     }  # fmt: skip
     lease = {"state": "released clean", "holder": "a1", "epoch": 3, "expires_at": None, "session_ends_at": None}
     return {
         "deployment": "main", "shard": "0", "lease": lease, "clusters": [cluster], "unreadable": [], "zones": [],
-        "resyncs": {"last": None, "under_way": []}, "named_upstreams": [], "named_upstreams_waiting": 0,
+        "resyncs": {"last": None, "under_way": [], "none_since": None}, "lost": [], "alarms_notify": True,
+        "named_upstreams": [], "named_upstreams_waiting": 0,
     }  # fmt: skip
 
 

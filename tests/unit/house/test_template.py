@@ -400,3 +400,12 @@ def test_keys_of_which_all_values_must_fit_must_be_there(template: dict[str, Any
         assert condition.get("Null", {}) == dict.fromkeys(keys, "false"), statement
         found += len(keys)
     assert found == (7 if record_names else 5)
+
+
+@pytest.mark.parametrize(
+    ("topic", "notify", "who"), [("", "false", "nobody"), ("arn:aws:sns:eu:1:t", "true", "arn:aws:sns:eu:1:t")]
+)
+def test_stack_says_who_hears_of_alarms(template: dict[str, Any], topic: str, notify: str, who: str) -> None:
+    parameters = {"DeploymentId": "main", "AlarmTopicArn": topic}
+    assert resolved(_variables(template)["KUBESYNC_ALARMS_NOTIFY"], parameters) == notify
+    assert resolved(template["Outputs"]["AlarmsNotify"]["Value"], parameters) == who

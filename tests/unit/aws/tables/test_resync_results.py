@@ -130,7 +130,7 @@ def test_people_see_the_last_one_and_those_under_way(store: MemoryStore) -> None
 
 def test_nobody_has_asked_for_a_resync_yet(store: MemoryStore) -> None:
     document = resyncs_document(store, "0", NOW)
-    assert (document, resync_lines(document)) == ({"last": None, "under_way": []}, [])
+    assert (document, resync_lines(document)) == ({"last": None, "under_way": [], "none_since": None}, [])
 
 
 def test_part_stays_after_the_hour_and_without_a_slice_it_is_not_there(store: MemoryStore) -> None:
