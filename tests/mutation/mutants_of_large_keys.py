@@ -1,4 +1,4 @@
-"""Mechanisms that keep one large object from harming others: I4, I9."""
+"""Mechanisms that keep one large object from harming others: I4, I5, I6, I9, I10."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from mutation.mutant import Mutant
 _CHOSEN = "unit/domain/test_chosen_nodes.py::"
 _LARGE_SERVICE = "integration/recording/test_large_service.py::"
 _LARGE_KEYS = "unit/cluster/test_large_keys.py::"
+_SET_ASIDE = "integration/recording/test_set_aside.py::"
+_CAUSES = "integration/causes/test_causes.py::"
 
 OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
     Mutant(
@@ -60,7 +62,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="however many endpoints keys have, fifty are planned in one step",
         invariants="I4",
         file="cluster/keys/committer.py",
-        old="""            if section and (len(section) == KEYS_AT_A_TIME or endpoints + of_key > ENDPOINTS_AT_A_TIME):
+        old="""            if section and (len(section) == KEYS_AT_A_TIME or size + of_key > LARGE):
 """,
         new="""            if section and len(section) == KEYS_AT_A_TIME:
 """,
@@ -71,10 +73,10 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="several clusters plan large keys at the same time",
         invariants="I4",
         file="cluster/keys/committer.py",
-        old="""            while large and not self._large.acquire(blocking=False):
+        old="""            while large is not None and not self._large.acquire(blocking=False):
                 yield _LARGE_SECONDS
 """,
-        new="""            large = False
+        new="""            self._large.acquire(blocking=False)
 """,
         caught_by=(_LARGE_KEYS + "test_i4_one_large_key_is_planned_at_a_time_and_no_actor_waits_for_another",),
     ),
@@ -83,11 +85,123 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="after a large key that cannot be planned no other is planned",
         invariants="I4",
         file="cluster/keys/committer.py",
-        old="""            if large:
-                self._large.release()
+        old="""        finally:
+            self._large.release()
+""",
+        new="""        finally:
+            pass
+""",
+        caught_by=(_LARGE_KEYS + "test_i4_one_large_key_is_planned_at_a_time_and_no_actor_waits_for_another",),
+    ),
+    Mutant(
+        name="large-key-is-not-noted",
+        without="a key may end the session although nothing says durably that it is planned",
+        invariants="I4",
+        file="cluster/keys/committer.py",
+        old="""            self.note(states.large.begun(key.namespace, size))
+""",
+        new="",
+        caught_by=(_SET_ASIDE + "test_i4_after_two_deaths_the_third_session_serves_everybody_else",),
+    ),
+    Mutant(
+        name="deaths-are-not-counted",
+        without="a session that dies of a large key changes nothing for the next one",
+        invariants="I4",
+        file="cluster/service.py",
+        old="""        if large.under_way is not None:
+""",
+        new="""        if False:
+""",
+        caught_by=(_SET_ASIDE + "test_i4_after_two_deaths_the_third_session_serves_everybody_else",),
+    ),
+    Mutant(
+        name="sessions-that-end-well-count-as-dead",
+        without="a key that was noted when a session ended well counts as a cause of death",
+        invariants="I4",
+        file="cluster/service.py",
+        old="large.died(self._clock.epoch()) if unclean else large.ended(well=False)",
+        new="large.died(self._clock.epoch())",
+        caught_by=(_SET_ASIDE + "test_note_that_a_session_left_that_ended_well_counts_nothing",),
+    ),
+    Mutant(
+        name="set-aside-is-empty",
+        without="a key whose endpoints are not taken in has none",
+        invariants="I5",
+        file="cluster/keys/planner.py",
+        old="""            whole.discard(self._states.config.endpoints_source)
 """,
         new="""            pass
 """,
-        caught_by=(_LARGE_KEYS + "test_i4_one_large_key_is_planned_at_a_time_and_no_actor_waits_for_another",),
+        caught_by=(
+            _SET_ASIDE + "test_i5_new_service_that_is_as_large_gets_no_empty_upstream",
+            _SET_ASIDE + "test_i1_what_was_not_taken_in_is_listed_again_and_service_changes_are_published",
+        ),
+    ),
+    Mutant(
+        name="list-deletes-what-is-set-aside",
+        without="a list replaces the endpoints of a key that is set aside",
+        invariants="I5",
+        file="cluster/keys/list_diff.py",
+        old="""            if aside and resource is not Resource.SERVICES:
+""",
+        new="""            if False:
+""",
+        caught_by=(_SET_ASIDE + "test_i5_nothing_of_a_key_that_is_set_aside_counts_as_deleted",),
+    ),
+    Mutant(
+        name="deaths-count-for-all-namespaces",
+        without="a namespace whose key ended sessions sets the large keys of all others aside",
+        invariants="I9",
+        file="domain/large_keys.py",
+        old="""        deaths = self.deaths.get(namespace)
+        if self""",
+        new="""        deaths = next(iter(self.deaths.values()), None)
+        if self""",
+        caught_by=(_SET_ASIDE + "test_i9_deaths_of_one_namespace_set_nothing_of_another_aside",),
+    ),
+    Mutant(
+        name="set-aside-for-good",
+        without="a key that was set aside is never tried again, unless it shrinks",
+        invariants="I9",
+        file="domain/large_keys.py",
+        old="_alike(size, deaths) and now < deaths.retry_at",
+        new="_alike(size, deaths)",
+        caught_by=(
+            _SET_ASIDE + "test_person_has_it_tried_again_at_once",
+            _SET_ASIDE + "test_it_is_tried_again_later_and_later",
+        ),
+    ),
+    Mutant(
+        name="every-large-key-is-noted",
+        without="a key is noted again although one of its size was planned well",
+        invariants="I6",
+        file="domain/large_keys.py",
+        old="""        return size <= max(LARGE, self.well)
+""",
+        new="""        return size <= LARGE
+""",
+        caught_by=(_SET_ASIDE + "test_size_that_was_planned_well_is_not_noted_again_i6",),
+    ),
+    Mutant(
+        name="closing-takes-a-key-in-again",
+        without="once its changes have landed a key that is set aside counts as closed",
+        invariants="I10",
+        file="cluster/keys/outcomes.py",
+        old="""        if state.opened is not None and state.opened.code == "SetAside":
+            return state.opened
+""",
+        new="",
+        caught_by=(_SET_ASIDE + "test_i1_what_was_not_taken_in_is_listed_again_and_service_changes_are_published",),
+    ),
+    Mutant(
+        name="nobody-hears-of-what-is-set-aside",
+        without="keys that are set aside count in no metric",
+        invariants="I10",
+        file="session/health.py",
+        old="""        "KeysSetAside": sum(each.set_aside for each in served),
+""",
+        new="""        "KeysSetAside": 0,
+""",
+        caught_by=(_CAUSES + "test_i10_cause_shows",),
     ),
 )

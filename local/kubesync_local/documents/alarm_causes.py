@@ -7,6 +7,7 @@
 | ListenersFailing   | a listener of an enabled cluster has failed for five minutes, or since a time that is not known |
 | ZoneBlocked        | a hosted zone has a problem                                                                    |
 | HeldDeletions      | deletions are held back                                                                        |
+| KeysSetAside       | the endpoints of a Service are not taken in                                                    |
 | OldestOpen         | a Service was tried for five minutes, is still open, and nobody has to decide about it         |
 | NamedUpstreams     | a named upstream has a problem                                                                 |
 
@@ -108,6 +109,12 @@ def _held(seen: Seen) -> Iterator[Cause]:
             yield Cause("HeldDeletions", cluster["cluster"], message, f"`{held['release']}`, if the objects are gone")
 
 
+def _aside(seen: Seen) -> Iterator[Cause]:
+    for cluster in seen.status["clusters"]:
+        for row in [row for row in cluster["open"] if row["code"] == "SetAside"][:_NAMED]:
+            yield Cause("KeysSetAside", row["service"], row["reason"], f"`kubesync explain {row['service']}`")
+
+
 def _open(seen: Seen) -> Iterator[Cause]:
     for cluster in seen.status["clusters"]:
         # What a person has to decide is no cause of an alarm.
@@ -131,6 +138,7 @@ CAUSES: Final[tuple[Callable[[Seen], Iterator[Cause]], ...]] = (
     _failing,
     _zones,
     _held,
+    _aside,
     _open,
     _named,
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from harness.causes.cause import Act, cause
-from harness.seen.builders import a_service
+from harness.seen.builders import a_service, an_endpoints
 from harness.watched_deployment import WatchedDeployment
+from kubesync.aws.dynamodb.store import CONTROL, Item, Key, Put
 from kubesync.domain.errors import (
     BodyError,
     ConnectError,
@@ -145,6 +146,26 @@ def other_cluster(w: WatchedDeployment) -> None:
     w.cluster.apply("kubernetes", a_service(cluster_ips=("10.0.0.1",)), namespace="default")
     w.mend_api()
     _list_again(w)
+
+
+def _large_again(w: WatchedDeployment) -> None:
+    for number in range(20):
+        w.cluster.apply("huge", an_endpoints("10.1.0.1", service="huge"), slice_name=f"huge-{number}")
+
+
+@cause(
+    "Sessions die of one large Service", "KeysSetAside", status="SetAside", section="keyssetaside", mend=_large_again, recovers=18,
+)  # fmt: skip
+def set_aside(w: WatchedDeployment) -> None:
+    # As two sessions leave it that died while they planned a Service of this size.
+    later = round((w.epoch + 86_400) * 1000)
+    item: Item = {"v": 1, "tx": "t", "well": 0, "under_way": [], "deaths": {"shop": [20_020, 2, later]}}
+    w.end()
+    w.store.write(Put(Key(CONTROL, "cluster#prod", "planning"), item))
+    w.cluster.apply("huge", a_service(cluster_ips=("10.0.0.3",)))
+    many = an_endpoints(*["10.1.0.1"] * 1000, service="huge")
+    for number in range(20):
+        w.cluster.apply("huge", many, slice_name=f"huge-{number}")
 
 
 def _short_sessions() -> WatchedDeployment:

@@ -68,6 +68,7 @@ CASES: Final = [
         seen(lost=[{"cluster": "prod", "reason": "r"}, {"cluster": "", "reason": "s"}]),
         ["RegistrationsLost"] * 2,
     ),
+    ("set aside", seen(clusters=[a_cluster(open=[{**OPEN, "attempts": 0, "code": "SetAside"}])]), ["KeysSetAside"]),
     ("many open", seen(clusters=[a_cluster(open=[{**OPEN, "attempts": 9}] * 30)]), ["OldestOpen"] * 4),
     (
         "named upstream",

@@ -16,6 +16,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.committer import Change, Committer, Outbox, Pair
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.planner import Planned
+from kubesync.domain.large_keys import LargeKeys
 from kubesync.domain.objects import Observation, ServiceKey
 
 ENDPOINT = "10.0.0.1"
@@ -24,6 +25,7 @@ ENDPOINT = "10.0.0.1"
 def a_committer(large: threading.Lock) -> Committer:
     store = MemoryStore(clock=ManualClock())
     states = KeyStates(a_config(), StateTable(store), NameCountTable(store))
+    states.large = LargeKeys(well=30_000)
     tables, writer = SimpleNamespace(state=None), SimpleNamespace(room=lambda _clusters: 90, token=lambda: "token")
     return Committer(states, tables, writer, ManualClock(), set(), large)  # type: ignore[arg-type]
 
@@ -33,7 +35,9 @@ def seen(**endpoints: int) -> Callable[[ServiceKey], Sequence[Observation]]:
 
     def of(key: ServiceKey) -> list[Observation]:
         slices = -(-endpoints.get(key.name, 0) // 100)
-        return [saw(an_endpoints(*[ENDPOINT] * 100), 6, f"{key.name}-{n}", resource=SLICES) for n in range(slices)]
+        return [
+            saw(an_endpoints(*[ENDPOINT] * 100, ports=()), 6, f"{key.name}-{n}", resource=SLICES) for n in range(slices)
+        ]
 
     return of
 
@@ -42,13 +46,13 @@ def test_i4_keys_with_many_endpoints_are_planned_in_steps_of_their_own() -> None
     committer = a_committer(threading.Lock())
     keys = [a_key(name) for name in ("a", "b", "c", "d", "e", *(f"x{n:02}" for n in range(60)))]
 
-    sections = list(committer.sections(keys, seen(b=12_000, c=8_000, d=20_100, e=100)))
+    sections = list(committer.sections(keys, seen(b=12_000, c=8_000, d=20_100, e=100), set()))
 
-    assert [([key.name for key in section], large) for section, large in sections] == [
-        (["a", "b", "c"], False),
-        (["d"], True),
-        (["e", *(f"x{n:02}" for n in range(49))], False),
-        ([f"x{n:02}" for n in range(49, 60)], False),
+    assert [([key.name for key in section], size) for section, size in sections] == [
+        (["a", "b", "c"], 20_000),
+        (["d"], 20_100),
+        (["e", *(f"x{n:02}" for n in range(49))], 100),
+        ([f"x{n:02}" for n in range(49, 60)], 0),
     ]
 
 

@@ -27,6 +27,7 @@ HEALTH = (
     "ListenersFailing",
     "ZonesStuck",
     "WaitingForPerson",
+    "KeysSetAside",
     "RegistrationsLost",
     "HoursSinceResync",
 )
@@ -117,8 +118,8 @@ def test_cost_page_counts_the_metrics_of_a_good_day(clusters: int, capsys: pytes
         for dimensions in directive["Dimensions"]
     }
 
-    assert "METRICS, METRICS_OF_A_CLUSTER, ALARMS = 31, 2, " in (ROOT / "docs/cost.md").read_text()
-    assert len(billed) == 31 + 2 * clusters
+    assert "METRICS, METRICS_OF_A_CLUSTER, ALARMS = 32, 2, " in (ROOT / "docs/cost.md").read_text()
+    assert len(billed) == 32 + 2 * clusters
 
 
 def test_every_alarm_watches_a_metric_that_is_written(emitted: set[Metric]) -> None:
@@ -151,6 +152,7 @@ def test_alarms_are_those_that_were_promised() -> None:
         "ListenersFailingAlarm": "ListenersFailing",
         "ZonesStuckAlarm": "ZonesStuck",
         "HeldDeletionsAlarm": "HeldDeletions",
+        "KeysSetAsideAlarm": "KeysSetAside",
         "ResyncFailedAlarm": "ResyncErrors",
         "ResyncOverdueAlarm": "HoursSinceResync",
         "ResyncDifferencesAlarm": "ResyncDifferences",
@@ -171,7 +173,7 @@ def test_alarms_are_those_that_were_promised() -> None:
     limits = read_template()["Parameters"]["NoMasterMinutes"]
     assert (limits["Default"], limits["MinValue"], limits["MaxValue"] * no_master["Period"]) == (3, 3, 86_400)
     # A session says nothing about what it cannot know yet: what was known stays known.
-    for name in ("ChangesLateAlarm", "BacklogAlarm", "ListenersFailingAlarm", "ZonesStuckAlarm"):
+    for name in ("ChangesLateAlarm", "BacklogAlarm", "ListenersFailingAlarm", "ZonesStuckAlarm", "KeysSetAsideAlarm"):
         assert alarms[name]["TreatMissingData"] == "ignore", name
     # A session that only resumed says nothing about held deletions: what was known stays known.
     assert alarms["HeldDeletionsAlarm"]["TreatMissingData"] == "ignore"

@@ -30,7 +30,7 @@ class ClusterFigures:
 
     ``running``: the last run, as long as it counts. ``views``: copies, of the listeners that should work. ``open_keys``: how many go by
     themselves. ``oldest_open`` (epoch seconds): since when the oldest of them waits. ``waiting``: how many keys wait for a person.
-    ``conflicts``: how many names somebody else holds.
+    ``conflicts``: how many names somebody else holds. ``set_aside``: how many keys are not planned, because sessions have died of them.
     """
 
     runs: tuple[RunFigures, ...] = ()
@@ -40,3 +40,4 @@ class ClusterFigures:
     oldest_open: float | None = None
     waiting: int = 0
     conflicts: int = 0
+    set_aside: int = 0

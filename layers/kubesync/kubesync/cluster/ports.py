@@ -85,10 +85,11 @@ type Progress = Callable[[str, dict[str, object]], None]
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """A cluster's configuration, and its checkpoints and identity. None: the cluster reads them itself."""
+    """A cluster's configuration, and its checkpoints and identity. None: the cluster reads them itself. ``unclean``: the last session died."""
 
     config: ClusterConfig
     remembered: Remembered | None
+    unclean: bool = False
 
 
 @dataclass(frozen=True, slots=True)

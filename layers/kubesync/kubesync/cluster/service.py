@@ -29,6 +29,7 @@ from kubesync.cluster.removal import Removal
 from kubesync.cluster.requests import Requests
 from kubesync.cluster.run import ListeningRun
 from kubesync.domain.errors import KubesyncError, NewerSchemaError
+from kubesync.domain.large_keys import LargeKeys
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.plan import changes_of
 from kubesync.domain.window import Mode
@@ -121,6 +122,7 @@ class Service:
             if self._reconciler is None:
                 self.states.identity = remembered.identity
             self.states.configure(configured.config, remembered.checkpoints, remembered.failing)
+            self._follow_large(remembered.large, unclean=configured.unclean)
             self.credentials.configure(configured.config, remembered.credentials)
             connector, config = self._ports.connector, configured.config
             probe = partial(probe_identity, connector, config, self._clock)
@@ -128,6 +130,12 @@ class Service:
         self._reconciler = reconciler
         self.published.silent = reconciler is None
         self.conversations = Conversations(self._ports, self._committer, reconciler, self.published, self.follow_up)
+
+    def _follow_large(self, large: LargeKeys, *, unclean: bool) -> None:
+        """A large key that was being planned when the last session ended: it may have died of it."""
+        self.states.large = large
+        if large.under_way is not None:
+            self._committer.note(large.died(self._clock.epoch()) if unclean else large.ended(well=False))
 
     def _unreadable(self, newer: NewerSchemaError) -> None:
         logger.error("ignored: written by a newer release", cluster=self.name, reason=str(newer))
@@ -181,6 +189,7 @@ class Service:
 
     def relist(self, asked: Relist) -> Steps[None]:
         """List again for a resync."""
+        self.states.large = self.states.large.by_hand()
         mode, now = Mode(forced=asked.forced, distrust_upstreams=True), self._clock.monotonic()
         if self._reconciler is None or (self.run is None and asked.deadline is None):
             changing = f"the configuration of cluster {self.name} is being changed: run it again"
@@ -211,7 +220,7 @@ class Service:
         states, keys = self.states, self.states.open_keys
         runs: dict[ListeningRun | None, RunFigures] = {run: run.figures() for run in self.runs}
         views = () if states.config.deleting else tuple(replace(v, unsure=set()) for v in states.listeners.values())
-        counts = keys.count, keys.oldest, keys.waiting, states.conflicts
+        counts = keys.count, keys.oldest, keys.waiting, states.conflicts, keys.set_aside
         return ClusterFigures(tuple(runs.values()), runs.get(running), views, *counts)
 
     # --- what follows from what was recorded ---

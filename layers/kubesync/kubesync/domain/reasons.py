@@ -84,6 +84,10 @@ ADVICE: Final[Mapping[str, str]] = {
     "Unreadable": "Look at the object that the message names. kubesync reads its next version.",
     "DeletionHeld": "Make sure that the objects are gone. Then run `kubesync resync --cluster NAME --force`.",
     "Unplannable": "Report it, with the log of the session.",
+    "SetAside": (
+        "Spread its endpoints over several Services, or give the function more memory. Then run `kubesync resync --cluster NAME`: it tries "
+        "again at once. kubesync does so by itself once the Service has fewer endpoints, and later and later."
+    ),
     "NotListedYet": "See the listener's last error in `kubesync status`.",
     "KeptByPolicy": "Do nothing if this is intended. Otherwise change it by hand, or change the cluster's --policy.",
 }

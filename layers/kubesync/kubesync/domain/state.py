@@ -161,3 +161,16 @@ class KeyState:
 def names_of(record_sets: Mapping[RecordKey, RecordSet]) -> frozenset[Name]:
     """The names of these record sets."""
     return frozenset(map(Name.of, record_sets))
+
+
+def problems_of_parts(state: KeyState) -> list[Problem]:
+    """What is reported of objects that could not be understood, or whose deletion is held back."""
+    found: list[Problem] = []
+    for part_id, part in state.parts.items():
+        subject = f"{part_id.resource}/{part_id.name}"
+        if part.problem:
+            found.append(Problem("Unreadable", subject, part.problem))
+        if part.held:
+            release = f"kubesync resync --cluster {state.key.cluster} --force"
+            found.append(Problem("DeletionHeld", subject, f"a list lacks it; `{release}` lets the deletion through"))
+    return found

@@ -48,6 +48,7 @@ class ClusterHealth:
     oldest_open: float = 0.0
     unrecorded: float = 0.0
     waiting: int = 0
+    set_aside: int = 0
 
 
 def actor_of(cluster: str) -> str:
@@ -71,6 +72,7 @@ def of_cluster(name: str, found: ClusterFigures, steps: Mapping[str, float], epo
         0.0 if found.oldest_open is None else max(0.0, epoch - found.oldest_open),
         max(hangs, 0.0 if unrecorded is None else now - unrecorded),
         found.waiting,
+        found.set_aside,
     )
 
 
@@ -93,6 +95,7 @@ def health(
     found: dict[str, float] = {
         "OpenKeys": sum(each.open_keys for each in served),
         "WaitingForPerson": sum(each.waiting for each in served),
+        "KeysSetAside": sum(each.set_aside for each in served),
     }
     waits = [seconds for each in served for seconds in each.failing]
     failing = _LISTENERS * unserved + sum(seconds >= FAILING_SECONDS for seconds in waits)

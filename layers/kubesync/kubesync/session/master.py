@@ -160,7 +160,7 @@ class Master:
         zones = {zone.id: zone for config in configs.values() for zone in rules_of(config).zones}
         self.zones = Zones(self._zone_ports(), self.activity, clean=clean, unsettled=unsettled, zones=zones)
         for name, remembered in found.items():
-            self._configure(Configured(configs[name], remembered))
+            self._configure(Configured(configs[name], remembered, unclean=not clean))
         self._found_clean, self._zones_held = clean, True
         if not hold_zones:
             self.release_zones()

@@ -28,6 +28,8 @@ ListenersFailing             service                          Count    listeners
 ZonesStuck                   service                          Count    zones that have something to do, and for 3 minutes nothing
                                                                        landed; those of ZonesBlocked are not among them
 WaitingForPerson             service                          Count    keys that only a person can mend, as far as known
+KeysSetAside                 service                          Count    Services whose endpoints are not taken in, because sessions
+                                                                       died while they planned them
 HeldDeletions                service                          Count    listeners whose deletions are held back; only if a list
                                                                        in this session holds some, or all say that there are none
 NamedUpstreamsWritten        service                          Count    each minute, if there are named upstreams
@@ -46,7 +48,7 @@ ListenerErrors               service, code, key               Count    codes 6 t
 ListenersEnded               the same                         Count    codes 1 to 5: how each listener ended
 Sessions                     service, ended                   Count    one per session; ``ended`` is the key of its code
 
-The five from OldestOpenSeconds to WaitingForPerson are left out as long as a session cannot know them: see ``session.health``. HoursSinceResync and
+The six from OldestOpenSeconds to KeysSetAside are left out as long as a session cannot know them: see ``session.health``. HoursSinceResync and
 RegistrationsLost are left out for as long.
 """
 

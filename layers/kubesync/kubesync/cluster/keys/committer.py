@@ -24,10 +24,11 @@ from kubesync.aws.dynamodb.store import UPSTREAMS
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import Entry
 from kubesync.clock import Clock
-from kubesync.cluster.keys.key_states import ENDPOINTS_AT_A_TIME, KEYS_AT_A_TIME, KeyStates, count_endpoints
+from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, KeyStates, size_of
 from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, chunks_of, no_closing, write_full
 from kubesync.cluster.keys.planner import Planned, Tables
 from kubesync.domain.errors import StoreBusyError
+from kubesync.domain.large_keys import LARGE, LargeKeys
 from kubesync.domain.objects import Observation, Resource, ServiceKey
 from kubesync.domain.state import KeyState
 
@@ -133,29 +134,36 @@ class Committer:
             NotMasterError: another master writes by now.
             StaleStateError: the table kept changing: try again later.
         """
-        *sections, (last, last_large) = [*self.sections(change.keys, change.news)] or [([], False)]
+        *sections, (last, size) = [*self.sections(change.keys, change.news, change.listed)] or [([], 0)]
         rest: Sequence[ServiceKey] = ()
-        for keys, large in sections:
-            attempt = partial(self._section, change, (*rest, *keys), outbox, large)
-            rest = yield from self._until_fresh(attempt, large=large)
+        for keys, size_of_keys in sections:
+            section = partial(self._section, change, (*rest, *keys), outbox, size_of_keys > LARGE)
+            rest = yield from self._until_fresh(section, change, keys[0] if size_of_keys > LARGE else None)
             yield 0.0
-        yield from self._until_fresh(partial(self._last_section, change, (*rest, *last), outbox), large=last_large)
+        ending = partial(self._last_section, change, (*rest, *last), outbox)
+        yield from self._until_fresh(ending, change, last[0] if size > LARGE else None)
 
     def sections(
-        self, keys: Iterable[ServiceKey], news: Callable[[ServiceKey], Sequence[Observation]]
-    ) -> Iterator[tuple[list[ServiceKey], bool]]:
-        """Keys that are planned in one step, and whether it is a large one: with more than ENDPOINTS_AT_A_TIME it is alone (I4)."""
-        section: list[ServiceKey] = []
-        endpoints = 0
+        self,
+        keys: Iterable[ServiceKey],
+        news: Callable[[ServiceKey], Sequence[Observation]],
+        listed: AbstractSet[Resource],
+    ) -> Iterator[tuple[list[ServiceKey], int]]:
+        """Keys that are planned in one step, and their size together: a key larger than LARGE is alone (I4)."""
+        states, section, size = self.states, list[ServiceKey](), 0
+        whole = states.config.endpoints_source in listed
+        if whole:
+            states.aside.clear()  # what was not taken in is in the list
         for key in keys:
-            of_key = self.states.endpoints(key) + count_endpoints(each.value for each in news(key))
-            if section and (len(section) == KEYS_AT_A_TIME or endpoints + of_key > ENDPOINTS_AT_A_TIME):
-                yield section, endpoints > ENDPOINTS_AT_A_TIME
-                section, endpoints = [], 0
+            seen = size_of(each.value for each in states.taken_in(key, news(key)))
+            of_key = seen if whole else seen + states.size(key)
+            if section and (len(section) == KEYS_AT_A_TIME or size + of_key > LARGE):
+                yield section, size
+                section, size = [], 0
             section.append(key)
-            endpoints += of_key
+            size += of_key
         if section:
-            yield section, endpoints > ENDPOINTS_AT_A_TIME
+            yield section, size
 
     def correct_counts(self) -> Steps[None]:
         """Compare the counts of names with the keys that a list has just read, and write those that are wrong."""
@@ -168,14 +176,19 @@ class Committer:
             until = self.clock.monotonic() + _WRITE_SECONDS
             writer.run([self.states.config.name], list(actions), writer.token(), until_monotonic=until)
 
-    def _until_fresh[R](self, attempt: Callable[[AbstractSet[str]], R], *, large: bool = False) -> Steps[R]:
+    def _until_fresh[R](
+        self, attempt: Callable[[AbstractSet[str]], R], change: Change | None = None, large: ServiceKey | None = None
+    ) -> Steps[R]:
+        """``large``: a key that has a section of its own."""
         untrusted: set[str] = set()
         failures = 0
         while True:
-            while large and not self._large.acquire(blocking=False):
+            while large is not None and not self._large.acquire(blocking=False):
                 yield _LARGE_SECONDS
             try:
-                return self._attempt(attempt, untrusted, large)
+                if change is None or large is None:
+                    return attempt(untrusted)
+                return self._attempt(partial(attempt, untrusted), change, large)
             except StoreBusyError:
                 yield _BUSY_SECONDS
             except StaleStateError as stale:
@@ -187,12 +200,34 @@ class Committer:
                 if failures == _ATTEMPTS:
                     raise
 
-    def _attempt[R](self, attempt: Callable[[AbstractSet[str]], R], untrusted: AbstractSet[str], large: bool) -> R:
+    def _attempt[R](self, attempt: Callable[[], R], change: Change, key: ServiceKey) -> R:
+        """Plan a large key. If the session may die of it, a note comes first; if others have, its endpoints are not taken in."""
+        states = self.states
         try:
-            return attempt(untrusted)
+            seen = change.see(states.states([key])[key])
+            size = 0 if seen is None else size_of(part.value for part in seen.parts.values())
+            if states.large.known(size) or states.config.deleting:
+                return attempt()
+            if states.large.set_aside(key.namespace, size, self.clock.epoch()):
+                states.aside.add(key)
+                return attempt()
+            self.note(states.large.begun(key.namespace, size))
+            try:
+                found = attempt()
+            except Exception:
+                self.note(states.large.ended(well=False))
+                raise
+            self.note(states.large.ended(well=True))
+            return found
         finally:
-            if large:
-                self._large.release()
+            self._large.release()
+
+    def note(self, large: LargeKeys) -> None:
+        """Note durably which large keys are planned."""
+        writer, name = self._fenced_writer, self.states.config.name
+        token, until = writer.token(), self.clock.monotonic() + _WRITE_SECONDS
+        writer.run([name], [self.tables.listeners.put_large(name, large, token)], token, until_monotonic=until)
+        self.states.large = large
 
     def _section(
         self, change: Change, keys: Sequence[ServiceKey], outbox: Outbox, large: bool, untrusted: AbstractSet[str]

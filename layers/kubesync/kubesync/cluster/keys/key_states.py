@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -18,7 +19,8 @@ from kubesync.domain.dns.desired import DnsRules, names_to_keep
 from kubesync.domain.dns.names import zones_of
 from kubesync.domain.dns.permissions import NameRules, domains_of_services
 from kubesync.domain.dns.records import Problem, Zone
-from kubesync.domain.objects import EndpointsObject, Resource, ServiceKey
+from kubesync.domain.large_keys import LARGE, LargeKeys
+from kubesync.domain.objects import EndpointsObject, Observation, Resource, ServiceKey
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name
 
@@ -29,8 +31,6 @@ CACHED_KEYS: Final = 4_000
 WORKS_AFTER_SECONDS: Final = 30.0
 _ENDPOINTS_OF_A_KEY: Final = 16
 """A key with more endpoints counts as several."""
-ENDPOINTS_AT_A_TIME: Final = 20_000
-"""Keys with more than this are read and planned in several steps, a larger one in a step of its own (I4)."""
 # Raised whenever the same objects lead to other outputs than before: every key is then planned anew.
 RULES_VERSION: Final = 4
 
@@ -98,7 +98,10 @@ class KeyStates:
         self._table = table
         self._cached_keys = cached_keys
         self._states: OrderedDict[ServiceKey, KeyState] = OrderedDict()
-        self._large: dict[ServiceKey, int] = {}  # endpoints of keys that have many; also of keys not in the cache
+        self._sizes: dict[ServiceKey, int] = {}  # of keys with many endpoints; also of keys not in the cache
+        self.large = LargeKeys()
+        # Their endpoints are not taken in until the next list shows all of them.
+        self.aside: set[ServiceKey] = set()
         self._cached = 0  # keys, each with its weight
         self._conflicts: dict[
             ServiceKey, int
@@ -173,9 +176,20 @@ class KeyStates:
             self.remember(state)
             yield state
 
-    def endpoints(self, key: ServiceKey) -> int:
-        """How many endpoints a key has that was read or written, if they are many; else 0."""
-        return self._large.get(key, 0)
+    def size(self, key: ServiceKey) -> int:
+        """The size (``domain.large_keys``) of a key that was read or written, if it is not small; else 0."""
+        return self._sizes.get(key, 0)
+
+    def set_aside(self, state: KeyState, listed: AbstractSet[Resource]) -> bool:
+        """Whether a key is set aside, or was, and no list has shown yet which endpoints it has now. ``listed``: what such lists show."""
+        was = (
+            state.opened is not None and state.opened.code == "SetAside" and self.config.endpoints_source not in listed
+        )
+        return was or state.key in self.aside
+
+    def taken_in(self, key: ServiceKey, seen: Sequence[Observation]) -> Sequence[Observation]:
+        """What is taken in of what was seen: not the endpoints of a key that is set aside."""
+        return [each for each in seen if each.resource is Resource.SERVICES] if key in self.aside else seen
 
     def remember(self, state: KeyState) -> None:
         """Keep what was read or written last, and note tombstones that a later sweep may drop."""
@@ -190,11 +204,11 @@ class KeyStates:
         else:
             self._conflicts.pop(state.key, None)
         self.open_keys.see(state, self.config.policy)
-        endpoints = _endpoints_of(state)
-        if endpoints >= ENDPOINTS_AT_A_TIME // KEYS_AT_A_TIME:
-            self._large[state.key] = endpoints
+        size = size_of(part.value for part in state.parts.values())
+        if size >= LARGE // KEYS_AT_A_TIME:
+            self._sizes[state.key] = size
         else:
-            self._large.pop(state.key, None)
+            self._sizes.pop(state.key, None)
         self._cached += _weight_of(state) - (0 if known is None else _weight_of(known))
         self._states[state.key] = state
         if state.tombstoned:
@@ -255,16 +269,15 @@ class KeyStates:
 
 
 def _weight_of(state: KeyState) -> int:
-    return 1 + _endpoints_of(state) // _ENDPOINTS_OF_A_KEY
+    values = (part.value for part in state.parts.values() if isinstance(part.value, EndpointsObject))
+    endpoints = sum(len(group.endpoints) for value in values for group in value.groups)
+    return 1 + endpoints // _ENDPOINTS_OF_A_KEY
 
 
-def _endpoints_of(state: KeyState) -> int:
-    return count_endpoints(part.value for part in state.parts.values())
-
-
-def count_endpoints(values: Iterable[object]) -> int:
-    """How many endpoints these objects hold; a Service has none."""
-    return sum(len(group.endpoints) for each in values if isinstance(each, EndpointsObject) for group in each.groups)
+def size_of(values: Iterable[object]) -> int:
+    """The size of these objects together: see ``domain.large_keys``."""
+    groups = (group for each in values if isinstance(each, EndpointsObject) for group in each.groups)
+    return sum(len(group.endpoints) + len(group.ports) for group in groups)
 
 
 def rules_of(config: ClusterConfig) -> DnsRules:

@@ -95,7 +95,10 @@ class ListMerge:
         generations = self._states.generations()
         # Absences first: an object that came back after the list is in the events that follow it.
         after, key = before, before.key
+        aside = key in self._states.aside
         for resource, snapshot in self._snapshots.items():
+            if aside and resource is not Resource.SERVICES:
+                continue
             generation = generations[resource]
             gone, held = self._found.gone[resource].get(key, ()), self._found.held[resource].get(key, ())
             # Not those that an earlier try has made tombstones of, or dropped.
@@ -103,9 +106,10 @@ class ListMerge:
             after = without_parts(after, live.intersection(gone), snapshot, generation, hold=False)
             after = without_parts(after, live.intersection(held), snapshot, generation, hold=True)
             after = without_disproved(after, self.observed.by_key.get(key, ()), snapshot, generation)
-        if any(self._passed_by(before, seen) for seen in self.observed.by_key.get(key, ())):
+        observed = self._states.taken_in(key, self.observed.of(key))
+        if any(self._passed_by(before, seen) for seen in observed):
             self.missed.add(key)
-        after = with_observations(after, self.observed.by_key.get(key, ()), generations, self._reread)
+        after = with_observations(after, observed, generations, self._reread)
         return without_tombstones(self._of_one_source(after), self._states.floors())
 
     def _passed_by(self, before: KeyState, seen: Observation) -> bool:

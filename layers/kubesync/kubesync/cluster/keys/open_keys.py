@@ -31,12 +31,17 @@ class OpenKeys:
         self._since: dict[ServiceKey, float] = {}
         self._refused: dict[ServiceKey, None] = {}
         self._held: dict[ServiceKey, None] = {}
+        self._aside: set[ServiceKey] = set()
         self._waiting = 0
 
     def see(self, state: KeyState, policy: Policy) -> None:
         """A key as last read or written."""
         key, mark = state.key, state.opened
         self._waiting -= self._waits(key)
+        if mark is not None and mark.code == "SetAside":
+            self._aside.add(key)
+        else:
+            self._aside.discard(key)
         if any(part.held for part in state.parts.values()):
             self._held[key] = None
         else:
@@ -70,12 +75,18 @@ class OpenKeys:
         self._since.clear()
         self._refused.clear()
         self._held.clear()
+        self._aside.clear()
         self._waiting = 0
 
     @property
     def count(self) -> int:
         """How many keys go by themselves."""
         return len(self._since)
+
+    @property
+    def set_aside(self) -> int:
+        """How many keys are set aside."""
+        return len(self._aside)
 
     @property
     def oldest(self) -> float | None:

@@ -111,6 +111,7 @@ class Outcomes:
     def _mark(self, state: KeyState, after: KeyState) -> OpenMark | None:
         """What marks the key as open now.
 
+        set aside                      as it was: a list of its endpoints decides
         no change is left              none
         refused, with news             the next try
         refused as so often before     as it was (I6)
@@ -119,6 +120,8 @@ class Outcomes:
         outcomes = self._by_key[state.key]
         refused = [outcome for outcome in outcomes if not outcome.landed]
         left = changes_of(after, self.committer.states.config.policy)
+        if state.opened is not None and state.opened.code == "SetAside":
+            return state.opened
         if not left:
             return None
         mark = state.opened or OpenMark(since=self.committer.states.open_keys.since(state.key))

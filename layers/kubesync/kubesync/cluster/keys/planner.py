@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final
 
 from aws_lambda_powertools import Logger
 
@@ -22,17 +23,20 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.keys.claim_book import ClaimBook
-from kubesync.cluster.keys.key_states import ENDPOINTS_AT_A_TIME, KeyStates
+from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import NO_NOTES, KeyWrite, Made, Notes, Piece, weight_of
 from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Node, Problem
+from kubesync.domain.large_keys import LARGE
 from kubesync.domain.objects import Resource, ServiceKey
 from kubesync.domain.plan import Assignment, assign_names, changes_of
-from kubesync.domain.state import KeyState, Name, OpenMark, PartId, UpstreamState, names_of
+from kubesync.domain.state import KeyState, Name, OpenMark, PartId, UpstreamState, names_of, problems_of_parts
 from kubesync.domain.upstreams.nodes import digest
 
 logger = Logger(service="kubesync", child=True)
+
+_SET_ASIDE: Final = "sessions died while they planned so many endpoints: these are not taken in, everything else is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,8 @@ class Planner:
         if self._removing:
             return Desired({}, {}, ())
         whole = {resource for resource, view in views.items() if view.whole or resource in self._listed}
+        if self._states.set_aside(seen, self._listed):
+            whole.discard(self._states.config.endpoints_source)
         for resource, view in views.items():
             if resource in whole:
                 view.unsure.discard(seen.key)
@@ -190,7 +196,7 @@ class Planner:
     def _stored(self, wanted: Mapping[str, Sequence[Node] | None]) -> dict[str, UpstreamState]:
         names = sorted(wanted)
         # One after the other, thousands would hold up the cluster's events for a minute. Large ones would fill the memory together.
-        large = sum(len(nodes or ()) for nodes in wanted.values()) > ENDPOINTS_AT_A_TIME
+        large = sum(len(nodes or ()) for nodes in wanted.values()) > LARGE
         found = (one_by_one if large else self._tables.reads)(partial(self._compared, wanted), names)
         return {name: state for name, state in zip(names, found, strict=True) if state is not None}
 
@@ -217,7 +223,9 @@ class Planner:
         lines = {name: self._book.line(name, seen.key) for name in self._contested(seen, want)}
         owners = {name: self._book.owner(lines.get(name, name)) for name in names_of(want.records or {})}
         want = self._limit.within(seen, want, owners, lines)
-        problems = [*want.problems, *_problems_of_parts(seen)]
+        problems = [*want.problems, *problems_of_parts(seen)]
+        if aside := not self._removing and self._states.set_aside(seen, self._listed):
+            problems.append(Problem("SetAside", str(seen.key), _SET_ASIDE))
         if want.records is None:
             problems += [p for p in seen.problems if p.code == "NameTaken"]
             # Nobody can say now whose a name is that has become free: it stays in conflict, lest two keys make a set there.
@@ -234,7 +242,7 @@ class Planner:
             entries += changed
         problems += conflict_problems(after.conflicts)
         after = replace(after, problems=tuple(sorted(set(problems))))
-        after = self._opened(before, after, of_records)
+        after = self._opened(before, after, of_records, aside=aside)
         entries += _record_entries(before, after, of_records)
         if after == before and not pieces:
             return None
@@ -309,11 +317,19 @@ class Planner:
         """Whether the table has to be asked about an upstream, rather than the key's own state."""
         return self._distrust_upstreams or upstream in self._untrusted or upstream not in seen.upstreams
 
-    def _opened(self, before: KeyState, after: KeyState, why: str) -> KeyState:
+    def _opened(self, before: KeyState, after: KeyState, why: str, *, aside: bool) -> KeyState:
+        held = before.opened is not None and before.opened.code == "SetAside"
+        if aside:
+            mark = (
+                before.opened
+                if held
+                else OpenMark(0, 0.0, _SET_ASIDE, "SetAside", why, self._states.open_keys.since(before.key))
+            )
+            return replace(after, opened=mark)
         if not changes_of(after, self._states.config.policy):
             return replace(after, opened=None)
         # What is applied changes here when a person has it compared with the zone: no reason to wait any longer.
-        news = after.intended != before.intended or after.applied != before.applied or before.opened is None
+        news = after.intended != before.intended or after.applied != before.applied or before.opened is None or held
         if before.opened is not None and not news:
             return replace(after, opened=before.opened)
         return replace(after, opened=OpenMark(cause=why, since=self._states.open_keys.since(before.key)))
@@ -366,18 +382,6 @@ def _upstream(upstream: str, written: UpstreamState | None) -> Callable[[KeyStat
 def conflict_problems(conflicts: Mapping[Name, str]) -> list[Problem]:
     """What is reported of names where a foreign set stands (I3)."""
     return [Problem("Conflict", name.label, reason) for name, reason in conflicts.items()]
-
-
-def _problems_of_parts(state: KeyState) -> list[Problem]:
-    found: list[Problem] = []
-    for part_id, part in state.parts.items():
-        subject = f"{part_id.resource}/{part_id.name}"
-        if part.problem:
-            found.append(Problem("Unreadable", subject, part.problem))
-        if part.held:
-            release = f"kubesync resync --cluster {state.key.cluster} --force"
-            found.append(Problem("DeletionHeld", subject, f"a list lacks it; `{release}` lets the deletion through"))
-    return found
 
 
 def _record_entries(before: KeyState, after: KeyState, why: str) -> list[Entry]:

@@ -123,7 +123,7 @@ class Reconciler:
         generations = self._states.generations()
 
         def see(state: KeyState) -> KeyState:
-            return with_observations(state, observed.by_key.get(state.key, ()), generations)
+            return with_observations(state, self._states.taken_in(state.key, observed.of(state.key)), generations)
 
         keys, plan = self._by_age(observed.by_key, see), self._plan("watch", mode, lambda: observed.notes)
         due = Ending(self._closing, lambda: flush or self._idle_for_long())
@@ -155,7 +155,7 @@ class Reconciler:
         listed = self._at_once(self._listed(content, mode), go_on)
         self._states.counts.corrections()  # counts as the keys say; they are not written
         planner = self._planner(mode, content.snapshots.keys())
-        for keys, _ in self._committer.sections(listed.keys, listed.merge.observed.of):
+        for keys, _ in self._committer.sections(listed.keys, listed.merge.observed.of, content.snapshots.keys()):
             go_on()
             pairs = [(state, listed.merge.seen(state)) for state in self._states.states(keys).values()]
             preview.states |= {before.key: before for before, _ in pairs}

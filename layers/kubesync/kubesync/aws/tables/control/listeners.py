@@ -7,6 +7,7 @@ cluster#<cluster>     checkpoint#<res.>     resource_version, generation, revisi
 cluster#<cluster>     errors#<res.>         counts per code, the last error, how it ended
 cluster#<cluster>     identity              uid of Service default/kubernetes, as first seen
 cluster#<cluster>     credentials           revision, ends (by what ends), tx; only if an end was ever known
+cluster#<cluster>     planning              well, under_way, deaths, tx; only if a key was ever large (``domain.large_keys``)
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Action, Delete, Equals, Item, Key, Put, Store, Update
 from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ErrorCode
+from kubesync.domain.large_keys import Deaths, LargeKeys
 from kubesync.domain.objects import Resource
 
 
@@ -74,13 +76,15 @@ class Remembered:
     """Checkpoints of a cluster's listeners, valid or not, the remembered uid of its Service default/kubernetes, and the ends of
     its credentials.
 
-    ``failing``: listeners that did not work when the last session ended or died, and since when (epoch seconds).
+    ``failing``: listeners that did not work when the last session ended or died, and since when (epoch seconds). ``large``: see
+    ``domain.large_keys``.
     """
 
     checkpoints: Mapping[Resource, Checkpoint]
     identity: str | None
     credentials: StoredCredentials | None = None
     failing: Mapping[Resource, float] = field(default_factory=dict)
+    large: LargeKeys = field(default_factory=LargeKeys)
 
 
 def _checkpoint(item: Item) -> Checkpoint:
@@ -132,6 +136,16 @@ def _credentials(item: Item | None) -> StoredCredentials | None:
     return StoredCredentials(cast(int, item["revision"]), known)
 
 
+def _large(item: Item | None) -> LargeKeys:
+    if item is None:
+        return LargeKeys()
+    under_way = cast("list[Any]", item["under_way"])
+    deaths = {
+        of: Deaths(size, count, at / 1000) for of, (size, count, at) in cast("dict[str, Any]", item["deaths"]).items()
+    }
+    return LargeKeys(cast(int, item["well"]), (under_way[0], under_way[1]) if under_way else None, deaths)
+
+
 def _place(cluster: str, sort: str) -> Key:
     return Key(CONTROL, f"cluster#{cluster}", sort)
 
@@ -148,11 +162,11 @@ class ListenerTable:
         return {Resource(cast(str, item["sk"]).removeprefix("checkpoint#")): _checkpoint(item) for item in found}
 
     def remembered(self, clusters: Iterable[str]) -> dict[str, Remembered]:
-        """What a take-over reads first, for all clusters: 12 of them with one request."""
+        """What a take-over reads first, for all clusters: 11 of them with one request."""
         names = list(clusters)
         kinds = "checkpoint", "errors"
         places = [_place(name, f"{kind}#{resource}") for name in names for kind in kinds for resource in Resource]
-        places += [_place(name, sort) for name in names for sort in ("identity", "credentials")]
+        places += [_place(name, sort) for name in names for sort in ("identity", "credentials", "planning")]
         found = self._store.batch_get(places)
         made: dict[str, Remembered] = {}
         for name in names:
@@ -169,6 +183,7 @@ class ListenerTable:
                 None if identity is None else cast(str, identity["uid"]),
                 _credentials(found.get(_place(name, "credentials"))),
                 failing,
+                _large(found.get(_place(name, "planning"))),
             )
         return made
 
@@ -207,6 +222,18 @@ class ListenerTable:
         ends: dict[str, int] = {what.value: int(end) for what, end in credentials.ends.items()}
         item = {"v": SCHEMA, "tx": token, "revision": credentials.revision, "ends": ends}
         return Put(_place(cluster, "credentials"), cast(Item, item))
+
+    @staticmethod
+    def put_large(cluster: str, large: LargeKeys, token: str) -> Action:
+        deaths = {of: [found.size, found.count, round(found.retry_at * 1000)] for of, found in large.deaths.items()}
+        item = {
+            "v": SCHEMA,
+            "tx": token,
+            "well": large.well,
+            "under_way": list(large.under_way or ()),
+            "deaths": deaths,
+        }
+        return Put(_place(cluster, "planning"), cast(Item, item))
 
     def errors(self, cluster: str) -> dict[Resource, ListenerErrors]:
         """The errors of each listener, and how each ended."""

@@ -1,0 +1,83 @@
+"""Keys so large that planning one may end the session: what is noted before one is planned, and which are set aside.
+
+    the key's size                                it is planned     a note before it
+    --------------                                -------------     ----------------
+    at most LARGE, or once planned well           yes               no
+    larger, and no more than one session died     yes               that it is being planned
+    larger, two died of such a size, retry due    yes               the same
+    larger, two died of such a size               no                no
+
+The size of a key is how many endpoints, and ports of endpoints, its objects have: it is known before anything is built of them. Deaths
+count for a namespace, since whoever writes objects there can make any number of large keys. A size is such a size unless it is a quarter smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+LARGE: Final = 20_000
+"""What is smaller is never noted: no Service of usual size comes near it."""
+_DEATHS: Final = 2
+_RETRY_SECONDS: Final = 3600.0
+_RETRY_CAP_SECONDS: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Deaths:
+    """How many sessions in a row died while they planned a key of ``size`` or more; ``retry_at``: epoch seconds."""
+
+    size: int
+    count: int
+    retry_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class LargeKeys:
+    """What a cluster remembers. ``well``: the largest size that was planned. ``under_way``: namespace and size of what is being planned."""
+
+    well: int = 0
+    under_way: tuple[str, int] | None = None
+    deaths: Mapping[str, Deaths] = field(default_factory=dict)
+
+    def known(self, size: int) -> bool:
+        """Whether such a key may be planned without a note."""
+        return size <= max(LARGE, self.well)
+
+    def set_aside(self, namespace: str, size: int, now: float) -> bool:
+        """Whether such a key must not be planned now."""
+        deaths = self.deaths.get(namespace)
+        if self.known(size) or deaths is None or deaths.count < _DEATHS:
+            return False
+        return _alike(size, deaths) and now < deaths.retry_at
+
+    def begun(self, namespace: str, size: int) -> LargeKeys:
+        return replace(self, under_way=(namespace, size))
+
+    def ended(self, *, well: bool) -> LargeKeys:
+        """What was under way is planned and recorded, or it failed and the session goes on."""
+        if self.under_way is None or not well:
+            return replace(self, under_way=None)
+        namespace, size = self.under_way
+        deaths = {of: found for of, found in self.deaths.items() if of != namespace or found.size > size}
+        return LargeKeys(max(self.well, size), None, deaths)
+
+    def died(self, now: float) -> LargeKeys:
+        """The session died while it was under way."""
+        assert self.under_way is not None
+        namespace, size = self.under_way
+        before = self.deaths.get(namespace)
+        count = 1
+        if before is not None and _alike(size, before):
+            size, count = min(size, before.size), before.count + 1
+        wait = min(_RETRY_CAP_SECONDS, _RETRY_SECONDS * 2.0 ** max(0, count - _DEATHS))
+        return LargeKeys(self.well, None, {**self.deaths, namespace: Deaths(size, count, now + wait)})
+
+    def by_hand(self) -> LargeKeys:
+        """A person asks for another try."""
+        return replace(self, deaths={of: replace(found, retry_at=0.0) for of, found in self.deaths.items()})
+
+
+def _alike(size: int, deaths: Deaths) -> bool:
+    return 4 * size > 3 * deaths.size
