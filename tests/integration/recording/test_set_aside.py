@@ -8,9 +8,10 @@ import pytest
 
 from harness.fakes.memory_store import Call
 from harness.fakes.store_faults import CrashError
-from harness.fed import FedDeployment, FedSession
+from harness.fed import FedDeployment, FedSession, runs_that_die
 from harness.seen.builders import SERVICES, SLICES, a_list, a_service, an_endpoints, identity, saw
 from kubesync.aws.dynamodb.store import CONTROL, Item, Key, Put
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import Observation
 from kubesync.domain.state import KeyState
 
@@ -236,3 +237,23 @@ def test_note_that_a_session_left_that_ended_well_counts_nothing() -> None:
     deployment.session()
 
     assert noted(deployment) == {"well": 0, "under_way": [], "deaths": {}}
+
+
+def test_i1_session_that_dies_at_any_transaction_of_a_large_key_loses_nothing() -> None:
+    changed = saw(a_service(cluster_ips=["10.0.0.8"]), 60, "other")
+
+    def prepare(deployment: FedDeployment) -> None:
+        deployment.session().begin(SERVICE, OTHER, slices=[SMALL])
+
+    def play(deployment: FedDeployment) -> None:
+        deployment.session().record(*slices(20), changed)
+
+    died = []
+    for when, deployment in runs_that_die(play, prepare=prepare):
+        died.append(when)
+        assert deployment.upstreams()[UPSTREAM] == ["10.1.0.2:8080"], when
+        assert (noted(deployment)["well"], noted(deployment)["under_way"]) == (20_020, []), when
+        stored = {state.key.name: state for state in StateTable(deployment.store).load_all("prod")}
+        assert (code(stored["web"]), len(stored["web"].parts)) == ("", 21), when
+        assert [found.values for key, found in stored["other"].intended.items() if key.type == "A"] == [("10.0.0.8",)]
+    assert len(died) >= 6  # the note, the key, its end, before and after each
