@@ -100,7 +100,7 @@ def test_i2_run_stops_repeating_when_the_lease_may_be_lost(bench: Bench) -> None
 
 def test_i2_a_fence_is_only_raised(bench: Bench) -> None:
     place = fence_key("prod")
-    raise_fences(bench.store, [place], EPOCH, NO_LEASE)  # to what it is: fine, an answer may have been lost
+    raise_fences(bench.store, [place], EPOCH, NO_LEASE, {place})  # to what it is: fine, an answer may have been lost
     with pytest.raises(NotMasterError):
         raise_fences(bench.store, [place], EPOCH - 1, NO_LEASE)
     item = bench.store.get(fence_key("prod"))
