@@ -7,8 +7,9 @@
     larger, two died of such a size, retry due    yes               the same
     larger, two died of such a size               no                no
 
-The size of a key is how many endpoints, and ports of endpoints, its objects have: it is known before anything is built of them. Deaths
-count for a namespace, since whoever writes objects there can make any number of large keys. A size is such a size unless it is a quarter smaller.
+The size of a key is how many endpoints its objects have, each as often as its object has ports, since each of these pairs may become a
+node; and how many ports. It is known before anything is built of them. Deaths count for a namespace, since whoever writes objects there
+can make any number of large keys. A size is such a size unless it is a quarter smaller.
 """
 
 from __future__ import annotations

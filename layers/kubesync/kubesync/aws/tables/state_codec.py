@@ -6,6 +6,7 @@ import json
 import re
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from sys import intern
 from typing import Any, Final, cast
@@ -28,6 +29,14 @@ SCHEMA_OF_OWED: Final = 2  # an inflight item with units that are owed; no other
 # Longer documents are stored deflated; shorter ones as text, so that a person can read them in the console.
 _READABLE_BYTES: Final = 8_000
 _ENDPOINT_FIELDS: Final = attrgetter("ip", "ready", "serving", "terminating", "node", "zone", "hostname", "pod")
+# A transaction of 4 MB holds these, and an upstream of 24 slices of 100 KB.
+_MAX_PARTS_BYTES: Final = 1_400_000
+_TEXTS: Final = attrgetter("ip", "node", "zone", "hostname", "pod")
+_ENDPOINT_CHARACTERS: Final = 40  # of its form besides the texts
+_PORT_CHARACTERS: Final = 20
+_TOO_LARGE: Final = (
+    "the endpoints of the Service are too large to be stored: shorten the names of nodes, zones, hosts and pods"
+)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -81,6 +90,32 @@ def decode_state(
         opened,
         slices,
     )
+
+
+def bounded(state: KeyState) -> KeyState:
+    """A key whose parts fit a transaction, beside one full upstream (I4).
+
+    Of objects that do not fit nothing is kept but that they exist, the largest first: whoever writes them chooses texts that do not
+    deflate. Real endpoints are far below.
+    """
+    if sum(_characters(part.value) for part in state.parts.values()) <= _MAX_PARTS_BYTES:
+        return state
+    sizes = {part_id: len(pack(_encode_part(part_id, part))) for part_id, part in state.parts.items()}
+    left, parts = sum(sizes.values()), dict(state.parts)
+    for part_id in sorted(sizes, key=lambda each: (-sizes[each], each)):
+        if left <= _MAX_PARTS_BYTES:
+            break
+        left -= sizes[part_id]
+        parts[part_id] = replace(parts[part_id], value=None, problem=_TOO_LARGE)
+    return replace(state, parts=parts)
+
+
+def _characters(value: Service | EndpointsObject | None) -> int:
+    if not isinstance(value, EndpointsObject):
+        return 0
+    endpoints = (endpoint for group in value.groups for endpoint in group.endpoints)
+    ports = sum(_PORT_CHARACTERS + len(port.name) for group in value.groups for port in group.ports)
+    return ports + sum(_ENDPOINT_CHARACTERS + sum(map(len, _TEXTS(endpoint))) for endpoint in endpoints)
 
 
 def encode_sets(sets: Mapping[RecordKey, RecordSet]) -> list[list[object]]:

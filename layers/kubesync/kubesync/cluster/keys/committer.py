@@ -23,6 +23,7 @@ from kubesync.actors.scheduler import Lock
 from kubesync.aws.dynamodb.store import UPSTREAMS
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import Entry
+from kubesync.aws.tables.state_codec import bounded
 from kubesync.clock import Clock
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, KeyStates, size_of
 from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, chunks_of, no_closing, write_full
@@ -256,7 +257,7 @@ class Committer:
         self, change: Change, keys: Sequence[ServiceKey], outbox: Outbox, untrusted: AbstractSet[str]
     ) -> Sequence[KeyWrite]:
         states = self.states.states(keys)
-        pairs = [(states[key], seen) for key in keys if (seen := change.see(states[key])) is not None]
+        pairs = [(states[key], bounded(seen)) for key in keys if (seen := change.see(states[key])) is not None]
         planned = change.plan(pairs, untrusted)
         # Open already, perhaps by a transaction whose answer was lost: the zones have to hear of it.
         written = {write.before.key for write in planned.writes}

@@ -277,7 +277,7 @@ def _weight_of(state: KeyState) -> int:
 def size_of(values: Iterable[object]) -> int:
     """The size of these objects together: see ``domain.large_keys``."""
     groups = (group for each in values if isinstance(each, EndpointsObject) for group in each.groups)
-    return sum(len(group.endpoints) + len(group.ports) for group in groups)
+    return sum(len(group.endpoints) * max(1, len(group.ports)) + len(group.ports) for group in groups)
 
 
 def rules_of(config: ClusterConfig) -> DnsRules:
