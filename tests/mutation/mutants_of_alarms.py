@@ -173,8 +173,8 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="what an actor did last is not in its figures",
         invariants="I10",
         file="actors/actor.py",
-        old="            self.publish()\n            self.over = self._changed_at == math.inf\n",
-        new="            self.over = True\n",
+        old="            self.publish()\n        finally:\n",
+        new="            self._changed_at = math.inf\n        finally:\n",
         caught_by=(
             _HOST + "test_figures_of_the_end_are_published_at_once",
             _FIGURES + "test_report_of_the_end_counts_what_the_end_has_done",
@@ -186,7 +186,7 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         invariants="I10",
         file="actors/actor.py",
         old="        if self._changed_at < math.inf and publish_at < until:\n",
-        new="        if self._changed_at < math.inf and publish_at < self._now():\n",
+        new="        if self._changed_at < math.inf and publish_at < self._activity.now():\n",
         caught_by=(
             _HOST + "test_figures_are_published_at_most_once_a_second_and_the_last_change_without_another_step",
         ),
@@ -196,8 +196,8 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="figures are published in the middle of a piece of work",
         invariants="I10",
         file="actors/actor.py",
-        old="                if self._now() >= max(self._changed_at, self._published_at) + PUBLISH_SECONDS:\n",
-        new="                if self._now() >= self._published_at + PUBLISH_SECONDS:\n",
+        old="                if self._activity.now() >= max(self._changed_at, self._published_at) + PUBLISH_SECONDS:\n",
+        new="                if self._activity.now() >= self._published_at + PUBLISH_SECONDS:\n",
         caught_by=(
             _HOST + "test_figures_are_not_those_between_two_steps_of_one_piece_of_work",
             _CAUSES + "test_i10_cause_shows",
@@ -218,8 +218,8 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="messages that an actor never takes do not show",
         invariants="I10",
         file="actors/actor.py",
-        old="            began = min(began, self._mailbox[0][0])\n",
-        new="            pass\n",
+        old="        since = min([self._step_began, *(sent_at for sent_at, _ in self._mailbox.copy())])\n",
+        new="        since = self._step_began\n",
         caught_by=(_HOST + "test_i10_actor_that_takes_no_message_is_as_old_as_the_oldest",),
     ),
     Mutant(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Activity, Host
@@ -18,9 +20,11 @@ class Teller:
         self.waits = waits or {}
         self.next: float | None = WHEN_TOLD
         self.every = 0.0
+        self.publishes: Callable[[], None] = lambda: None
 
     def receive(self, message: object) -> None:
         self.note(str(message))
+        self.publishes()
         if message == "bad":
             raise ValueError("a bad message")
         if message == "worse":
@@ -187,6 +191,18 @@ def test_figures_are_not_those_between_two_steps_of_one_piece_of_work() -> None:
     stage.host.send("first")
     stage.outside.sleep(0.1)
     assert stage.told == ["0 step", "10 first", "10 step", "10 step"]
+
+
+def test_what_follows_in_a_step_that_published_is_published_too() -> None:
+    stage = Stage()
+    stage.host.start()
+    stage.outside.sleep(10.0)
+    stage.actor.publishes = stage.host.publish
+    stage.host.send("a")
+    stage.outside.sleep(0.5)
+    assert stage.told == ["0 step", "10 a"]
+    stage.outside.sleep(0.6)
+    assert stage.told == ["0 step", "10 a", "10 step"]
 
 
 def test_figures_of_the_end_are_published_at_once() -> None:

@@ -13,7 +13,6 @@ import logging
 import math
 from collections import deque
 from collections.abc import Generator
-from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from kubesync.actors.scheduler import Scheduler
@@ -55,6 +54,7 @@ class Activity:
         self.lock = scheduler.lock()
         self.busy = 0
         self.hosts: list[Host[Any]] = []
+        self.now = scheduler.monotonic
 
     @property
     def none(self) -> bool:
@@ -72,16 +72,14 @@ class Activity:
 class Host[F]:
     """Runs one actor in a thread of its own. Any thread may call ``send`` and ``wake``, and read ``figures``, ``age`` and ``over``.
 
-    ``figures``: what the actor has published last. ``over``: they are the last ones, since the actor has ended or never began.
+    ``figures``: what the actor has published last.
     """
 
     def __init__(self, name: str, actor: Actor[F], scheduler: Scheduler, activity: Activity) -> None:
         self.name = name
         self.figures = actor.figures()
-        self.over = True
         self._actor = actor
         self._activity = activity
-        self._now = scheduler.monotonic
         self._mailbox: deque[tuple[float, object]] = deque()
         self._step_began = math.inf
         self._published_at = -math.inf
@@ -100,7 +98,7 @@ class Host[F]:
         with self._activity.lock:
             if self._started:
                 return
-            self._started, self.over = True, False
+            self._started = True
             self._activity.busy += not self._busy
             self._busy = True
         self._thread.start()
@@ -125,18 +123,21 @@ class Host[F]:
         return self._started and self._thread.is_alive()
 
     @property
+    def over(self) -> bool:
+        """Whether its figures are the last ones: the actor has ended and published them, or never began."""
+        return not self._started or (self._ended and self._changed_at == math.inf)
+
+    @property
     def age(self) -> float:
         """For how many seconds the running step has lasted, or the oldest message has not been taken. 0: neither."""
-        began = self._step_began
-        with suppress(IndexError):
-            began = min(began, self._mailbox[0][0])
-        return max(0.0, self._now() - began)
+        since = min([self._step_began, *(sent_at for sent_at, _ in self._mailbox.copy())])
+        return max(0.0, self._activity.now() - since)
 
     def publish(self) -> None:
         """Publish the actor's figures. Only the actor may call it, where they cannot wait for the end of the step."""
-        self._published_at = self._now()
+        self._published_at = self._activity.now()
         try:
-            self.figures, self._changed_at = self._actor.figures(), math.inf
+            self.figures, self._changed_at = self._actor.figures(), self._step_began
         except Exception:  # figures must not end an actor
             logger.exception("figures could not be published", extra={"actor": self.name})
 
@@ -144,7 +145,7 @@ class Host[F]:
         with self._activity.lock:
             if self._ended:
                 return
-            self._mailbox.extend((self._now(), message) for message in messages)
+            self._mailbox.extend((self._activity.now(), message) for message in messages)
             if self._busy:
                 return
             self._busy = True
@@ -157,14 +158,13 @@ class Host[F]:
         try:
             while seconds is not None:
                 self._sleep(seconds)
-                self._step_began = self._now()
+                self._step_began = self._activity.now()
                 self._changed_at = min(self._changed_at, self._step_began)
                 seconds = self._work()
                 self._step_began = math.inf
-                if self._now() >= max(self._changed_at, self._published_at) + PUBLISH_SECONDS:
+                if self._activity.now() >= max(self._changed_at, self._published_at) + PUBLISH_SECONDS:
                     self.publish()
             self.publish()
-            self.over = self._changed_at == math.inf
         finally:
             with self._activity.lock:
                 self._step_began = math.inf
@@ -188,15 +188,15 @@ class Host[F]:
                 return
             self._busy = False
             self._activity.busy -= 1
-        until = self._now() + min(seconds, _LONGEST_SLEEP_SECONDS)
+        until = self._activity.now() + min(seconds, _LONGEST_SLEEP_SECONDS)
         publish_at = self._published_at + PUBLISH_SECONDS
         if self._changed_at < math.inf and publish_at < until:
-            if (left := publish_at - self._now()) > 0:
+            if (left := publish_at - self._activity.now()) > 0:
                 self._wakeup.wait(left)
             if not self._busy:
                 self.publish()
         if not self._busy:
-            self._wakeup.wait(until - self._now())
+            self._wakeup.wait(until - self._activity.now())
         with self._activity.lock:
             self._woken = False
             if not self._busy:  # the time is over

@@ -26,10 +26,9 @@ from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.conversations import Question
-from kubesync.cluster.figures import ClusterFigures
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.cluster.run import LIST_SECONDS, ListeningRun
-from kubesync.cluster.service import Service
+from kubesync.cluster.service import ClusterFigures, Service
 from kubesync.domain.errors import ErrorCode, ListenerError, NotMasterError, StoreError
 from kubesync.domain.objects import Resource
 from kubesync.messages import (

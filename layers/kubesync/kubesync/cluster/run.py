@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.actor import Host, Steps
 from kubesync.cluster.credential_dates import CredentialDates
-from kubesync.cluster.figures import ClusterFigures, RunFigures
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS, Reconciler, Recorded
 from kubesync.cluster.listener import Listener, ListRound, SharedWindow, round_of
@@ -34,6 +34,21 @@ _POLL_SECONDS: Final = 0.05
 _SWEEP_MARGIN_SECONDS: Final = 5.0
 
 
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """A run of listeners.
+
+    ``report``: a copy, which nobody changes. ``listeners``: those that run, or the last ones; ``past``: those that a relist has cut off.
+    Any thread may stop a listener, and read its report. ``unrecorded_since`` (monotonic seconds): since when events are read that are not
+    recorded; None: there are none.
+    """
+
+    report: ClusterReport
+    listeners: tuple[Listener, ...]
+    past: tuple[Listener, ...]
+    unrecorded_since: float | None = None
+
+
 class ListeningRun:
     """Belongs to the cluster's actor, which calls every method. Listeners only send ``Observed``.
 
@@ -50,7 +65,7 @@ class ListeningRun:
         reconciler: Reconciler,
         errors: ListenerErrors,
         credentials: CredentialDates,
-        host: Host[ClusterFigures],
+        host: Host[Any],
         follow_up: Callable[[Recorded, float | None], None],
     ) -> None:
         self.number = number

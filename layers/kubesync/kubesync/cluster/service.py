@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import batched
 from typing import Final
@@ -17,9 +17,8 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.state import Queued
 from kubesync.cluster.conversations import Conversations, Question
 from kubesync.cluster.credential_dates import CredentialDates
-from kubesync.cluster.figures import ClusterFigures, RunFigures
 from kubesync.cluster.keys.committer import Committer
-from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.keys.key_states import KeyStates, ListenerView
 from kubesync.cluster.keys.reconciler import Reconciler, Recorded
 from kubesync.cluster.listener import ListRound, probe_identity
 from kubesync.cluster.listener_errors import ListenerErrors
@@ -27,7 +26,7 @@ from kubesync.cluster.ports import ClusterPorts, Configured
 from kubesync.cluster.published import Published
 from kubesync.cluster.removal import Removal
 from kubesync.cluster.requests import Requests
-from kubesync.cluster.run import ListeningRun
+from kubesync.cluster.run import ListeningRun, RunFigures
 from kubesync.domain.errors import KubesyncError, NewerSchemaError
 from kubesync.domain.large_keys import LargeKeys
 from kubesync.domain.objects import ServiceKey
@@ -38,6 +37,25 @@ from kubesync.messages import Claim, Configure, Listen, Promoted, RecordLists, R
 logger = Logger(service="kubesync", child=True)
 
 _TAKEN_UP_AT_A_TIME: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFigures:
+    """A cluster in this session.
+
+    ``running``: the last run, as long as it counts. ``views``: copies, of the listeners that should work. ``open_keys``: how many go by
+    themselves. ``oldest_open`` (epoch seconds): since when the oldest of them waits. ``waiting``: how many keys wait for a person.
+    ``conflicts``: how many names somebody else holds. ``set_aside``: how many keys are not planned, because sessions have died of them.
+    """
+
+    runs: tuple[RunFigures, ...] = ()
+    running: RunFigures | None = None
+    views: tuple[ListenerView, ...] = ()
+    open_keys: int = 0
+    oldest_open: float | None = None
+    waiting: int = 0
+    conflicts: int = 0
+    set_aside: int = 0
 
 
 class Service:

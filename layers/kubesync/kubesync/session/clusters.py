@@ -13,8 +13,8 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.actor import Activity, Host
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.cluster.actor import ClusterActor
-from kubesync.cluster.figures import ClusterFigures
 from kubesync.cluster.ports import ClusterPorts
+from kubesync.cluster.service import ClusterFigures
 from kubesync.domain.errors import NotMasterError
 from kubesync.messages import EndCluster, StopListening
 from kubesync.session.health import actor_of

@@ -28,13 +28,13 @@ from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.cluster.figures import ClusterFigures
 from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import KeyStates, rules_of
 from kubesync.cluster.keys.planner import Tables
 from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.listener import probe_identity
 from kubesync.cluster.ports import ClusterPorts, Configured, EventWriter, Progress
+from kubesync.cluster.service import ClusterFigures
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.errors import ErrorCode, NotMasterError
 from kubesync.domain.report import ResyncEnded, SessionReport
