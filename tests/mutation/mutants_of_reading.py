@@ -19,6 +19,9 @@ _OBJECTS = "unit/kubernetes/wire/test_wire_objects.py::"
 _REFLECTOR = "integration/kubernetes/test_reflector.py::"
 _TRANSPORT = "integration/kubernetes/test_transport.py::"
 _SLOW = "integration/kubernetes/test_slow_answers.py::"
+_LARGE = "integration/kubernetes/test_large_lists.py::"
+_SIZES = "unit/domain/test_sizes.py::"
+_MERGE = "unit/domain/test_merge.py::"
 
 OF_READING: Final[tuple[Mutant, ...]] = (
     # --- I4: one bad object blocks no other ---
@@ -288,6 +291,85 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         old='            if document is not None and self.bound and not _same_server(document["server"], server):\n',
         new="            if document is None and self.bound:\n",
         caught_by=("unit/test_secrets.py::test_token_of_a_secret_that_names_its_server_goes_to_no_other_i8",),
+    ),
+    # --- I9: nobody takes what is not theirs ---
+    Mutant(
+        name="list-counts-what-it-drops",
+        without="a list counts the JSON of its pages, not what is kept of them",
+        invariants="I9",
+        file="kubernetes/lister.py",
+        old="        kept += sum(bytes_of(item.value) for item in held)\n",
+        new="        kept += len(page.items) * 25_000\n",
+        caught_by=(_LARGE + "test_i9_annotations_that_are_not_kept_count_for_nothing",),
+    ),
+    Mutant(
+        name="full-list-is-refused",
+        without="a list that a namespace has filled is refused whole",
+        invariants="I9",
+        file="kubernetes/lister.py",
+        old="            kept = _leave_out(items, policy.max_list_bytes)\n",
+        new="",
+        caught_by=(
+            _LARGE + "test_i9_namespace_that_fills_a_list_loses_its_own_largest_objects",
+            _LARGE + "test_i9_slice_that_is_left_out_still_says_whose_it_is",
+        ),
+    ),
+    Mutant(
+        name="who-comes-first-is-left-out",
+        without="the objects that a list begins with are left out, whosever they are",
+        invariants="I9",
+        file="kubernetes/lister.py",
+        old="(-taken[items[at].namespace], items[at].namespace, -sizes[at])",
+        new="at",
+        caught_by=(_LARGE + "test_i9_namespace_that_fills_a_list_loses_its_own_largest_objects",),
+    ),
+    Mutant(
+        name="what-was-left-out-stays-unknown",
+        without="an object that was left out of a list is not read from the next one, unless it changed",
+        invariants="I9",
+        file="domain/merge.py",
+        old="    if (reread or part.problem) and again",
+        new="    if reread and again",
+        caught_by=(_MERGE + "test_part_after_an_observation",),
+    ),
+    Mutant(
+        name="object-that-is-too-long-ends-its-list",
+        without="an object that is too long alone fails the whole list",
+        invariants="I4",
+        file="kubernetes/lister.py",
+        old="            if limit == 0 or page is None:\n",
+        new="            if limit >= 0:\n",
+        caught_by=(_LARGE + "test_i4_object_that_is_too_long_alone_is_reported_and_the_list_goes_on",),
+    ),
+    Mutant(
+        name="pages-are-counted",
+        without="a list of many pages of one object is refused",
+        invariants="I4",
+        file="kubernetes/lister.py",
+        old="    while pages <= policy.max_list_pages + seen:\n",
+        new="    while pages <= policy.max_list_pages:\n",
+        caught_by=(_LARGE + "test_i4_pages_of_one_object_do_not_end_a_list",),
+    ),
+    Mutant(
+        name="page-is-parsed-at-once",
+        without="all objects of a page are in memory, with what is not kept of them, until the last one is parsed",
+        invariants="I9",
+        file="kubernetes/wire/decode.py",
+        old="    item: Any = Annotated[model, AfterValidator(listed)]\n",
+        new=(
+            "    seen: list[Any] = []\n"
+            "    item: Any = Annotated[model, AfterValidator(lambda each, info: seen.append(each) or listed(each, info))]\n"
+        ),
+        caught_by=(_SIZES + "test_page_takes_little_more_memory_while_it_is_parsed_than_what_is_kept_of_it",),
+    ),
+    Mutant(
+        name="long-texts-weigh-nothing",
+        without="a Service with long annotations takes the room of any other in the memory",
+        invariants="I9",
+        file="cluster/keys/key_states.py",
+        old=" + bytes_of(state.service) // _BYTES_OF_A_KEY\n",
+        new="\n",
+        caught_by=("unit/cluster/test_large_keys.py::test_i9_services_with_long_annotations_count_as_several_keys",),
     ),
     # --- I10: nothing is stuck in silence ---
     Mutant(

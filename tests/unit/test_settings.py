@@ -28,21 +28,21 @@ def test_variables_are_read_and_empty_or_foreign_ones_are_not() -> None:
     )
     assert settings.tables == "kubesync-blue-1"
     assert settings.max_runtime_seconds == 60.5
-    assert settings.page_limit == 500
+    assert settings.page_limit == 250
 
 
 @pytest.mark.parametrize(
     ("environment", "megabytes", "room", "page", "longest"),
     [
-        ({}, 1024, 32 << 20, 4 << 20, 384 << 20),
-        ({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "128"}, 128, 4 << 20, 1 << 20, 48 << 20),
-        ({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "10240"}, 10240, 320 << 20, 4 << 20, 512 << 20),
+        ({}, 1024, 22_369_621, 4 << 20, 256 << 20),
+        ({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "128"}, 128, 2_796_202, 699_050, 32 << 20),
+        ({"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "10240"}, 10240, 223_696_213, 4 << 20, 512 << 20),
         (
             {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "10240", "KUBESYNC_MEMORY_MEGABYTES": "512"},
             512,
-            16 << 20,
-            4 << 20,
-            192 << 20,
+            11_184_810,
+            2_796_202,
+            128 << 20,
         ),
     ],
 )

@@ -54,7 +54,8 @@ class Settings(BaseModel):
     read_timeout_seconds: float = Field(default=30, gt=0)
     bookmark_interval_seconds: float = Field(default=60, gt=0)
     watch_timeout_seconds: int = Field(default=300, ge=1)
-    page_limit: int = Field(default=500, ge=1)
+    # Half of client-go's: while a page is parsed, it takes about three times its bytes.
+    page_limit: int = Field(default=250, ge=1)
 
     audit_retention_days: int = Field(default=90, ge=1)
     # Whether alarms have a topic. None: this process does not know.
@@ -77,8 +78,8 @@ class Settings(BaseModel):
 
     @property
     def list_room_bytes(self) -> int:
-        """JSON of all lists that are read and not recorded yet. In memory it takes about twice as much, while it is recorded."""
-        return self.memory_megabytes * _MEBIBYTE // 32
+        """What is kept of all lists that are read and not recorded yet. It takes about twice as much while it is recorded."""
+        return self.memory_megabytes * _MEBIBYTE // 48
 
     @property
     def cached_keys(self) -> int:
@@ -92,8 +93,8 @@ class Settings(BaseModel):
 
     @property
     def list_bytes(self) -> int:
-        """JSON of the longest list that the memory has room for."""
-        return min(512 * _MEBIBYTE, self.memory_megabytes * _MEBIBYTE * 3 // 8)
+        """What is kept of the longest list that the memory has room for; in one piece, its JSON."""
+        return min(512 * _MEBIBYTE, self.memory_megabytes * _MEBIBYTE // 4)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:

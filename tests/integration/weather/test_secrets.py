@@ -148,7 +148,7 @@ class _EndlessList:
 @pytest.mark.parametrize(
     ("policy", "says"),
     [
-        (ReflectorPolicy(max_list_pages=50), "more than 50 pages"),
+        (ReflectorPolicy(max_list_bytes=10_000), "longer than 10000 bytes"),
         (ReflectorPolicy(max_list_bytes=20_000), "longer than 20000 bytes"),
     ],
 )

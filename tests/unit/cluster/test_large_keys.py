@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 
 import pytest
 
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
-from harness.seen.builders import SLICES, a_config, a_key, an_endpoints, saw
+from harness.seen.builders import SERVICES, SLICES, a_config, a_key, a_service, an_endpoints, saw
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.committer import Change, Committer, Outbox, Pair
@@ -18,6 +18,7 @@ from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.planner import Planned
 from kubesync.domain.large_keys import LargeKeys
 from kubesync.domain.objects import Observation, ServiceKey
+from kubesync.domain.state import KeyState, Part, PartId
 
 ENDPOINT = "10.0.0.1"
 
@@ -88,3 +89,26 @@ def test_i4_small_keys_do_not_wait_for_a_large_one() -> None:
 
     with pytest.raises(StopIteration):
         next(steps)
+
+
+def test_i9_services_with_long_annotations_count_as_several_keys() -> None:
+    read: list[ServiceKey] = []
+
+    def each(keys: Sequence[ServiceKey]) -> Iterator[KeyState]:
+        read.extend(keys)
+        return (KeyState(key) for key in keys)
+
+    table = SimpleNamespace(each=each)
+    states = KeyStates(a_config(), table, NameCountTable(MemoryStore(clock=ManualClock())), lambda: 100)  # type: ignore[arg-type]
+    name = {"hostname": "x" * 250_000}
+    small, long = [a_key(f"small{n}") for n in range(90)], [a_key(f"long{n}") for n in range(2)]
+
+    for key in small:
+        states.remember(KeyState(key))
+    states.states(small)
+    assert read == []
+    for key in long:
+        states.remember(KeyState(key, parts={PartId(SERVICES, key.name): Part("u", 5, 1, a_service(annotations=name))}))
+    states.states(small)
+
+    assert read == small, "two of 62 beside 90 are more than 100"

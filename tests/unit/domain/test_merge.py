@@ -28,6 +28,8 @@ HELD = Part("u-web", 10, 1, OLD, held=True)
     [
         pytest.param(replace(LIVE, generation=2), saw(NEW, 99), 1, None, id="older generation"),
         pytest.param(LIVE, saw(NEW, 10), 1, None, id="same version"),
+        pytest.param(BAD, saw(NEW, 10), 1, Part("u-web", 10, 1, NEW), id="same version, and now there is room for it"),
+        pytest.param(BAD, saw(None, 10, problem="bad"), 1, None, id="same version, and bad as before"),
         pytest.param(LIVE, saw(NEW, 9, uid="older"), 1, None, id="late event of an old uid"),
         pytest.param(TOMBSTONE, saw(OLD, 9), 1, None, id="late event of a deleted object"),
         pytest.param(None, saw(OLD, 9, deleted=True), 1, None, id="nothing to delete"),

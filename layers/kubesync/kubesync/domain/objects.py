@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
+from sys import getsizeof
 from typing import NamedTuple
 
 
@@ -104,6 +106,22 @@ class EndpointsObject:
     groups: tuple[EndpointGroup, ...] = ()
     truncated: bool = False
     fqdn: bool = False
+
+
+def bytes_of(value: Service | EndpointsObject | None) -> int:
+    """About how many bytes of memory an object takes of which this is kept: 0.7 to 1.3 times as many in CPython 3.13.
+
+    Half of it are the headers of texts, so each port counts as two and each endpoint as three. Text that endpoints share, such as the
+    name of a node, counts for each of them.
+    """
+    texts: list[str] = []
+    if isinstance(value, Service):
+        texts = [value.external_name, *value.cluster_ips, *value.ingress_ips, *value.ingress_hostnames]
+        texts += chain.from_iterable((*((port.name, port.protocol) for port in value.ports), *value.annotations))
+    elif isinstance(value, EndpointsObject):
+        for group in value.groups:
+            texts += chain.from_iterable((e.ip + e.node + e.zone, e.hostname, e.pod) for e in group.endpoints)
+    return 400 + sum(map(getsizeof, texts))
 
 
 @dataclass(frozen=True, slots=True)

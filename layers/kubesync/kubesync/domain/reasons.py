@@ -81,7 +81,10 @@ ADVICE: Final[Mapping[str, str]] = {
     "Rejected": "Read the message of Route 53, and correct what the Service asks for.",
     "ZoneBlocked": "Read the zone's problem in `kubesync status`. The cause is permissions, the zone itself, or its journal.",
     # What kubesync does not know, or does not do by itself
-    "Unreadable": "Look at the object that the message names. kubesync reads its next version.",
+    "Unreadable": (
+        "Look at the object that the message names. kubesync reads its next version. If a list had no room for it, raise MemorySize or "
+        "make the objects of its namespace smaller."
+    ),
     "DeletionHeld": "Make sure that the objects are gone. Then run `kubesync resync --cluster NAME --force`.",
     "Unplannable": "Report it, with the log of the session.",
     "SetAside": (

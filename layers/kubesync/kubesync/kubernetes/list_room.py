@@ -34,7 +34,7 @@ class NoRoomError(Exception):
 
 
 class ListRoom:
-    """The budget of one session, in bytes of JSON. The threads of all listeners use it."""
+    """The budget of one session, in bytes of what is kept of lists (``objects.bytes_of``). The threads of all listeners use it."""
 
     def __init__(self, budget: float, scheduler: Scheduler) -> None:
         self.scheduler = scheduler

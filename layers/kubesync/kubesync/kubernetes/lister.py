@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from kubesync.clock import Clock
 from kubesync.domain.errors import TOO_LONG, BodyError, DeniedError, ListenerError, StatusError
-from kubesync.domain.objects import Observation, Resource, Snapshot
+from kubesync.domain.objects import EndpointsObject, Observation, Resource, Snapshot, bytes_of
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.list_room import NoRoomError, Space
 from kubesync.kubernetes.transport import urls
-from kubesync.kubernetes.transport.client import ApiClient
+from kubesync.kubernetes.transport.client import ApiClient, logger
 from kubesync.kubernetes.transport.failures import BodyTooLongError, TooOldError
-from kubesync.kubernetes.wire.decode import read_list_page
+from kubesync.kubernetes.wire.decode import ListPage, read_head, read_list_page
 
 _ATTEMPTS: Final = 3  # a continue token may expire; the last attempt reads everything in one piece
 
@@ -80,15 +81,12 @@ def _read_pages(
     policy = api.policy
     items: list[Observation] = []
     token, version, limit = "", None, page_limit
-    read = kept = seen = 0
-    for _ in range(policy.max_list_pages):
-        body, limit = _fetch_page(api, resource, scope, space, kept, token, limit, deadline_monotonic)
-        if 4 * len(body) <= policy.page_bytes:  # the large objects are behind
-            limit = min(2 * limit, page_limit)
-        read += len(body)
-        if read > policy.max_list_bytes:
-            raise BodyError(f"the list of {resource.value} {TOO_LONG} {policy.max_list_bytes} bytes")
-        page = read_list_page(resource, body, scope.annotation_prefixes)
+    kept = seen = pages = 0
+    # A page with an object gets the list on, however small: what is kept, and the time, are what limits it.
+    while pages <= policy.max_list_pages + seen:
+        pages += 1
+        page, limit = _fetch_page(api, resource, scope, space, kept, token, limit, deadline_monotonic)
+        limit = min(limit, page_limit)
         if page.unreadable:
             raise BodyError(f"the list of {resource.value} holds an object without a name: {page.unreadable[0]}")
         if version is not None and page.resource_version != version:
@@ -97,7 +95,11 @@ def _read_pages(
         held = [item for item in page.items if scope.holds(item.namespace)] if scope.filtered else page.items
         items += held
         seen += len(page.items)
-        kept += len(body) * len(held) // max(1, len(page.items))
+        kept += sum(bytes_of(item.value) for item in held)
+        if kept > policy.max_list_bytes:
+            kept = _leave_out(items, policy.max_list_bytes)
+            if kept > policy.max_list_bytes:
+                raise BodyError(f"the list of {resource.value} {TOO_LONG} {policy.max_list_bytes} bytes in memory")
         if not page.continue_token:
             return Snapshot(resource, version, tuple(items), size=kept)
         if page.continue_token == token:
@@ -109,7 +111,31 @@ def _read_pages(
         needed = min(kept + max(rest, policy.page_bytes), policy.max_list_bytes)
         if not space.grow(needed):
             raise NoRoomError(needed)
-    raise BodyError(f"the list of {resource.value} has more than {policy.max_list_pages} pages")
+    raise BodyError(f"the list of {resource.value} has more than {policy.max_list_pages} pages without an object")
+
+
+def _leave_out(items: list[Observation], most: int) -> int:
+    """Keep only the names of the largest objects of the largest namespaces, until the rest takes 3/4 of ``most`` bytes, which it returns.
+
+    A namespace must not make its cluster unlistable (I9). A name proves that the object exists: its part stays as it was (I5).
+    """
+    sizes = [bytes_of(item.value) for item in items]
+    taken: Counter[str] = Counter()
+    for item, size in zip(items, sizes, strict=True):
+        taken[item.namespace] += size
+    left = sum(sizes)
+    for at in sorted(range(len(items)), key=lambda at: (-taken[items[at].namespace], items[at].namespace, -sizes[at])):
+        if left <= most * 3 // 4:
+            break
+        item = items[at]
+        label = EndpointsObject(item.value.service) if isinstance(item.value, EndpointsObject) else None
+        problem = (
+            f"the list has no room for it: the objects of its namespace take {taken[item.namespace]} of {most} bytes"
+        )
+        items[at] = replace(item, value=label, problem=problem)
+        left -= sizes[at] - bytes_of(label)
+    logger.warning("objects left out of a list", extra={"namespaces": taken.most_common(3), "room": most})
+    return left
 
 
 def _fetch_page(
@@ -121,8 +147,11 @@ def _fetch_page(
     token: str,
     limit: int,
     deadline_monotonic: float,
-) -> tuple[bytes, int]:
-    """A page and its limit, which is halved as long as the page is too large. Raises NoRoomError, with ``kept`` bytes besides."""
+) -> tuple[ListPage, int]:
+    """A page, and the limit of the next one: half as many objects as long as it is too large, twice as many if it is small.
+
+    Raises NoRoomError, with ``kept`` bytes besides.
+    """
     policy = api.policy
     while True:
         # A single object may be longer than a page.
@@ -133,11 +162,17 @@ def _fetch_page(
         )
         longest = {0: policy.max_list_bytes, 1: policy.max_list_page_bytes}.get(limit, policy.page_bytes)
         try:
-            return api.fetch(request, deadline_monotonic=deadline_monotonic, max_bytes=longest), limit
-        except BodyTooLongError:
-            if limit <= 1:
+            body = api.fetch(request, deadline_monotonic=deadline_monotonic, max_bytes=longest)
+        except BodyTooLongError as error:
+            if limit > 1:
+                limit //= 2
+                continue
+            page = read_head(resource, error.head, f"it {TOO_LONG} {longest} bytes")
+            if limit == 0 or page is None:
                 raise
-            limit //= 2
+            return page, limit
+        small = 4 * len(body) <= policy.page_bytes  # the large objects are behind
+        return read_list_page(resource, body, scope.annotation_prefixes), limit * 2 if small else limit
 
 
 class KubernetesLister:

@@ -84,8 +84,9 @@ class ReflectorPolicy:
     # A longer page is read again with half as many objects, down to one.
     page_bytes: int = 4 * 1024 * 1024
     max_list_page_bytes: int = 16 * 1024 * 1024
-    # 200,000 objects of 2.5 KB. A longer list counts as endless.
+    # What is kept of a list: 200,000 objects of 2.5 KB. Beyond it, the largest objects of the largest namespaces are left out.
     max_list_bytes: int = 512 * 1024 * 1024
+    # Pages without an object. A list with more counts as endless.
     max_list_pages: int = 10_000
 
     @property

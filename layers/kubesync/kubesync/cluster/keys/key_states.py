@@ -20,7 +20,7 @@ from kubesync.domain.dns.names import zones_of
 from kubesync.domain.dns.permissions import NameRules, domains_of_services
 from kubesync.domain.dns.records import Problem, Zone
 from kubesync.domain.large_keys import LARGE, LargeKeys
-from kubesync.domain.objects import EndpointsObject, Observation, Resource, ServiceKey
+from kubesync.domain.objects import EndpointsObject, Observation, Resource, ServiceKey, bytes_of
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name
 
@@ -30,7 +30,8 @@ KEYS_AT_A_TIME: Final = 50
 CACHED_KEYS: Final = 4_000
 WORKS_AFTER_SECONDS: Final = 30.0
 _ENDPOINTS_OF_A_KEY: Final = 16
-"""A key with more endpoints counts as several."""
+_BYTES_OF_A_KEY: Final = 4096
+"""A key with more endpoints, or whose Service takes more memory, counts as several."""
 # Raised whenever the same objects lead to other outputs than before: every key is then planned anew.
 RULES_VERSION: Final = 4
 
@@ -271,7 +272,7 @@ class KeyStates:
 def _weight_of(state: KeyState) -> int:
     values = (part.value for part in state.parts.values() if isinstance(part.value, EndpointsObject))
     endpoints = sum(len(group.endpoints) for value in values for group in value.groups)
-    return 1 + endpoints // _ENDPOINTS_OF_A_KEY
+    return 1 + endpoints // _ENDPOINTS_OF_A_KEY + bytes_of(state.service) // _BYTES_OF_A_KEY
 
 
 def size_of(values: Iterable[object]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Iterator
@@ -40,6 +41,7 @@ from kubesync.kubernetes.wire.lines import one_line
 VERSION: Final = "0.1.0"
 _BLOCK_BYTES: Final = 256 * 1024  # one read of a body
 _STATUS_BYTES: Final = 64 * 1024  # how much of a refusal's body is read
+_HEAD_BYTES: Final = 64 * 1024  # how much is shown of a body that is too long
 _TELLING_CHARACTERS: Final = 12  # this many characters of a secret's beginning reveal it; fewer do not
 _NEVER: Final = math.inf
 
@@ -293,8 +295,7 @@ class ApiClient:
         return {"Authorization": f"Bearer {token}"}
 
     def _read_all(self, server: Server, response: requests.Response, deadline: float, max_bytes: int) -> bytes:
-        blocks: list[bytes] = []
-        size = 0
+        body = io.BytesIO()
         self._interrupter.limit(self.policy.read_timeout, deadline - self._clock.monotonic())
         while True:
             try:
@@ -304,11 +305,11 @@ class ApiClient:
                 raise classify(error, Phase.BODY, server.authority) from None
             self._interrupter.check()
             if not block:
-                return b"".join(blocks)
-            size += len(block)
-            if size > max_bytes:
-                raise BodyTooLongError(f"{server.authority}: a body {TOO_LONG} {max_bytes} bytes")
-            blocks.append(block)
+                return body.getvalue()  # without a copy
+            body.write(block)
+            if body.tell() > max_bytes:
+                said = f"{server.authority}: a body {TOO_LONG} {max_bytes} bytes"
+                raise BodyTooLongError(said, body.getvalue()[:_HEAD_BYTES])
 
     def _refusal(self, server: Server, response: requests.Response) -> ListenerError | TooOldError:
         """The error for a status other than 200.

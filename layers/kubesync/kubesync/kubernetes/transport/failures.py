@@ -37,7 +37,11 @@ class TooOldError(Exception):
 
 
 class BodyTooLongError(BodyError):
-    """The body is longer than the caller accepts. A caller that lists asks for smaller pages."""
+    """The body is longer than the caller accepts. A caller that lists asks for smaller pages. ``head``: how it begins."""
+
+    def __init__(self, message: str, head: bytes) -> None:
+        super().__init__(message)
+        self.head = head
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, Literal
 
 from aws_lambda_powertools import Logger
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, TypeAdapter, ValidationError, ValidationInfo
 
 from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.errors import BodyError
@@ -75,7 +75,7 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """How the API writes one resource."""
+    """How the API writes one resource. ``page`` and ``item`` take prefixes as their context, and give Observations."""
 
     kind: str
     event: TypeAdapter[Any]
@@ -84,30 +84,41 @@ class _Reader:
     project: Callable[[Any, tuple[str, ...]], Service | EndpointsObject]
 
 
+def _reader(
+    resource: Resource, kind: str, model: Any, project: Callable[[Any, tuple[str, ...]], Service | EndpointsObject]
+) -> _Reader:
+    def listed(item: Any, info: ValidationInfo) -> Observation:
+        # Of each object, only this stays in memory while the rest of its page is read.
+        prefixes: Any = info.context
+        metadata = item["metadata"]
+        return Observation(
+            resource=resource,
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            uid=metadata["uid"],
+            resource_version=int(metadata["resourceVersion"]),
+            value=project(item, prefixes),
+        )
+
+    item: Any = Annotated[model, AfterValidator(listed)]
+    kinds: Any = Literal[f"{kind}List"]
+    page, event = models.ListModel[kinds, item], models.EventModel[model]
+    return _Reader(kind, TypeAdapter(event), TypeAdapter(page), TypeAdapter(item), project)
+
+
 _READERS: Final = {
-    Resource.SERVICES: _Reader(
-        "Service",
-        TypeAdapter(models.EventModel[models.ServiceModel]),
-        TypeAdapter(models.ListModel[Literal["ServiceList"], models.ServiceModel]),
-        TypeAdapter(models.ServiceModel),
-        projections.project_service,
-    ),
-    Resource.ENDPOINTS: _Reader(
-        "Endpoints",
-        TypeAdapter(models.EventModel[models.EndpointsModel]),
-        TypeAdapter(models.ListModel[Literal["EndpointsList"], models.EndpointsModel]),
-        TypeAdapter(models.EndpointsModel),
-        projections.project_endpoints,
-    ),
-    Resource.ENDPOINTSLICES: _Reader(
-        "EndpointSlice",
-        TypeAdapter(models.EventModel[models.EndpointSliceModel]),
-        TypeAdapter(models.ListModel[Literal["EndpointSliceList"], models.EndpointSliceModel]),
-        TypeAdapter(models.EndpointSliceModel),
-        projections.project_endpoint_slice,
-    ),
+    resource: _reader(resource, kind, model, project)
+    for resource, kind, model, project in (
+        (Resource.SERVICES, "Service", models.ServiceModel, projections.project_service),
+        (Resource.ENDPOINTS, "Endpoints", models.EndpointsModel, projections.project_endpoints),
+        (Resource.ENDPOINTSLICES, "EndpointSlice", models.EndpointSliceModel, projections.project_endpoint_slice),
+    )
 }
 _HEADS: Final = {resource: re.compile(head_of(resource).encode()) for resource in Resource}
+# Up to the version of the first object. The metadata of a list, and what comes before the version, hold no braces.
+_HEAD_OF_PAGE: Final = re.compile(
+    rb'\{"kind":"\w+","apiVersion":"[^"]+","metadata":\{[^{}]+\},"items":\[\{"metadata":\{[^{}]+?"resourceVersion":"\d+"'
+)
 _HEADER: Final = TypeAdapter(models.Header)
 _ANY_LIST: Final = TypeAdapter(models.ListModel[str, Any])
 
@@ -204,11 +215,19 @@ def read_list_page(resource: Resource, body: bytes, prefixes: tuple[str, ...] = 
     """
     reader = _READERS[resource]
     try:
-        page = reader.page.validate_json(body)
+        page = reader.page.validate_json(body, context=prefixes)
     except ValidationError:
         return _read_list_item_by_item(resource, body, prefixes)
-    items = tuple(_listed(resource, item, reader.project(item, prefixes)) for item in page["items"] or ())
-    return _page(page["metadata"], items, ())
+    return _page(page["metadata"], tuple(page["items"] or ()), ())
+
+
+def read_head(resource: Resource, head: bytes, problem: str) -> ListPage | None:
+    """A page of one object, of which there is only the beginning: the object has this problem. None: an API server writes no such page."""
+    found = _HEAD_OF_PAGE.match(head)
+    if found is None:
+        return None
+    page = read_list_page(resource, found[0] + b"}}]}")
+    return replace(page, items=tuple(replace(item, value=None, problem=problem) for item in page.items))
 
 
 def _read_list_item_by_item(resource: Resource, body: bytes, prefixes: tuple[str, ...]) -> ListPage:
@@ -226,8 +245,7 @@ def _read_list_item_by_item(resource: Resource, body: bytes, prefixes: tuple[str
     for item in page["items"] or ():
         try:
             # Converted to JSON again, so that the rules for events apply to it too, those of UTF-8 included.
-            model = reader.item.validate_json(json.dumps(item))
-            items.append(_listed(resource, model, reader.project(model, prefixes)))
+            items.append(reader.item.validate_json(json.dumps(item), context=prefixes))
         except ValidationError as error:
             known = _known_metadata(item)
             problem = _problem(error)
@@ -250,18 +268,6 @@ def _page(metadata: Any, items: tuple[Observation, ...], unreadable: tuple[str, 
         items=items,
         unreadable=unreadable,
         remaining=remaining if isinstance(remaining, int) and remaining >= 0 else None,
-    )
-
-
-def _listed(resource: Resource, model: Any, value: Service | EndpointsObject) -> Observation:
-    metadata = model["metadata"]
-    return Observation(
-        resource=resource,
-        namespace=metadata["namespace"],
-        name=metadata["name"],
-        uid=metadata["uid"],
-        resource_version=int(metadata["resourceVersion"]),
-        value=value,
     )
 
 
