@@ -19,7 +19,7 @@ from simulation.process import Waiters
 from simulation.scope_view import EVERYTHING, shown, visible
 
 # There is room for the lists of two clusters at a time, and for one list of a third.
-LIST_BYTES: Final = 6 * 1024 * 1024
+LIST_BYTES: Final = 4 * 1024 * 1024
 # Longer than a window.
 _DRIP_SECONDS: Final = 1.2
 

@@ -14,7 +14,7 @@ from simulation.gate import Outward
 
 LONG_SECONDS = 400.0
 # Two of them fill the room.
-LIST_BYTES = 16 * 1024 * 1024
+LIST_BYTES = 10 * 1024 * 1024
 
 
 class Four(Deployment):
