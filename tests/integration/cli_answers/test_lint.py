@@ -133,6 +133,9 @@ def test_what_the_cluster_adds_is_shown_in_words(
     ("documents", "found"),
     [
         ([a_service(annotations={"external-dns.kubernetes.io/ttl": "soon"})], ["InvalidTtl"]),
+        ([a_service(annotations={"external-dns.kubernetes.io/ttl": "25h"})], ["InvalidTtl"]),
+        ([a_service(annotations={"external-dns.kubernetes.io/hostname": "svc.prod.example.com"})], ["ApexNotAllowed"]),
+        ([a_service(annotations={"external-dns.kubernetes.io/target": "169.254.169.254"})], ["AddressNotAllowed"]),
         ([a_service(annotations={"external-dns.kubernetes.io/hostname": "a.example.org"})], ["OutsideDomains"]),
         (
             [a_service(annotations={"external-dns.kubernetes.io/hostname": "*.prod.example.com"})],
@@ -147,7 +150,7 @@ def test_what_the_cluster_adds_is_shown_in_words(
             ["NameTaken"],
         ),
     ],
-    ids=["ttl", "outside", "wildcard", "port", "two want one name"],
+    ids=["ttl", "long ttl", "domain of Services", "address", "outside", "wildcard", "port", "two want one name"],
 )
 def test_problems_are_shown_with_advice_and_fail(tmp_path: Path, documents: list[str], found: list[str]) -> None:
     ran = lint(tmp_path, *documents)

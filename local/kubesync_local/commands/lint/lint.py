@@ -16,6 +16,7 @@ from kubesync.domain.state import Name
 from kubesync_local.commands.lint.manifests import Manifest, read_manifests
 from kubesync_local.documents.lint_refusals import LABEL_RULE, is_label
 from kubesync_local.documents.lint_report import Given, OwnersOf, lint_report
+from kubesync_local.registration.name_rules import ONE_DAY, settled_rules
 from kubesync_local.terminal.escaping import with_spelled_subjects
 from kubesync_local.terminal.logs import set_up_logs
 from kubesync_local.terminal.output import counted, print_document, print_table, remark
@@ -63,7 +64,8 @@ def _default_rules(domain: str) -> ClusterConfig:
     try:
         zone = ZoneReference(id="ZLINT", name=domain)
         server = "https://lint.invalid"
-        return ClusterConfig(name="cluster", server=server, domain=domain, zones=(zone,), domain_filter=(domain,))
+        rules = {**settled_rules({}, None, domain), "max_ttl": ONE_DAY}
+        return ClusterConfig(**{"name": "cluster", "server": server, "domain": domain, "zones": (zone,), **rules})
     except ValidationError as invalid:
         raise UsageError(f"--domain: {explain(invalid).partition(': ')[2] or explain(invalid)}") from None
 
