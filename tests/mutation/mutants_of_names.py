@@ -337,4 +337,26 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         new="if c.name not in owners[c.owner].waits",
         caught_by=(_RESTORED + "test_i9_resync_takes_a_name_from_nobody_who_has_it_or_is_about_to",),
     ),
+    Mutant(
+        name="claims-meet-for-ever",
+        without="who was given the simple claim gives way to a claim of the other kind that is still on its way",
+        invariants="I9",
+        file="cluster/keys/claim_book.py",
+        old="        if name == simple and self.owner(name) == key:\n",
+        new="        if False:\n",
+        caught_by=(
+            "integration/names/test_claims_on_their_way.py::test_i9_two_claims_of_a_name_that_meet_on_their_way_come_to_rest",
+        ),
+    ),
+    Mutant(
+        name="handed-on-names-go-first",
+        without="as long as names are handed on, no window is recorded",
+        invariants="I9",
+        file="cluster/actor.py",
+        old="        self._replanned = bool(self.service.promoted) and not (due and replanned)\n",
+        new="        self._replanned = bool(self.service.promoted)\n",
+        caught_by=(
+            "unit/cluster/test_conversations.py::test_i9_names_that_are_handed_on_without_end_hold_up_no_window",
+        ),
+    ),
 )

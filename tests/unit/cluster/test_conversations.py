@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import cast
 
@@ -18,6 +18,7 @@ from kubesync.aws.tables.claims import ClaimTable
 from kubesync.cluster.actor import ClusterActor
 from kubesync.cluster.conversations import Conversations
 from kubesync.cluster.ports import ClusterPorts
+from kubesync.cluster.run import ListeningRun
 from kubesync.domain.errors import ListenerError, StoreBusyError
 from kubesync.domain.objects import ServiceKey
 from kubesync.domain.state import Name
@@ -66,6 +67,52 @@ def test_i1_questions_of_a_zone_are_answered_in_their_order() -> None:
     for _ in range(10):
         actor.step()
     assert answers.given == [("Z2", "3"), ("Z1", "1"), ("Z1", "2")]
+
+
+class EndlessNames:
+    """A run whose every plan of a key hands a name on to the next one; a window is always due."""
+
+    failed, round = False, None
+
+    def __init__(self, promoted: set[ServiceKey]) -> None:
+        self.did: list[str] = []
+        self._promoted = promoted
+
+    def due_in(self, _now: float) -> float:
+        return 0.0
+
+    def replan(self, keys: Iterable[ServiceKey]) -> Steps[None]:
+        self.did.append("plan")
+        self._promoted |= set(keys)
+        yield 0.0
+
+    def record(self) -> Steps[None]:
+        self.did.append("record")
+        yield 0.0
+
+    def give_up_round(self) -> None: ...
+
+    def take_early_promoted(self) -> set[ServiceKey]:
+        return self._promoted
+
+
+def test_i9_names_that_are_handed_on_without_end_hold_up_no_window() -> None:
+    ports = SimpleNamespace(
+        scheduler=ManualClock(),
+        large=None,
+        tables=SimpleNamespace(state=None, name_counts=None),
+        session="s",
+        progress=None,
+    )
+    ports.cached_keys = None
+    ports.fenced_writer = ports.fenced_here = ports.to_zone = None
+    actor = ClusterActor(a_config(), cast(ClusterPorts, ports))
+    run = EndlessNames({ServiceKey("prod", "shop", "web")})
+    actor.service.run = cast(ListeningRun, run)
+    actor.service.promoted |= run.take_early_promoted()
+    while len(run.did) < 6:
+        actor.step()
+    assert run.did == ["plan", "record", "plan", "record", "plan", "record"]
 
 
 def test_i5_forced_relist_that_was_withdrawn_before_it_began_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:

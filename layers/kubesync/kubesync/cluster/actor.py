@@ -98,6 +98,7 @@ class ClusterActor:
         self._relist_wanted: Relist | None = None  # the last one, unless it was withdrawn
         self._anew: Work | None = None
         self._faults = 0
+        self._replanned = False
         self._last_run: ListeningRun | None = None
         self._ended = False
         self._not_master = False
@@ -328,10 +329,13 @@ class ClusterActor:
             return Work(partial(self.service.remove, self.service.removal))
         if run is None or run.failed:
             return None
-        if self.service.promoted:
+        due, replanned = run.due_in(now) <= 0, self._replanned
+        # By turns: names that go from one to the next hold up no window.
+        self._replanned = bool(self.service.promoted) and not (due and replanned)
+        if self._replanned:
             promoted, self.service.promoted = self.service.promoted, set()
             return Work(lambda: run.replan(promoted))
-        return Work(run.record) if run.due_in(now) <= 0 else None
+        return Work(run.record) if due else None
 
     def _relist(self, asked: Relist) -> Steps[None]:
         while self._commands or (self._work is not None and self._work.command):

@@ -47,6 +47,7 @@ class ClaimBook:
         self._came: dict[Name, dict[Key, ServiceKey]] = defaultdict(dict)
         self._left: dict[Name, set[Key]] = defaultdict(set)
         self._weighted: dict[Name, set[Name]] = {}
+        self._gained: set[Name] = set()
         self._nobodys: frozenset[Name] | None = None
         self.promoted: list[ServiceKey] = []
 
@@ -78,7 +79,16 @@ class ClaimBook:
         """The claim in whose line a key stands that wants a name: the name itself where nothing is in its way."""
         simple = replace(name, identifier="")
         beside = [simple] if name.identifier else sorted(self._weighted.get(simple, ()))
+        if name == simple and self.owner(name) == key:
+            beside = [each for each in beside if self._held(each)]
         return next((each for each in (name, *beside) if self.owner(each) not in (None, key)), name)
+
+    def _held(self, name: Name) -> bool:
+        """Whether its owner has taken a claim. One that is still on its way does not count for who was given the simple claim: each would
+        hand on what it has, and meet the other again, for ever.
+        """
+        owner = self.owner(name)
+        return owner is not None and (name in self._gained or name in self._states.load([owner])[owner].claims)
 
     def owner(self, name: Name) -> ServiceKey | None:
         """Who owns a name by now."""
@@ -87,6 +97,7 @@ class ClaimBook:
 
     def gain(self, name: Name, key: ServiceKey) -> list[Action]:
         """Take a name that nobody owns; nothing is to be done where the key was given it."""
+        self._gained.add(name)
         if self.owner(name) == key:
             return []
         if name.identifier:
