@@ -307,8 +307,8 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="a list that a namespace has filled is refused whole",
         invariants="I9",
         file="kubernetes/lister.py",
-        old="            kept = _leave_out(items, policy.max_list_bytes)\n",
-        new="",
+        old="(kept := _leave_out(items, most))",
+        new="kept",
         caught_by=(
             _LARGE + "test_i9_namespace_that_fills_a_list_loses_its_own_largest_objects",
             _LARGE + "test_i9_slice_that_is_left_out_still_says_whose_it_is",
@@ -398,8 +398,8 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="only the deadline of the caller ends an answer",
         invariants="I10",
         file="kubernetes/transport/client.py",
-        old="        if longest <= self.policy.max_list_page_bytes:\n",
-        new="        if longest < 0:\n",
+        old="self.policy.answer_seconds if longest <= self.policy.max_list_page_bytes else _NEVER",
+        new="_NEVER",
         caught_by=(
             _SLOW + "test_registration_asks_a_server_that_drips_for_a_limited_time",
             _SLOW + "test_page_of_a_list_that_drips_is_given_up_soon_enough_to_be_seen_i10",

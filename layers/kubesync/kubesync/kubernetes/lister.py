@@ -96,10 +96,8 @@ def _read_pages(
         items += held
         seen += len(page.items)
         kept += sum(bytes_of(item.value) for item in held)
-        if kept > policy.max_list_bytes:
-            kept = _leave_out(items, policy.max_list_bytes)
-            if kept > policy.max_list_bytes:
-                raise BodyError(f"the list of {resource.value} {TOO_LONG} {policy.max_list_bytes} bytes in memory")
+        if kept > (most := policy.max_list_bytes) and (kept := _leave_out(items, most)) > most:
+            raise BodyError(f"the list of {resource.value} {TOO_LONG} {policy.max_list_bytes} bytes in memory")
         if not page.continue_token:
             return Snapshot(resource, version, tuple(items), size=kept)
         if page.continue_token == token:
@@ -171,8 +169,8 @@ def _fetch_page(
             if limit == 0 or page is None:
                 raise
             return page, limit
-        small = 4 * len(body) <= policy.page_bytes  # the large objects are behind
-        return read_list_page(resource, body, scope.annotation_prefixes), limit * 2 if small else limit
+        # After a small page, the large objects are behind.
+        return read_list_page(resource, body, scope.annotation_prefixes), limit << (4 * len(body) <= policy.page_bytes)
 
 
 class KubernetesLister:

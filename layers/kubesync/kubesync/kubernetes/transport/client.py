@@ -40,8 +40,7 @@ from kubesync.kubernetes.wire.lines import one_line
 
 VERSION: Final = "0.1.0"
 _BLOCK_BYTES: Final = 256 * 1024  # one read of a body
-_STATUS_BYTES: Final = 64 * 1024  # how much of a refusal's body is read
-_HEAD_BYTES: Final = 64 * 1024  # how much is shown of a body that is too long
+_STATUS_BYTES: Final = 64 * 1024  # how much of a refusal's body is read, and shown of one that is too long
 _TELLING_CHARACTERS: Final = 12  # this many characters of a secret's beginning reveal it; fewer do not
 _NEVER: Final = math.inf
 
@@ -140,9 +139,8 @@ class ApiClient:
             StoppedError: ``shutdown`` was called.
         """
         longest = max_bytes or self.policy.max_list_page_bytes
-        deadline = deadline_monotonic
-        if longest <= self.policy.max_list_page_bytes:
-            deadline = min(deadline, self._clock.monotonic() + self.policy.answer_seconds)
+        seconds = self.policy.answer_seconds if longest <= self.policy.max_list_page_bytes else _NEVER
+        deadline = min(deadline_monotonic, self._clock.monotonic() + seconds)
         with self._exchange(request, "gzip", deadline) as (server, response):
             return self._read_all(server, response, deadline, longest)
 
@@ -309,7 +307,7 @@ class ApiClient:
             body.write(block)
             if body.tell() > max_bytes:
                 said = f"{server.authority}: a body {TOO_LONG} {max_bytes} bytes"
-                raise BodyTooLongError(said, body.getvalue()[:_HEAD_BYTES])
+                raise BodyTooLongError(said, body.getvalue()[:_STATUS_BYTES])
 
     def _refusal(self, server: Server, response: requests.Response) -> ListenerError | TooOldError:
         """The error for a status other than 200.

@@ -87,9 +87,8 @@ class _Reader:
 def _reader(
     resource: Resource, kind: str, model: Any, project: Callable[[Any, tuple[str, ...]], Service | EndpointsObject]
 ) -> _Reader:
-    def listed(item: Any, info: ValidationInfo) -> Observation:
+    def listed(item: Any, info: ValidationInfo[Any]) -> Observation:
         # Of each object, only this stays in memory while the rest of its page is read.
-        prefixes: Any = info.context
         metadata = item["metadata"]
         return Observation(
             resource=resource,
@@ -97,7 +96,7 @@ def _reader(
             name=metadata["name"],
             uid=metadata["uid"],
             resource_version=int(metadata["resourceVersion"]),
-            value=project(item, prefixes),
+            value=project(item, info.context),
         )
 
     item: Any = Annotated[model, AfterValidator(listed)]
