@@ -185,4 +185,7 @@ _LEFT_OUT: Final = {
     "batch",
     "rules",  # of the release that wrote it
     "since",  # of an open mark: releases before did not note it
+    "clusters",  # on the lease, like the next two: the same
+    "resynced_at_ms",
+    "silent",
 }
