@@ -333,8 +333,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="a full resync takes names from owners that have them",
         invariants="I9",
         file="cluster/keys/claim_book.py",
-        old="if c.name not in owners[c.owner].claims | owners[c.owner].waits",
-        new="if c.name not in owners[c.owner].waits",
+        old="if claim.name not in owners[claim.owner])",
+        new=")",
         caught_by=(_RESTORED + "test_i9_resync_takes_a_name_from_nobody_who_has_it_or_is_about_to",),
     ),
     Mutant(

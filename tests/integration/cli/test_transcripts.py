@@ -64,6 +64,10 @@ def test_blocks_that_are_not_run_are_these() -> None:
             ("kind", ADD),
             ("kind", ".venv/bin/kubesync session --max-runtime 120 > report.json &"),
             ("kind", "kind delete cluster --name try"),
+            (
+                "needs a cluster in an AWS account",
+                "kubesync cluster add prod --eks prod --domain prod.example.com --zone Z0123456789ABCDEFGHIJ \\",
+            ),
         ],
         "docs/trying.md": [
             ("kubectl", ".venv/bin/kubesync local up --detach --kubeconfig demo.kubeconfig"),

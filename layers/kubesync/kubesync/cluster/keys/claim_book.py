@@ -71,8 +71,11 @@ class ClaimBook:
         names an owner that has let the name go: nobody would get it any more.
         """
         claims = [claim for claim in self._claims.values() if claim is not None]
-        owners = self._states.load({claim.owner for claim in claims})
-        unknown = (c.name for c in claims if c.name not in owners[c.owner].claims | owners[c.owner].waits)
+        # One after the other, and only their names: a namespace can have many large keys.
+        owners = {
+            state.key: state.claims | state.waits for state in self._states.each(sorted({c.owner for c in claims}))
+        }
+        unknown = (claim.name for claim in claims if claim.name not in owners[claim.owner])
         self._nobodys = frozenset(unknown)
 
     def line(self, name: Name, key: ServiceKey) -> Name:
