@@ -29,7 +29,7 @@ from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import BatchRefusedError
-from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceKey
+from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource, Service
 from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState
 from kubesync_local.documents.audit_log import AuditLog, Span
@@ -332,7 +332,7 @@ class Deployment(StoredItems):
 
     def state(self, name: str) -> KeyState:
         """A key as stored."""
-        key = ServiceKey("prod", "shop", name)
+        key = ObjectKey("prod", "shop", name)
         return StateTable(self.store).load([key])[key]
 
     def open(self) -> dict[str, str]:

@@ -25,7 +25,7 @@ from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequ
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ListenerError
-from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey, Snapshot
+from kubesync.domain.objects import ObjectKey, Observation, RawEvent, Resource, Snapshot
 from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState
 from kubesync_local.documents.audit_log import AuditLog, Span
@@ -310,7 +310,7 @@ class FedSession:
 
     def state(self, name: str = "web", *, cluster: str = "", namespace: str = "shop") -> KeyState:
         """As stored."""
-        key = ServiceKey(cluster or self._name, namespace, name)
+        key = ObjectKey(cluster or self._name, namespace, name)
         return self.state_table.load([key])[key]
 
     def intended(self, name: str = "web", **where: str) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import StoreUnavailableError
-from kubesync.domain.objects import Resource, Service, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.state import KeyState, Part, PartId
 from kubesync.domain.upstreams.named import Member, NamedUpstream, ServicePortOf
 from kubesync_local.page.gathering import Gatherer
@@ -65,7 +65,7 @@ class Place:
         self.gatherer = Gatherer(work)
 
     def _put(self, cluster: str, name: str, number: int) -> None:
-        key = ServiceKey(cluster, "shop", name)
+        key = ObjectKey(cluster, "shop", name)
         record = {RecordKey("Z1", f"{name}.{cluster}.example.com", "A"): RecordSet(30, (f"10.{number}.0.1",))}
         part = Part("u", 1, 1, Service("ClusterIP", ("10.0.0.1",)))
         state = KeyState(key, parts={PartId(Resource.SERVICES, name): part}, intended=record, applied=record)
@@ -73,7 +73,7 @@ class Place:
             self.store.write(action)  # type: ignore[arg-type]
 
     def put_named(self, name: str, *services: str) -> None:
-        members = tuple(Member(ServicePortOf(ServiceKey("c000", "shop", each), 80)) for each in services)
+        members = tuple(Member(ServicePortOf(ObjectKey("c000", "shop", each), 80)) for each in services)
         registry = NamedRegistry(self.store)
         registry.put(Registration(NamedUpstream(name, members), "0"), registry.read())
 

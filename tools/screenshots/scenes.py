@@ -21,7 +21,7 @@ from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.errors import ErrorCode
-from kubesync.domain.objects import Resource, Service, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
 from kubesync_local.documents.lag import LagMinute
 from kubesync_local.standins.apiserver.objects.resources import SERVICES
@@ -253,7 +253,7 @@ def _write_many(store: Store) -> None:
 
 
 def _a_state(config: ClusterConfig, number: int, service: int) -> KeyState:
-    key = ServiceKey(config.name, ("shop", "payments", "search", "data")[service % 4], f"api-{service:02}")
+    key = ObjectKey(config.name, ("shop", "payments", "search", "data")[service % 4], f"api-{service:02}")
     zone, address = config.zones[0].id, f"10.{number}.0.{service + 1}"
     record = RecordKey(zone, f"{key.name}.{key.namespace}.svc.{config.domain}", "A")
     wanted = {record: RecordSet(30, (address,))}

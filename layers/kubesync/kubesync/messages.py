@@ -46,7 +46,7 @@ from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.standing import Drift, Known
 from kubesync.domain.errors import ErrorCode, KubesyncError, ListenerError
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Wish
 from kubesync.domain.state import UpstreamState
 from kubesync.domain.window import WindowContent
@@ -78,7 +78,7 @@ class Publish:
 
     cluster: str
     wishes: tuple[Wish, ...] = ()
-    names: tuple[ServiceKey, ...] = ()
+    names: tuple[ObjectKey, ...] = ()
     since: float | None = None
     inherited: bool = False
     anew: bool = False
@@ -132,7 +132,7 @@ class Want:
     """The zone asks what these keys want. Answered with ``Wishes``."""
 
     zone: str
-    keys: tuple[ServiceKey, ...]
+    keys: tuple[ObjectKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class Standing:
 
     zone: str
     question: int
-    standing: Mapping[ServiceKey, Mapping[str, Sets]]
+    standing: Mapping[ObjectKey, Mapping[str, Sets]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class Compare:
     zone: str
     question: int
     known: tuple[Known, ...]
-    keys: tuple[ServiceKey, ...]
+    keys: tuple[ObjectKey, ...]
     names: frozenset[str]
     standing: Sets
     mend: bool
@@ -204,7 +204,7 @@ class Compared:
     """The answer: sets that drifted, and keys that were written since they were known."""
 
     drifts: tuple[Drift, ...] = ()
-    moved: frozenset[ServiceKey] = frozenset()
+    moved: frozenset[ObjectKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ class CompareZone:
     cluster: str
     reply: Reply[Compared]
     known: tuple[Known, ...] = ()
-    keys: tuple[ServiceKey, ...] = ()
+    keys: tuple[ObjectKey, ...] = ()
     names: frozenset[str] = frozenset()
     standing: Sets = field(default_factory=dict)
     mend: bool = True
@@ -242,7 +242,7 @@ class CompareZone:
 class CheckConflicts:
     """A person asks: check the names in conflict of these keys as soon as may be."""
 
-    keys: tuple[ServiceKey, ...]
+    keys: tuple[ObjectKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +311,7 @@ class Observed:
 class Promoted:
     """Keys of the cluster were given a name. A wake-up: the durable note is what counts."""
 
-    keys: tuple[ServiceKey, ...]
+    keys: tuple[ObjectKey, ...]
 
 
 class ListingFailedError(KubesyncError):
@@ -363,7 +363,7 @@ class RecordLists:
 class Claim:
     """A person lets these sets be taken over: they stand in the zone exactly as their keys want them."""
 
-    sets: Mapping[ServiceKey, Sets]
+    sets: Mapping[ObjectKey, Sets]
     reply: Reply[None]
 
 

@@ -14,7 +14,7 @@ from kubesync.domain.dns.desired import Desired, without_valid_target
 from kubesync.domain.dns.names import NO_NAMES
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
-from kubesync.domain.objects import Service, ServiceKey
+from kubesync.domain.objects import ObjectKey, Service
 from kubesync.domain.reasons import WITHHOLDING, advice_for
 from kubesync.domain.state import KeyState, Name, Part, PartId
 from kubesync.domain.upstreams.nodes import upstream_key
@@ -47,8 +47,8 @@ class Evidence:
     config: ClusterConfig
     state: KeyState
     want: Desired
-    owners: Mapping[Name, ServiceKey]
-    queues: Mapping[Name, list[ServiceKey]]
+    owners: Mapping[Name, ObjectKey]
+    queues: Mapping[Name, list[ObjectKey]]
     current: Mapping[RecordKey, RecordSet]
     unread: Mapping[str, str]
     upstreams: Mapping[str, StoredUpstream]

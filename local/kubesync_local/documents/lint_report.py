@@ -27,10 +27,10 @@ from kubesync.domain.objects import (
     EndpointGroup,
     EndpointPort,
     EndpointsObject,
+    ObjectKey,
     Observation,
     Resource,
     Service,
-    ServiceKey,
 )
 from kubesync.domain.plan import assign_names
 from kubesync.domain.reasons import advice_for
@@ -71,7 +71,7 @@ class Given:
 class _Found:
     """A Service and what belongs to it."""
 
-    key: ServiceKey
+    key: ObjectKey
     place: str
     service: Service | None
     notes: list[str] = field(default_factory=list)
@@ -79,14 +79,14 @@ class _Found:
     endpoints: dict[Resource, list[EndpointsObject]] = field(default_factory=dict)
 
 
-type OwnersOf = Callable[[Iterable[Name]], Mapping[Name, ServiceKey]]
+type OwnersOf = Callable[[Iterable[Name]], Mapping[Name, ObjectKey]]
 """Who owns names now."""
 
 
 def lint_report(given: Sequence[Given], namespace: str, config: ClusterConfig, owners_of: OwnersOf) -> dict[str, Any]:
     """The document of ``kubesync lint``. ``namespace``: of objects that name none."""
     services, endpoints, lost = _read(given, namespace, config)
-    taken: dict[Name, ServiceKey] = {}
+    taken: dict[Name, ObjectKey] = {}
     rows: list[dict[str, Any]] = []
     # The oldest gets a name that several want, as in a session.
     for found in sorted(services.values(), key=lambda f: (f.service.created_at if f.service else "", f.key)):
@@ -104,10 +104,8 @@ def lint_report(given: Sequence[Given], namespace: str, config: ClusterConfig, o
 
 def _read(
     given: Sequence[Given], namespace: str, config: ClusterConfig
-) -> tuple[
-    dict[ServiceKey, _Found], dict[tuple[str, str], dict[Resource, list[EndpointsObject]]], list[dict[str, Any]]
-]:
-    services: dict[ServiceKey, _Found] = {}
+) -> tuple[dict[ObjectKey, _Found], dict[tuple[str, str], dict[Resource, list[EndpointsObject]]], list[dict[str, Any]]]:
+    services: dict[ObjectKey, _Found] = {}
     endpoints: dict[tuple[str, str], dict[Resource, list[EndpointsObject]]] = {}
     lost: list[dict[str, Any]] = []
     for each in given:
@@ -119,7 +117,7 @@ def _read(
             continue
         wrong = (whys_unread(each.resource, item) or [seen.problem]) if seen.problem else []
         if each.resource is Resource.SERVICES:
-            key = ServiceKey(config.name, seen.namespace, seen.name)
+            key = ObjectKey(config.name, seen.namespace, seen.name)
             found = _Found(key, each.place, seen.value if isinstance(seen.value, Service) else None)
             if key in services:
                 found.notes.append(f"{services[key].place} holds it too: the last one counts")
@@ -169,7 +167,7 @@ def _completed(service: Service, manifest: Mapping[str, Any], notes: list[str]) 
     return service
 
 
-def _row(found: _Found, config: ClusterConfig, taken: dict[Name, ServiceKey], owners_of: OwnersOf) -> dict[str, Any]:
+def _row(found: _Found, config: ClusterConfig, taken: dict[Name, ObjectKey], owners_of: OwnersOf) -> dict[str, Any]:
     key, rules = found.key, rules_of(config)
     if not config.scope.holds(key.namespace):
         found.notes.append(f"cluster {config.name} does not watch namespace {key.namespace}: nothing is published")

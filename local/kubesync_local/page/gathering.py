@@ -30,7 +30,7 @@ from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
 from kubesync.aws.tables.state import BUCKETS, StateTable
 from kubesync.domain.errors import KubesyncError, UsageError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, OpenMark
 from kubesync_local.commands.show.explain import gather
 from kubesync_local.commands.show.status import lease_document
@@ -77,7 +77,7 @@ class Overview:
     lease: Mapping[str, Any]
     configs: Mapping[str, ClusterConfig | None]
     listeners: Mapping[str, Sequence[Mapping[str, Any]]]
-    marks: Mapping[str, Sequence[tuple[ServiceKey, OpenMark]]]
+    marks: Mapping[str, Sequence[tuple[ObjectKey, OpenMark]]]
     zone_problems: Mapping[str, ZoneProblem]
     lag: tuple[LagMinute, ...]
     credentials: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
@@ -202,7 +202,7 @@ class Gatherer:
 
     # --- one Service, changes ---
 
-    def explanation(self, key: ServiceKey, config: ClusterConfig, *, again: bool) -> Answer[dict[str, Any] | None]:
+    def explanation(self, key: ObjectKey, config: ClusterConfig, *, again: bool) -> Answer[dict[str, Any] | None]:
         """One Service as ``kubesync explain`` has it, with what the zones hold now; None: kubesync has seen no such Service."""
 
         def explain() -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from kubesync.domain.dns.annotations.reading import DnsAnnotations, read_annotat
 from kubesync.domain.dns.desired import DnsRules
 from kubesync.domain.dns.headless import srv_owner
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
-from kubesync.domain.objects import Service, ServiceKey
+from kubesync.domain.objects import ObjectKey, Service
 from kubesync.domain.state import KeyState
 
 WHY: Final[Mapping[str, str]] = {
@@ -90,7 +90,7 @@ def why_not_wanted(key: RecordKey, record_set: RecordSet, resource: str, views: 
         seen = view.services.get((namespace, name))
         if seen is not None:
             cluster = view.rules.cluster
-            return Answer(_why(key, record_set, name, seen, view), str(ServiceKey(cluster, namespace, name)), cluster)
+            return Answer(_why(key, record_set, name, seen, view), str(ObjectKey(cluster, namespace, name)), cluster)
     return Answer(WHY["no service"])
 
 

@@ -30,7 +30,7 @@ from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone, in_the_way
 from kubesync.domain.dns.standing import Stands, what_stands
 from kubesync.domain.errors import KubesyncError, NotMasterError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.reasons import WITHHOLDING
 from kubesync.domain.state import KeyState, Name
 from kubesync.domain.window import Mode
@@ -218,7 +218,7 @@ class ClusterRecovery:
         for key in standing:
             at_name[key.name].append(key)
         claims = self._master.tables.claims.read({Name.of(key) for state in states for key in state.intended})
-        claimed: dict[ServiceKey, dict[RecordKey, RecordSet]] = defaultdict(dict)
+        claimed: dict[ObjectKey, dict[RecordKey, RecordSet]] = defaultdict(dict)
         taken: set[RecordKey] = set()
         wanted: set[RecordKey] = set()
         for state, key, record_set in _wants(states, zone):

@@ -23,7 +23,7 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import RULES_VERSION, rules_of
 from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other, in_the_way
-from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceKey
+from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource, Service
 from kubesync.domain.state import Name
 from kubesync.domain.upstreams.named import compose, named_key
 from kubesync.domain.upstreams.nodes import node_document, node_of
@@ -31,7 +31,7 @@ from simulation.scope_view import visible
 from simulation.world import SETTINGS, World
 
 type Sets = dict[RecordKey, RecordSet]
-type Wanted = dict[Name, dict[ServiceKey, Sets]]
+type Wanted = dict[Name, dict[ObjectKey, Sets]]
 
 
 def judge_quiet(world: World, others: Sets, left: Collection[str] = ()) -> list[str]:
@@ -43,7 +43,7 @@ def judge_quiet(world: World, others: Sets, left: Collection[str] = ()) -> list[
     """
     wanted: Wanted = defaultdict(dict)
     upstreams: dict[str, list[dict[str, object]]] = {}
-    keys: set[ServiceKey] = set()
+    keys: set[ObjectKey] = set()
     for config in ClusterTable(world.store).all():
         for key, want in desired_by_key(world, config):
             keys.add(key)
@@ -78,7 +78,7 @@ def mixed_names(wanted: Wanted) -> set[Name]:
     }
 
 
-def desired_by_key(world: World, config: ClusterConfig) -> Iterator[tuple[ServiceKey, Desired]]:
+def desired_by_key(world: World, config: ClusterConfig) -> Iterator[tuple[ObjectKey, Desired]]:
     """What every key of a cluster leads to, from what the cluster holds now."""
     services: dict[tuple[str, str], Service] = {}
     endpoints: dict[tuple[str, str], list[EndpointsObject]] = defaultdict(list)
@@ -95,7 +95,7 @@ def desired_by_key(world: World, config: ClusterConfig) -> Iterator[tuple[Servic
             if owner:
                 endpoints[namespace, owner].append(seen.value)
     for namespace, name in sorted(services.keys() | endpoints.keys()):
-        key = ServiceKey(config.name, namespace, name)
+        key = ObjectKey(config.name, namespace, name)
         yield key, desired(key, services.get((namespace, name)), endpoints[namespace, name], rules_of(config))
 
 
@@ -107,7 +107,7 @@ def _named(world: World, upstreams: dict[str, list[dict[str, object]]]) -> dict[
     return {upstream: [dict(node_document(node)) for node in composed] for upstream, composed in found.items()}
 
 
-def _blocked(by_key: dict[ServiceKey, Sets], others: Sets) -> bool:
+def _blocked(by_key: dict[ObjectKey, Sets], others: Sets) -> bool:
     sets = {key for wanted in by_key.values() for key in wanted}
     return any(
         (other.zone_id, other.name) == (key.zone_id, key.name) and in_the_way(other, stands, key)
@@ -200,7 +200,7 @@ def _claims(world: World, wanted: Wanted, unsettled: AbstractSet[Name]) -> Itera
                 yield f"claim {place}: {owner} owns it, and its record sets do not stand there"
 
 
-def _rest(world: World, keys: set[ServiceKey], in_conflict: set[ServiceKey]) -> Iterator[str]:
+def _rest(world: World, keys: set[ObjectKey], in_conflict: set[ObjectKey]) -> Iterator[str]:
     marks = {open_key(key) for key in in_conflict}
     for key, item in world.store.dump().items():
         if key.table == STATE and "#open#" in key.partition and key not in marks:
@@ -216,7 +216,7 @@ def _rest(world: World, keys: set[ServiceKey], in_conflict: set[ServiceKey]) -> 
             yield f"the journal of {zone_id} is gone"
 
 
-def _of_cluster(world: World, config: ClusterConfig, keys: set[ServiceKey], table: StateTable) -> Iterator[str]:
+def _of_cluster(world: World, config: ClusterConfig, keys: set[ObjectKey], table: StateTable) -> Iterator[str]:
     cluster = world.clusters[config.name]
     stored = {state.key: state for state in table.load_all(config.name)}
     for key in sorted(stored.keys() ^ keys):

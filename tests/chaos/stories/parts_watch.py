@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import PartId
 from simulation.gate import Gate, Outward
 from simulation.world import World
 
-type _Versions = dict[tuple[ServiceKey, PartId], tuple[int, int]]
+type _Versions = dict[tuple[ObjectKey, PartId], tuple[int, int]]
 
 
 class PartsWatch:

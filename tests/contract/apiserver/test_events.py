@@ -10,12 +10,12 @@ import requests
 
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import DeniedError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.kubernetes.service_events import KubernetesEventPoster, ServiceEvent
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 from kubesync_local.standins.apiserver import ApiServer
 
-NOTE = ServiceEvent(ServiceKey("prod", "default", "web"), "u-1", 7, Problem("NoZone", "a.b", "fits none"))
+NOTE = ServiceEvent(ObjectKey("prod", "default", "web"), "u-1", 7, Problem("NoZone", "a.b", "fits none"))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from harness.watched_deployment import WatchedDeployment
 from kubesync.aws.dynamodb.store import CONTROL, Delete, Key, Put
 from kubesync.aws.tables.state import state_key
 from kubesync.domain.errors import ConnectError, StoreUnavailableError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from simulation.writes import COMPOSED, RECORD
 
 LATE: Final = "ChangesLate"
@@ -83,7 +83,7 @@ def newer_items(w: WatchedDeployment) -> None:
     mend=_older,
 )
 def newer_key(w: WatchedDeployment) -> None:
-    _newer(w, state_key(ServiceKey("prod", "shop", "web")))
+    _newer(w, state_key(ObjectKey("prod", "shop", "web")))
     w.want("web", "10.0.0.2")
 
 

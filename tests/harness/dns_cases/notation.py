@@ -20,8 +20,8 @@ from kubesync.domain.objects import (
     EndpointGroup,
     EndpointPort,
     EndpointsObject,
+    ObjectKey,
     Service,
-    ServiceKey,
     ServicePort,
 )
 
@@ -100,10 +100,10 @@ def rules_for(cluster: str, settings: Mapping[str, Any]) -> DnsRules:
     return DnsRules(**{"cluster": cluster, "domain": domain, "zones": (ZONE,), **settings})
 
 
-def key_of(text: str) -> ServiceKey:
+def key_of(text: str) -> ObjectKey:
     """``web``, ``shop/web`` or ``prod/shop/web``."""
     parts = text.split("/")
-    return ServiceKey(*[*("prod", "shop")[: 3 - len(parts)], *parts])
+    return ObjectKey(*[*("prod", "shop")[: 3 - len(parts)], *parts])
 
 
 def line_of(key: RecordKey, found: RecordSet, *, zones: bool) -> str:

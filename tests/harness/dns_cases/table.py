@@ -13,7 +13,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, e
 from kubesync.cluster.keys.allowed_names import held_only
 from kubesync.domain.batches import units_of
 from kubesync.domain.dns.desired import Desired, desired
-from kubesync.domain.objects import EndpointsObject, Service, ServiceKey
+from kubesync.domain.objects import EndpointsObject, ObjectKey, Service
 from kubesync.domain.plan import Policy, assign_names, changes_of
 from kubesync.domain.state import KeyState, Name
 from kubesync_local.registration.clusters import why_clashing, why_outside, why_useless
@@ -48,7 +48,7 @@ class Case:
         several = isinstance(self.given, Mapping)
         found = {key_of(text): self._desired(key_of(text), service) for text, service in self.services.items()}
         ages = {key_of(text): service.created_at for text, service in self.services.items() if service is not None}
-        owners: dict[Name, ServiceKey | None] = {}
+        owners: dict[Name, ObjectKey | None] = {}
         lines, problems = [], []
         # Of several that want a name, the oldest has it: they are planned in that order.
         for key in sorted(found, key=lambda key: (ages.get(key, ""), key)):
@@ -65,7 +65,7 @@ class Case:
             ]
         return [line for _, line in sorted(lines)], sorted(problems)
 
-    def _desired(self, key: ServiceKey, service: Service | None) -> Desired:
+    def _desired(self, key: ObjectKey, service: Service | None) -> Desired:
         before = KeyState(key, intended=sets_of(self.stands))
         return held_only(desired(key, service, self.pods, rules_for(key.cluster, self.settings), before.held), before)
 

@@ -40,9 +40,9 @@ from kubesync.domain.objects import (
     EndpointGroup,
     EndpointPort,
     EndpointsObject,
+    ObjectKey,
     Resource,
     Service,
-    ServiceKey,
     ServicePort,
 )
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
@@ -51,9 +51,9 @@ from kubesync_local.registration.named_upstreams import NamedRegistry
 
 DIRECTORY: Final = Path(__file__).resolve().parents[2] / "golden"
 NOW: Final = 1_800_000_000.0
-WEB: Final = ServiceKey("prod", "shop", "web")
-API: Final = ServiceKey("prod", "shop", "api")
-OLD: Final = ServiceKey("prod", "shop", "old")
+WEB: Final = ObjectKey("prod", "shop", "web")
+API: Final = ObjectKey("prod", "shop", "api")
+OLD: Final = ObjectKey("prod", "shop", "old")
 NAME: Final = Name("Z1", "web.shop.svc.prod.example.com.")
 WEIGHTED: Final = Name("Z1", "blue.example.com.", "prod/shop")
 TWO_SLICES: Final = 300
@@ -174,7 +174,7 @@ def write_everything(store: Store) -> None:
         ),
         ZoneProblemTable(store, "0", "session-1").put("Z1", "AccessDenied", NOW, "tx-1"),
     ]  # fmt: skip
-    batch = Inflight("batch-1", 1, tuple(Unit(ServiceKey("prod", "shop", f"web-{n}"), (CHANGE,)) for n in range(80)))
+    batch = Inflight("batch-1", 1, tuple(Unit(ObjectKey("prod", "shop", f"web-{n}"), (CHANGE,)) for n in range(80)))
     actions += InflightTable(store, "0").put("Z1", None, batch, "tx-1")[1]
     actions += InflightTable(store, "0").put("Z2", None, Inflight("", 1, ()), "tx-1")[1]
     actions += UpstreamTable.put("prod/shop/web/80/TCP", None, NODES, NOW)[1]

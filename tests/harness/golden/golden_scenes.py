@@ -15,7 +15,7 @@ from harness.seen.queued_keys import queued_keys
 from kubesync.aws.dynamodb.store import STATE, Action, Put
 from kubesync.aws.tables.control.clusters import OnDelete, ZoneReference
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 
 PREFIX: Final = "external-dns.kubernetes.io/"
 BOTH: Final = (
@@ -138,7 +138,7 @@ def two_clusters_wait_for_one_batch(stage: Stage, gate: Gate) -> None:
         for number, name in enumerate(SHARED, 1):
             for which in ("a", "b"):
                 expose(stage, name, which, f"10.6{number}.0.{ord(which) - 80}")
-        wanted = {ServiceKey(name, "shop", which) for name in SHARED for which in ("a", "b")}
+        wanted = {ObjectKey(name, "shop", which) for name in SHARED for which in ("a", "b")}
         running.wait_for(lambda: queued >= wanted)
     assert [len(list(StateTable(stage.store).open_keys(name))) for name in SHARED] == [3, 2]
     gate.arm()

@@ -12,7 +12,7 @@ from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordSet
 from kubesync.domain.objects import (
-    ServiceKey,
+    ObjectKey,
 )
 from kubesync.domain.state import KeyState
 
@@ -38,8 +38,8 @@ def with_items(*items: tuple[Key, Item]) -> Store:
     return SchemaGuard(store)
 
 
-def key(name: str, cluster: str = "prod") -> ServiceKey:
-    return ServiceKey(cluster, "shop", name)
+def key(name: str, cluster: str = "prod") -> ObjectKey:
+    return ObjectKey(cluster, "shop", name)
 
 
 def state(store: Store, name: str) -> KeyState:

@@ -32,7 +32,7 @@ from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.credential_ends import Credential
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Policy
 from kubesync_local.registration.named_upstreams import NamedRegistry
 
@@ -68,7 +68,7 @@ def long_in_conflict(stage: Stage) -> Document:
     stage.configure("prod")
     stage.by_hand("CREATE", "taken.example.com", "A", "192.0.2.9")
     expose(stage, "prod", "late", "10.61.0.14", asks={"hostname": "taken.example.com"})
-    key = ServiceKey("prod", "shop", "late")
+    key = ObjectKey("prod", "shop", "late")
     table = ZoneProblemTable(stage.store, "0", "any")
     for attempts in range(1, 20):
 

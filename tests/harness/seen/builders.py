@@ -13,15 +13,15 @@ from kubesync.domain.objects import (
     EndpointGroup,
     EndpointPort,
     EndpointsObject,
+    ObjectKey,
     Observation,
     Resource,
     Service,
-    ServiceKey,
     ServicePort,
     Snapshot,
 )
 
-KEY = ServiceKey("prod", "shop", "web")
+KEY = ObjectKey("prod", "shop", "web")
 ZONE = Zone("Z1", "example.com")
 HTTP = ServicePort("http", "TCP", 80)
 SERVICES, SLICES, ENDPOINTS = Resource.SERVICES, Resource.ENDPOINTSLICES, Resource.ENDPOINTS
@@ -29,9 +29,9 @@ IDENTITY = "uid-of-default-kubernetes"
 EXTERNAL_DNS = "external-dns.alpha.kubernetes.io/"
 
 
-def a_key(name: str = "web", namespace: str = "shop", cluster: str = "prod") -> ServiceKey:
+def a_key(name: str = "web", namespace: str = "shop", cluster: str = "prod") -> ObjectKey:
     """``prod/shop/web`` unless told otherwise."""
-    return ServiceKey(cluster, namespace, name)
+    return ObjectKey(cluster, namespace, name)
 
 
 def a_service(

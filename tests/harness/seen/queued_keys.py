@@ -8,14 +8,14 @@ from typing import Any
 from unittest.mock import patch
 
 from kubesync.actors.actor import Host
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.messages import Publish
 
 
 @contextmanager
-def queued_keys() -> Iterator[set[ServiceKey]]:
+def queued_keys() -> Iterator[set[ObjectKey]]:
     """Keys that sessions of this process publish in their zones meanwhile; a key is there once its zone has the message."""
-    queued: set[ServiceKey] = set()
+    queued: set[ObjectKey] = set()
     really = Host.send
 
     def send(self: Host[Any], message: object) -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service, ServiceKey
+from kubesync.domain.objects import EndpointsObject, ObjectKey, Observation, RawEvent, Resource, Service
 from kubesync.kubernetes.wire.decode import EventHeader, observe, read_event_headers, read_list_page
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -42,15 +42,15 @@ def cluster_at(resource: Resource, until_ms: float = float("inf")) -> dict[tuple
     return found
 
 
-def services_of(cluster: str, seen: dict[tuple[str, str], Observation]) -> dict[ServiceKey, Service]:
+def services_of(cluster: str, seen: dict[tuple[str, str], Observation]) -> dict[ObjectKey, Service]:
     """Services by their key."""
-    return {ServiceKey(cluster, *at): item.value for at, item in seen.items() if isinstance(item.value, Service)}
+    return {ObjectKey(cluster, *at): item.value for at, item in seen.items() if isinstance(item.value, Service)}
 
 
-def endpoints_of(cluster: str, seen: dict[tuple[str, str], Observation]) -> dict[ServiceKey, list[EndpointsObject]]:
+def endpoints_of(cluster: str, seen: dict[tuple[str, str], Observation]) -> dict[ObjectKey, list[EndpointsObject]]:
     """Endpoints objects by the key of the Service that they belong to."""
-    found: dict[ServiceKey, list[EndpointsObject]] = {}
+    found: dict[ObjectKey, list[EndpointsObject]] = {}
     for (namespace, _), item in seen.items():
         if isinstance(item.value, EndpointsObject):
-            found.setdefault(ServiceKey(cluster, namespace, item.value.service), []).append(item.value)
+            found.setdefault(ObjectKey(cluster, namespace, item.value.service), []).append(item.value)
     return found

@@ -16,7 +16,7 @@ from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.domain.batches import BatchLimits, Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, Zone
 from kubesync.domain.errors import BatchRefusedError, NotMasterError
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Wish
 from kubesync.messages import (
     Closed,
@@ -39,8 +39,8 @@ LISTED = frozenset({Resource.SERVICES})
 type SetsOfZone = dict[RecordKey, RecordSet]
 
 
-def a_key(name: str, cluster: str = "prod") -> ServiceKey:
-    return ServiceKey(cluster, "default", name)
+def a_key(name: str, cluster: str = "prod") -> ObjectKey:
+    return ObjectKey(cluster, "default", name)
 
 
 def record(name: str) -> RecordKey:
@@ -108,15 +108,15 @@ class PlayedCluster:
 
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name = world, name
-        self.intended: dict[ServiceKey, SetsOfZone] = {}
-        self.applied: dict[ServiceKey, SetsOfZone] = {}
-        self.conflicts: dict[ServiceKey, frozenset[str]] = {}
-        self.attempts: Counter[ServiceKey] = Counter()
-        self.retry_at: dict[ServiceKey, float] = {}
+        self.intended: dict[ObjectKey, SetsOfZone] = {}
+        self.applied: dict[ObjectKey, SetsOfZone] = {}
+        self.conflicts: dict[ObjectKey, frozenset[str]] = {}
+        self.attempts: Counter[ObjectKey] = Counter()
+        self.retry_at: dict[ObjectKey, float] = {}
         self.asked: list[object] = []
         self.silent = False
 
-    def wish(self, key: ServiceKey) -> Wish:
+    def wish(self, key: ObjectKey) -> Wish:
         before, after = self.applied.get(key, {}), self.intended.get(key, {})
         changes = [
             RecordChange(at, before.get(at), after.get(at))
@@ -127,7 +127,7 @@ class PlayedCluster:
         conflicts = self.conflicts.get(key, frozenset())
         return Wish(key, tuple(changes), conflicts, attempts, self.retry_at.get(key, 0.0), attempts >= 11)
 
-    def want(self, name: str, address: str = "") -> ServiceKey:
+    def want(self, name: str, address: str = "") -> ObjectKey:
         key = a_key(name, self.name)
         self.intended[key] = {record(name): a_set(address)} if address else {}
         return key
@@ -183,11 +183,11 @@ class PlayedCluster:
             if change.after is not None:
                 applied[change.key] = change.after
 
-    def _postpone(self, key: ServiceKey) -> None:
+    def _postpone(self, key: ObjectKey) -> None:
         self.attempts[key] += 1
         self.retry_at[key] = self.world.clock.epoch() + 5.0 * 2 ** min(9, self.attempts[key] - 1)
 
-    def _close(self, question: int, keys: Collection[ServiceKey], decisions: tuple[Decision, ...] = ()) -> None:
+    def _close(self, question: int, keys: Collection[ObjectKey], decisions: tuple[Decision, ...] = ()) -> None:
         wishes = tuple(self.wish(key) for key in sorted(keys))
         self.world.to_zone(Closed(self.name, question, wishes, decisions))
 

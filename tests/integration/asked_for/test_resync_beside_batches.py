@@ -13,7 +13,7 @@ from harness.seen.resync_requests import leave, wait_for_answer
 from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 
 WEB, API = "web.shop.svc.prod.example.com", "api.shop.svc.prod.example.com"
 
@@ -145,7 +145,7 @@ def test_key_that_is_written_all_the_time_and_stands_as_it_should_is_no_drift() 
 def test_i3_service_that_is_made_anew_while_a_zone_is_compared_is_no_drift() -> None:
     """Deleted, forgotten and made again as it was: its state has the same version as before, and its set never drifted."""
     with a_running_stack() as (stack, running):
-        key, states = ServiceKey("prod", "shop", "web"), StateTable(stack.store)
+        key, states = ObjectKey("prod", "shop", "web"), StateTable(stack.store)
         version, really, made_anew = states.load([key])[key].version, stack.zones.walk, threading.Event()
 
         def walk(zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:

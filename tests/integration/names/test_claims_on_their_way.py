@@ -15,7 +15,7 @@ from harness.seen.builders import a_service
 from kubesync.aws.dynamodb.store import Delete, Item, Put
 from kubesync.aws.tables.claims import ClaimTable, claim_key
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 from simulation.writes import RECORD
 
@@ -44,7 +44,7 @@ class Crossed(Deployment):
         for claim, owner in ((SIMPLE, "blue"), (WEIGHTED, "one")):
             owned: Item = {"v": 1, "owner": f"prod/shop/{owner}", "version": 9, "waiting": 1}
             self.store.write(Put(claim_key(claim), owned))
-            self.store.transact([StateTable.mark_promoted(ServiceKey("prod", "shop", owner), claim)], f"note {owner}")
+            self.store.transact([StateTable.mark_promoted(ObjectKey("prod", "shop", owner), claim)], f"note {owner}")
 
     def simple(self, name: str, address: str) -> None:
         asks = {"hostname": "shop.example.com"}

@@ -17,7 +17,7 @@ from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ZoneThrottledError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 from simulation.writes import RECORD, SENT
 
@@ -266,8 +266,8 @@ def test_name_in_conflict_that_another_shard_waits_for_is_let_go_to_it(conflicts
     deployment = conflicts(1)
     claims, name = ClaimTable(deployment.store), Name(ZONE_ID, full("web-0000"))
     (claim,) = claims.read([name]).values()
-    assert claim.owner == ServiceKey("prod", "shop", "web-0000")
-    waiter = ServiceKey("elsewhere", "shop", "web")
+    assert claim.owner == ObjectKey("prod", "shop", "web-0000")
+    waiter = ObjectKey("elsewhere", "shop", "web")
     deployment.store.transact(claims.wait(claim, waiter, ""), "another shard")
     deployment.pass_time(5.0)
     assert {found.owner for found in claims.read([name]).values()} == {waiter}

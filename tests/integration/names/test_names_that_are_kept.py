@@ -12,7 +12,7 @@ from harness.seen.builders import a_service, an_endpoint, an_endpoints
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.objects import Resource, Service, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.state import KeyState
 from simulation.writes import RECORD, SENT
 
@@ -66,7 +66,7 @@ def problems(deployment: Deployment, key: str) -> list[str]:
 
 
 def stored(deployment: Deployment, key: str) -> KeyState:
-    (found,) = StateTable(deployment.store).load([ServiceKey(*key.split("/"))]).values()
+    (found,) = StateTable(deployment.store).load([ObjectKey(*key.split("/"))]).values()
     return found
 
 

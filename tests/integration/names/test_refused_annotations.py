@@ -13,7 +13,7 @@ from harness.seen.builders import a_service, an_endpoint, an_endpoints
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import RULES_VERSION
-from kubesync.domain.objects import Resource, Service, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync_local.recovery.recovery import RecoveryRequest
 
 LB: Final = "web-0123.elb.eu-west-1.amazonaws.com"
@@ -363,4 +363,4 @@ def test_removed_cluster_lets_go_of_names_at_which_nothing_stands(deployment: De
     deployment.world.configure("prod", deleting=True)
     deployment.pass_time(120)
     assert deployment.state("web").claims == frozenset()
-    assert deployment.state("web").key == ServiceKey("prod", "shop", "web")
+    assert deployment.state("web").key == ObjectKey("prod", "shop", "web")

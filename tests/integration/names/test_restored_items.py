@@ -11,7 +11,7 @@ from harness.seen.builders import a_service
 from kubesync.aws.dynamodb.store import STATE, Delete, Item, Key, Put
 from kubesync.aws.tables.claims import claim_key
 from kubesync.aws.tables.state import open_key
-from kubesync.domain.objects import Service, ServiceKey
+from kubesync.domain.objects import ObjectKey, Service
 from kubesync.domain.state import Name
 
 SHOP = claim_key(Name("Z1", "shop.example.com"))
@@ -83,7 +83,7 @@ def test_i9_resync_takes_a_name_from_nobody_who_has_it_or_is_about_to(deployment
 
 def test_i10_open_mark_of_a_key_that_wants_nothing_is_removed_by_the_next_session(deployment: Deployment) -> None:
     """It would count as late for ever, and raise an alarm that nothing ends."""
-    gone, here = open_key(ServiceKey("prod", "shop", "gone")), open_key(ServiceKey("prod", "shop", "first"))
+    gone, here = open_key(ObjectKey("prod", "shop", "gone")), open_key(ObjectKey("prod", "shop", "first"))
     mark: Item = {"v": 1, "attempts": 0, "retry_at": 0, "reason": "", "code": "", "cause": "list", "since": 1000}
     for place in (gone, here):
         deployment.store.write(Put(place, mark))

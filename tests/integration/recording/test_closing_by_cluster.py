@@ -13,7 +13,7 @@ from harness.sessions.transactions import Transactions, fences, is_state
 from kubesync.aws.dynamodb.store import CONTROL, Delete, Key, Update
 from kubesync.aws.tables.control.fences import fence_key
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import OpenMark
 from simulation.writes import SENT
 
@@ -37,7 +37,7 @@ class Batch(Deployment):
         self.pass_time(seconds)
 
     def mark(self, cluster: str) -> OpenMark | None:
-        key = ServiceKey(cluster, "shop", "web")
+        key = ObjectKey(cluster, "shop", "web")
         return StateTable(self.store).load([key])[key].opened
 
     def open_clusters(self) -> list[str]:

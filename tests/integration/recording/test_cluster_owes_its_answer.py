@@ -15,7 +15,7 @@ from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import RecordKey
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.report import SessionReport
 from kubesync.messages import Landed, Refused, Standing, Want
 from kubesync.zone.actor import ZoneActor
@@ -87,7 +87,7 @@ class Owing(Deployment):
 
     def recorded(self, cluster: str) -> tuple[str, ...]:
         """The addresses of the cluster's Service in the table."""
-        key = ServiceKey(cluster, "shop", "web")
+        key = ObjectKey(cluster, "shop", "web")
         service = StateTable(self.store).load([key])[key].service
         return () if service is None else service.cluster_ips
 
@@ -128,7 +128,7 @@ class Owing(Deployment):
         if self._question is Standing:
             self.by_hand("DELETE", SLOW, "A")
 
-    def open_keys(self) -> list[ServiceKey]:
+    def open_keys(self) -> list[ObjectKey]:
         table = StateTable(self.store)
         return [key for name in self.world.clusters for key, _ in table.open_keys(name)]
 
@@ -184,7 +184,7 @@ def test_i1_session_is_killed_while_a_cluster_owes(owing: Owing, landed: bool) -
     other, far = owing.change(owing.other), owing.change(owing.far)
     owing.pass_time(RECORDED_SECONDS)
     assert owing.owed() == {"slow": [SLOW]}
-    assert ServiceKey("slow", "shop", "web") in owing.open_keys(), "it is not closed"
+    assert ObjectKey("slow", "shop", "web") in owing.open_keys(), "it is not closed"
     owing.pass_time(LEASE_SECONDS)
     owing.until = 0.0  # the next session's cluster is prompt
     owing.start()

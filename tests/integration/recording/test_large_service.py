@@ -22,8 +22,8 @@ from kubesync.domain.objects import (
     EndpointGroup,
     EndpointPort,
     EndpointsObject,
+    ObjectKey,
     Resource,
-    ServiceKey,
     ServicePort,
 )
 from kubesync.domain.state import KeyState, Part, PartId
@@ -105,6 +105,6 @@ def test_i4_as_many_endpoints_as_fill_ten_upstreams_are_stored_whole() -> None:
         found = tuple(Endpoint(f"10.{number}.{n >> 8}.{n & 255}", True, True, False, *names) for n in range(1000))
         value = EndpointsObject("web", (EndpointGroup(found, (EndpointPort("p", "TCP", 80),)),))
         parts[PartId(Resource.ENDPOINTSLICES, f"web-{number}")] = Part("u", 1, 1, value)
-    state = KeyState(ServiceKey("prod", "shop", "web"), parts=parts)
+    state = KeyState(ObjectKey("prod", "shop", "web"), parts=parts)
     assert bounded(state) is not None
     assert [part.problem for part in bounded(state).parts.values()] == [""] * 52

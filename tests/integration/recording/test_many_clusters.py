@@ -13,7 +13,7 @@ from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.batches import units_of
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy, changes_of
 from simulation.writes import RECORD, SWAPPED
 
@@ -68,7 +68,7 @@ def test_batch_of_85_clusters_that_was_in_flight_is_closed_after_an_unclean_end(
     """As an older release may have left it, or one with other limits."""
     publish_all(deployment)
     deployment.kill()
-    keys = [ServiceKey("prod", "shop", "first"), *(ServiceKey(name, "shop", "web") for name in CLUSTERS)]
+    keys = [ObjectKey("prod", "shop", "first"), *(ObjectKey(name, "shop", "web") for name in CLUSTERS)]
     table = StateTable(deployment.store)
     units = [unit for key, state in table.load(keys).items() for unit in units_of(key, changes_of(state, Policy.SYNC))]
     for unit in units:

@@ -21,7 +21,7 @@ from harness.waiting import PATIENCE_SECONDS, wait_until
 from harness.wire.holding_proxy import HoldingProxy
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
 
@@ -186,8 +186,8 @@ def claims_are_right(stack: Stack, services: int) -> None:
     claims = ClaimTable(stack.store).read(Name(stack.zone_id, name) for name in [*names.values(), srv])
     owners = {claim.name.name: claim.owner for claim in claims.values()}
     assert owners == {
-        srv: ServiceKey("prod", "default", "kubernetes"),
-        **{name: ServiceKey("prod", "default", service) for service, name in names.items()},
+        srv: ObjectKey("prod", "default", "kubernetes"),
+        **{name: ObjectKey("prod", "default", service) for service, name in names.items()},
     }
     assert all(claim.waiting == 0 for claim in claims.values())
     assert ClaimTable(stack.store).read([Name(stack.zone_id, "by-hand.example.com")]) == {}

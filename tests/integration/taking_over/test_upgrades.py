@@ -11,7 +11,7 @@ from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, Item, Key, Upda
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.state import StateTable, open_key, state_key
 from kubesync.domain.errors import ErrorCode, NewerSchemaError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import OpenMark
 from kubesync.operations.resync_invocation import ResyncEvent
 
@@ -57,7 +57,7 @@ def test_newer_release_takes_over_cleanly_and_the_older_one_refuses_without_writ
 
 @pytest.mark.parametrize("what", ["state", "mark", "checkpoint", "configuration"])
 def test_cluster_that_a_newer_release_wrote_to_is_left_out_and_the_others_go_on_i4(what: str) -> None:
-    web = ServiceKey("prod", "default", "web")
+    web = ObjectKey("prod", "default", "web")
     with a_stack() as stack:
         stack.add_cluster("prod")
         stack.add_cluster("other")
@@ -89,7 +89,7 @@ def test_cluster_that_a_newer_release_wrote_to_is_left_out_and_the_others_go_on_
 
 
 def test_key_that_a_newer_release_wrote_while_we_are_master_is_not_overwritten() -> None:
-    web = ServiceKey("prod", "default", "web")
+    web = ObjectKey("prod", "default", "web")
     with a_stack() as stack:
         stack.add_cluster("prod")
         stack.add_cluster("other")

@@ -16,7 +16,7 @@ from harness.stack import TOKEN, Stack, a_stack
 from kubesync.aws.route53.client import build_route53_client
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.state import OpenMark
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.apiserver.transport.faults import Delay, ErrorEvent, Fault, Silent
@@ -28,7 +28,7 @@ _VALUES_OF_SET: Final = 3
 _TOO_MANY: Final = [f"10.68.1.{n}" for n in range(1, 6)]
 
 
-def open_marks(stack: Stack, cluster: str = "prod") -> dict[ServiceKey, OpenMark]:
+def open_marks(stack: Stack, cluster: str = "prod") -> dict[ObjectKey, OpenMark]:
     """The durable work queue."""
     return dict(StateTable(stack.store).open_keys(cluster))
 

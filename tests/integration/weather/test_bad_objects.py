@@ -15,7 +15,7 @@ from harness.stack import a_stack
 from integration.weather.scenarios_bad_objects import BAD, good_record, play_listed, play_together, play_watched
 from kubesync.domain.dns.desired import desired
 from kubesync.domain.errors import ErrorCode
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 
 
 @pytest.mark.parametrize("watched", [True, False], ids=["watched", "listed"])
@@ -38,7 +38,7 @@ def test_i4_bad_object_in_a_list_blocks_no_other_and_heals(title: str) -> None:
 def test_i4_object_that_brings_out_a_fault_of_ours_blocks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault that nobody knows of yet cannot be arranged but by a patch."""
 
-    def faulty(key: ServiceKey, *others: Any) -> Any:
+    def faulty(key: ObjectKey, *others: Any) -> Any:
         if key.name == "bad":
             raise ZeroDivisionError("a fault of ours")
         return desired(key, *others)

@@ -37,7 +37,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.state_codec import unpack
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.state import KeyState, Name, UpstreamState
 from kubesync_local.registration.named_upstreams import NamedRegistry
 
@@ -79,8 +79,8 @@ def seconds(text: object) -> float:
     return datetime.fromisoformat(str(text)).timestamp()
 
 
-def service_key(cluster: str, path: str) -> ServiceKey:
-    return ServiceKey(cluster, *path.split("/", 1))
+def service_key(cluster: str, path: str) -> ObjectKey:
+    return ObjectKey(cluster, *path.split("/", 1))
 
 
 def a_configuration(scene: Scene, key: Key, _item: Item) -> list[Action]:
@@ -214,7 +214,7 @@ def a_claim(scene: Scene, key: Key, _item: Item) -> list[Action]:
     for number in range(found.version - 1):
         coming = number < found.waiting
         now = table.read([name])[name]
-        waiter = ServiceKey("any", "any", f"w{number}")
+        waiter = ObjectKey("any", "any", f"w{number}")
         fresh.transact(table.wait(now, waiter, "") if coming else table.requeue(now, waiter, "x", []), f"w{number}")
     return [Put(place, _without_key(item)) for place, item in fresh.dump().items()]
 

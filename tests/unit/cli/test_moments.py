@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from kubesync.domain.errors import UsageError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync_local.cli.parser import days, moment
 from kubesync_local.commands.show.service_keys import parse_service_key
 
@@ -44,7 +44,7 @@ def test_days_lie_back() -> None:
 
 
 def test_service_key_may_have_slashes_around() -> None:
-    assert parse_service_key(" /prod/shop/web/ ") == ServiceKey("prod", "shop", "web")
+    assert parse_service_key(" /prod/shop/web/ ") == ObjectKey("prod", "shop", "web")
 
 
 @pytest.mark.parametrize(

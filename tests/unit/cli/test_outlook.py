@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
 from kubesync_local.documents.outlook import Finding, Sides, Surroundings, of_record_set, of_upstream, zone_code
@@ -16,7 +16,7 @@ from kubesync_local.documents.outlook import Finding, Sides, Surroundings, of_re
 KEY: Final = RecordKey("Z1", "web.example.com", "A")
 NAME: Final = Name("Z1", "web.example.com")
 OLD, NEW, OTHER = (RecordSet(30, (f"10.0.0.{n}",)) for n in (1, 2, 3))
-STATE: Final = KeyState(ServiceKey("prod", "shop", "web"))
+STATE: Final = KeyState(ObjectKey("prod", "shop", "web"))
 AROUND: Final = Surroundings(Policy.SYNC, {}, {}, running=True)
 HELD: Final = {PartId(Resource.SERVICES, "web"): Part("u", 7, 1, None, held=True)}
 

@@ -9,14 +9,14 @@ import pytest
 
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
 from kubesync_local.commands.show.records import rows_of
 
 KEY = RecordKey("Z1", "web.example.com", "A")
 OLD, NEW = RecordSet(30, ("10.0.0.1",)), RecordSet(30, ("10.0.0.2",))
-STATE = KeyState(ServiceKey("prod", "shop", "web"))
+STATE = KeyState(ObjectKey("prod", "shop", "web"))
 
 
 def a_config(policy: Policy = Policy.SYNC) -> ClusterConfig:

@@ -8,11 +8,11 @@ import pytest
 
 from harness.fakes.route53 import FakeClock
 from kubesync.domain.errors import NewerSchemaError, StoreBusyError, StoreError, StoreUnavailableError
-from kubesync.domain.objects import Resource, Service, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
 from kubesync_local.commands.show.wait import NotPublishedError, await_published, why_not
 
-KEY: Final = ServiceKey("prod", "shop", "web")
+KEY: Final = ObjectKey("prod", "shop", "web")
 PART: Final = {PartId(Resource.SERVICES, "web"): Part("u", 7, 1, Service("ClusterIP"))}
 GONE: Final = {PartId(Resource.SERVICES, "web"): Part("u", 8, 1, None, deleted=True)}
 PAY: Final = Name("Z1", "pay.example.com")

@@ -20,7 +20,7 @@ from kubesync.cluster.conversations import Conversations
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.cluster.run import ListeningRun
 from kubesync.domain.errors import ListenerError, StoreBusyError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 from kubesync.messages import Configure, Landed, Refused, Relist, WithdrawRelist
 from simulation.writes import SENT
@@ -74,14 +74,14 @@ class EndlessNames:
 
     failed, round = False, None
 
-    def __init__(self, promoted: set[ServiceKey]) -> None:
+    def __init__(self, promoted: set[ObjectKey]) -> None:
         self.did: list[str] = []
         self._promoted = promoted
 
     def due_in(self, _now: float) -> float:
         return 0.0
 
-    def replan(self, keys: Iterable[ServiceKey]) -> Steps[None]:
+    def replan(self, keys: Iterable[ObjectKey]) -> Steps[None]:
         self.did.append("plan")
         self._promoted |= set(keys)
         yield 0.0
@@ -92,7 +92,7 @@ class EndlessNames:
 
     def give_up_round(self) -> None: ...
 
-    def take_early_promoted(self) -> set[ServiceKey]:
+    def take_early_promoted(self) -> set[ObjectKey]:
         return self._promoted
 
 
@@ -107,7 +107,7 @@ def test_i9_names_that_are_handed_on_without_end_hold_up_no_window() -> None:
     ports.cached_keys = None
     ports.fenced_writer = ports.fenced_here = ports.to_zone = None
     actor = ClusterActor(a_config(), cast(ClusterPorts, ports))
-    run = EndlessNames({ServiceKey("prod", "shop", "web")})
+    run = EndlessNames({ObjectKey("prod", "shop", "web")})
     actor.service.run = cast(ListeningRun, run)
     actor.service.promoted |= run.take_early_promoted()
     while len(run.did) < 6:
@@ -186,7 +186,7 @@ def test_i4_refusal_of_what_a_key_no_longer_wants_does_not_put_it_off(deployment
 
 def test_i1_refusal_that_the_cluster_sees_too_late_does_not_count(deployment: Deployment) -> None:
     """Its unit goes again, and may be under way: its name must not be let go."""
-    name, owner = Name(ZONE_ID, full("web")), ServiceKey("prod", "shop", "web")
+    name, owner = Name(ZONE_ID, full("web")), ObjectKey("prod", "shop", "web")
     deployment.world.delay = lambda receiver, message: 7.0 if isinstance(message, Refused) else 0.0
     deployment.end()
     deployment.by_hand("CREATE", "web", "A", "192.0.2.66")

@@ -17,7 +17,7 @@ from kubesync.cluster.keys.committer import Change, Committer, Outbox, Pair
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.planner import Planned
 from kubesync.domain.large_keys import LargeKeys
-from kubesync.domain.objects import Observation, ServiceKey
+from kubesync.domain.objects import ObjectKey, Observation
 from kubesync.domain.state import KeyState, Part, PartId
 
 ENDPOINT = "10.0.0.1"
@@ -31,10 +31,10 @@ def a_committer(large: threading.Lock) -> Committer:
     return Committer(states, tables, writer, ManualClock(), set(), large)  # type: ignore[arg-type]
 
 
-def seen(**endpoints: int) -> Callable[[ServiceKey], Sequence[Observation]]:
+def seen(**endpoints: int) -> Callable[[ObjectKey], Sequence[Observation]]:
     """Keys with slices of so many endpoints, one hundred in each. Others have none."""
 
-    def of(key: ServiceKey) -> list[Observation]:
+    def of(key: ObjectKey) -> list[Observation]:
         slices = -(-endpoints.get(key.name, 0) // 100)
         return [
             saw(an_endpoints(*[ENDPOINT] * 100, ports=()), 6, f"{key.name}-{n}", resource=SLICES) for n in range(slices)
@@ -92,9 +92,9 @@ def test_i4_small_keys_do_not_wait_for_a_large_one() -> None:
 
 
 def test_i9_services_with_long_annotations_count_as_several_keys() -> None:
-    read: list[ServiceKey] = []
+    read: list[ObjectKey] = []
 
-    def each(keys: Sequence[ServiceKey]) -> Iterator[KeyState]:
+    def each(keys: Sequence[ObjectKey]) -> Iterator[KeyState]:
         read.extend(keys)
         return (KeyState(key) for key in keys)
 

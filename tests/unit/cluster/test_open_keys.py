@@ -14,12 +14,12 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.open_keys import OpenKeys
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Policy
 from kubesync.domain.reasons import ADVICE, waits_for_person
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
 
-KEY = ServiceKey("prod", "shop", "web")
+KEY = ObjectKey("prod", "shop", "web")
 A, OTHER = RecordKey("Z1", "web.example.com", "A"), RecordKey("Z2", "web.example.com", "A")
 SET = RecordSet(30, ("10.0.0.1",))
 OPEN = KeyState(KEY, intended={A: SET}, opened=OpenMark(since=100.0))
@@ -104,7 +104,7 @@ def test_i10_transaction_that_met_other_items_forgets_no_open_key() -> None:
     clock = ManualClock()
     states = KeyStates(config, StateTable(MemoryStore(clock=clock)), NameCountTable(MemoryStore(clock=clock)))
     states.remember(replace(OPEN, conflicts={Name.of(A): "it stands there"}, opened=OpenMark(since=100.0)))
-    states.remember(replace(OPEN, key=ServiceKey("prod", "shop", "api")))
+    states.remember(replace(OPEN, key=ObjectKey("prod", "shop", "api")))
     states.forget()
     assert (states.open_keys.count, states.open_keys.oldest, states.open_keys.waiting, states.conflicts) == (
         1,

@@ -7,13 +7,13 @@ import pytest
 from harness.seen.builders import a_key
 from kubesync.domain.batches import Unit, culprits, says_zone_is_full
 from kubesync.domain.dns.records import AliasTarget, RecordChange, RecordKey, RecordSet
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 
 
 def a_unit(name: str, record_type: str = "A", *values: str, alias: str = "") -> Unit:
     target = AliasTarget("Z2", alias) if alias else None
     after = RecordSet(None if alias else 60, () if alias else values or ("10.0.0.1",), target)
-    key = ServiceKey("prod", "default", name.split(".")[0])
+    key = ObjectKey("prod", "default", name.split(".")[0])
     return Unit(key, (RecordChange(RecordKey("Z1", name, record_type), None, after),))
 
 

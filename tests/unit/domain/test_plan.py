@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.seen.builders import a_key
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy, assign_names, changes_of
 from kubesync.domain.state import KeyState, Name
 
@@ -34,7 +34,7 @@ ME, OTHER = a_key(), a_key("other")
 )
 def test_names_are_assigned(
     claims: set[Name],
-    owner: ServiceKey | None,
+    owner: ObjectKey | None,
     gained: set[Name],
     waits: set[Name],
     *,

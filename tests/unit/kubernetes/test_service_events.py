@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from kubesync.domain.dns.records import Problem
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.kubernetes.service_events import ServiceEvent, event_request
 
 NOTE = ServiceEvent(
-    ServiceKey("prod", "shop", "web"), "u-1", 1234, Problem("NoZone", "x.other.org", "the name fits none")
+    ObjectKey("prod", "shop", "web"), "u-1", 1234, Problem("NoZone", "x.other.org", "the name fits none")
 )
 AT = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 

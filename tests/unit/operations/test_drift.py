@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.standing import as_it_stands, drifts_of
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Name
 from kubesync.operations.drift import Coming, document_of
 
-SERVICE = ServiceKey("prod", "shop", "web")
+SERVICE = ObjectKey("prod", "shop", "web")
 A = RecordKey("Z1", "web.example.com", "A")
 SRV = RecordKey("Z1", "_http._tcp.web.example.com", "SRV")
 ELSEWHERE = RecordKey("Z2", "web.example.com", "A")

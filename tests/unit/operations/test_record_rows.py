@@ -7,12 +7,12 @@ from typing import Final
 from kubesync.cluster.keys.reconciler import Preview
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet
 from kubesync.domain.dns.standing import Drift
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name
 from kubesync.operations.record_rows import ForeseenChanges, counts_of
 
-WEB: Final = ServiceKey("prod", "shop", "web")
+WEB: Final = ObjectKey("prod", "shop", "web")
 NAME: Final = RecordKey("Z1", "web.example.com", "A")
 ONE: Final = RecordSet(30, ("10.0.0.1",))
 TWO: Final = RecordSet(30, ("10.0.0.2",))

@@ -32,7 +32,7 @@ from kubesync.domain.errors import (
     TransactionRefusedError,
     ZoneUnavailableError,
 )
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.report import ResyncEnded
 from kubesync.domain.state import KeyState, Name
 from kubesync.messages import (
@@ -317,7 +317,7 @@ def test_blocked_zone_is_reported(played: Played) -> None:
 def test_i3_only_suspects_are_compared_and_drifts_are_reported(
     played: Played, monkeypatch: pytest.MonkeyPatch, *, dry_run: bool
 ) -> None:
-    other = ServiceKey("prod", "shop", "other")
+    other = ObjectKey("prod", "shop", "other")
     right = RecordKey("Z1", "other.example.com", "A")
     played.known(KeyState(WEB, applied={A: ONE}, conflicts={Name("Z1", "x.example.com"): "taken"}))
     played.known(KeyState(other, applied={right: ONE}))

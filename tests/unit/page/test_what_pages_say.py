@@ -14,9 +14,9 @@ from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
     EndpointsObject,
+    ObjectKey,
     Resource,
     Service,
-    ServiceKey,
 )
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
 from kubesync_local.documents.lag import LagMinute
@@ -43,7 +43,7 @@ def a_config(name: str = "prod", **fields: Any) -> ClusterConfig:
 
 
 def a_state(path: str = "shop/web", address: str = "10.0.0.5", **fields: Any) -> KeyState:
-    key = ServiceKey("prod", *path.split("/"))
+    key = ObjectKey("prod", *path.split("/"))
     record = RecordKey("Z1", f"{key.name}.{key.namespace}.svc.prod.example.com", "A")
     wanted = {record: RecordSet(30, (address,))}
     parts = {PartId(Resource.SERVICES, key.name): Part("u", 1, 1, Service("ClusterIP", (address,)))}
@@ -152,7 +152,7 @@ def test_facts_count_what_is_not_as_wanted() -> None:
     held_part = {PartId(Resource.SERVICES, "h"): Part("u", 1, 1, Service("ClusterIP"), held=True)}
     reported = a_state("shop/p", problems=(Problem("InvalidTtl", "ttl", "wrong"),))
     gone = KeyState(
-        ServiceKey("prod", "shop", "gone"),
+        ObjectKey("prod", "shop", "gone"),
         parts={PartId(Resource.SERVICES, "gone"): Part("u", 1, 1, None, deleted=True)},
     )
 
@@ -198,7 +198,7 @@ def test_needs_are_ordered_and_say_what_to_do() -> None:
         a_state("a/p", problems=(Problem("InvalidTtl", "ttl", "must be seconds"),)),
         a_state("a/d", problems=(Problem("DeletionHeld", "services/h", "held"),)),
     )
-    key = ServiceKey("prod", "a", "c")
+    key = ObjectKey("prod", "a", "c")
     seen = an_overview(
         a_config(),
         rows=[FAILING, {**FAILING, "listener": "endpointslices"}],

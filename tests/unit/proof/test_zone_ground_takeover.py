@@ -13,7 +13,7 @@ from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from simulation.world import Running
 
 SET = RecordKey(ZONE_ID, full("web"), "A")
@@ -94,7 +94,7 @@ def test_i1_an_inflight_item_that_moved_under_a_writer_is_settled_not_overwritte
     masters.pass_time()
     masters.delete("other")
     masters.pass_time()
-    unit = Unit(ServiceKey("prod", "shop", "web"), (RecordChange(SET, None, WANTED),))
+    unit = Unit(ObjectKey("prod", "shop", "web"), (RecordChange(SET, None, WANTED),))
     table = InflightTable(masters.store, "0")
     sent = table.put(ZONE_ID, table.read(ZONE_ID), Inflight("late", 1, (unit,)), "late")[1]
     masters.store.transact(sent, "late")

@@ -9,7 +9,7 @@ import pytest
 
 from kubesync.domain.dns.desired import DnsRules
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet, Zone
-from kubesync.domain.objects import Resource, Service, ServiceKey, ServicePort
+from kubesync.domain.objects import ObjectKey, Resource, Service, ServicePort
 from kubesync.domain.state import KeyState, Part, PartId
 from kubesync_local.recovery.not_wanted import WHY, ClusterView, view_of, why_not_wanted
 
@@ -22,7 +22,7 @@ def a_view(
     service: Service | None, *, wanted: str = "", problems: tuple[Problem, ...] = (), **rules: Any
 ) -> ClusterView:
     state = KeyState(
-        ServiceKey("prod", "shop", "web"),
+        ObjectKey("prod", "shop", "web"),
         parts={PartId(Resource.SERVICES, "web"): Part("uid", 1, 0, service)},
         intended={a_key(wanted): RecordSet(300, ("192.0.2.1",))} if wanted else {},
         problems=problems,

@@ -9,7 +9,7 @@ import pytest
 from harness.fakes.shifted_clock import ShiftedClock
 from harness.seen.builders import SERVICES
 from kubesync.domain.dns.records import Problem
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Part, PartId
 from kubesync.kubernetes.service_events import EventPoster
 from kubesync.telemetry.service_events import ServiceEvents
@@ -29,7 +29,7 @@ def test_clusters_whose_api_servers_hang_share_the_time_to_end(monkeypatch: pyte
     for notes in all_notes:
         part = Part("uid", 1, 1, None)
         notes.send(
-            KeyState(ServiceKey("prod", "shop", "web"), parts={PartId(SERVICES, "web"): part}),
+            KeyState(ObjectKey("prod", "shop", "web"), parts={PartId(SERVICES, "web"): part}),
             [Problem("Conflict", "web", "taken")],
         )
         assert hangs.acquire(timeout=120)

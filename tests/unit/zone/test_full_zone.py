@@ -6,7 +6,7 @@ from harness.deployment import Deployment
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.zone.waits import FullZone, Reason, Waits
 from kubesync_local.standins.route53.zone.model import Limits
 
@@ -27,7 +27,7 @@ def a_full_zone(room: int, names: int) -> Deployment:
 def a_unit(name: str, *, comes: bool = False, goes: bool = False) -> Unit:
     key = RecordKey("Z1", f"{name}.example.com", "A")
     change = RecordChange(key, ONE if not comes else None, ONE if not goes else None)
-    return Unit(ServiceKey("prod", "default", name), (change,))
+    return Unit(ObjectKey("prod", "default", name), (change,))
 
 
 def test_i4_what_waits_for_room_is_no_failure_of_its_key() -> None:

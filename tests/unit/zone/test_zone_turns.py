@@ -8,7 +8,7 @@ from typing import Any, cast
 from harness.fakes.manual_clock import ManualClock
 from kubesync.domain.batches import BatchLimits, by_turns
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Wish
 from kubesync.messages import Publish
 from kubesync.zone.ports import ZonePorts
@@ -25,7 +25,7 @@ def a_queue(clock: ManualClock | None = None) -> ZoneQueue:
 def a_wish(name: str, namespace: str, sets: int = 1, values: int = 1) -> Wish:
     one = RecordSet(60, tuple(f"10.0.0.{n}" for n in range(values)))
     keys = (RecordKey("Z1", f"{name}-{n:02d}.example.com", "A") for n in range(sets))
-    return Wish(ServiceKey("prod", namespace, name), tuple(RecordChange(key, None, one) for key in keys))
+    return Wish(ObjectKey("prod", namespace, name), tuple(RecordChange(key, None, one) for key in keys))
 
 
 def services(due: Due) -> list[str]:
@@ -33,7 +33,7 @@ def services(due: Due) -> list[str]:
 
 
 def test_namespaces_take_turns_and_keep_their_own_order() -> None:
-    keys = [ServiceKey("prod", *text.split("/")) for text in ["a/1", "a/2", "a/3", "b/4", "a/5", "c/6", "b/7"]]
+    keys = [ObjectKey("prod", *text.split("/")) for text in ["a/1", "a/2", "a/3", "b/4", "a/5", "c/6", "b/7"]]
     assert [key.name for key in by_turns(keys, lambda key: key)] == ["1", "4", "6", "2", "7", "3", "5"]
     assert list(by_turns(keys[:3], lambda key: key)) == keys[:3]
     assert list(by_turns((), lambda key: key)) == []
@@ -52,7 +52,7 @@ def test_i9_zone_asks_for_a_namespace_of_which_it_knows_names_only() -> None:
     queue = a_queue()
     queue.publish(Publish("prod", tuple(a_wish(f"b{n}", "evil", 5) for n in range(300))))
     zoe = a_wish("zoe", "shop")
-    queue.publish(Publish("prod", names=(*(ServiceKey("prod", "evil", f"c{n}") for n in range(300)), zoe.key)))
+    queue.publish(Publish("prod", names=(*(ObjectKey("prod", "evil", f"c{n}") for n in range(300)), zoe.key)))
     assert queue.due(lambda: ROOM, checks=False).unknown == [zoe.key]
     queue.learn((zoe,), asked=True)
     due = queue.due(lambda: ROOM, checks=False)

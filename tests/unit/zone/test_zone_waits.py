@@ -6,11 +6,11 @@ import pytest
 
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.zone.waits import Reason, Waits
 
-KEY = ServiceKey("prod", "default", "web")
-OTHER = ServiceKey("prod", "default", "api")
+KEY = ObjectKey("prod", "default", "web")
+OTHER = ObjectKey("prod", "default", "api")
 NOW = 1_000.0
 
 

@@ -15,7 +15,7 @@ from kubesync.cluster.ports import ClusterPorts
 from kubesync.cluster.published import Published
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.standing import Drift, as_it_stands, drifts_of
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState, OpenMark
 from kubesync.messages import Closed, Compare, Compared, Decision, Landed, Refused, Standing, Want, Wishes
@@ -61,7 +61,7 @@ class Conversations:
     def _answer(
         self,
         question: Landed | Refused | Standing | Compare,
-        keys: Iterable[ServiceKey],
+        keys: Iterable[ObjectKey],
         decisions: tuple[Decision, ...] = (),
         compared: Compared | None = None,
     ) -> None:
@@ -71,7 +71,7 @@ class Conversations:
 
     def _close(
         self, outcomes: Iterable[Outcome], why: str, batch: str = ""
-    ) -> Steps[Mapping[ServiceKey, OpenMark | None]]:
+    ) -> Steps[Mapping[ObjectKey, OpenMark | None]]:
         closing = Outcomes(self._committer, outcomes, why, batch, self._ports.scheduler.random)
         outbox = Outbox()
         try:
@@ -135,7 +135,7 @@ class Conversations:
             else:
                 moved |= {key}
         if drifts and question.mend and self._reconciler is not None:
-            by_key: dict[ServiceKey, list[Drift]] = {}
+            by_key: dict[ObjectKey, list[Drift]] = {}
             for drift in drifts:
                 by_key.setdefault(drift.service, []).append(drift)
             steps = self._reconciler.transform(by_key, lambda s: as_it_stands(s, by_key[s.key]), question.why)

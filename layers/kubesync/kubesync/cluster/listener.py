@@ -15,7 +15,7 @@ from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.errors import ErrorCode, ListenerError
-from kubesync.domain.objects import RawEvent, Resource, ServiceKey, Snapshot
+from kubesync.domain.objects import ObjectKey, RawEvent, Resource, Snapshot
 from kubesync.domain.report import ListenerReport
 from kubesync.domain.window import Mode, Window, WindowContent
 from kubesync.kubernetes.ports import Reflector
@@ -47,7 +47,7 @@ class ListRound:
     began: float
     changed_before: int
     reply: Reply[Relisted] | None
-    missed: set[ServiceKey] = field(default_factory=set)
+    missed: set[ObjectKey] = field(default_factory=set)
 
     @property
     def applies(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Wish, changes_of, wish_of
 from kubesync.domain.state import KeyState
 from kubesync.messages import Publish
@@ -22,12 +22,12 @@ class Published:
     def __init__(self, cluster: str, send: Callable[[str, object], None]) -> None:
         self._cluster = cluster
         self._send = send
-        self._told: dict[ServiceKey, frozenset[str]] = {}
+        self._told: dict[ObjectKey, frozenset[str]] = {}
         self._zones: set[str] = set()
         self._listed: frozenset[Resource] = frozenset()
         self.silent = False  # the cluster is not served: it wants nothing
 
-    def knows(self, key: ServiceKey) -> bool:
+    def knows(self, key: ObjectKey) -> bool:
         """Whether a zone was told that the key wants changes."""
         return key in self._told
 
@@ -47,7 +47,7 @@ class Published:
             full, names = of_zone[:_WISHES_AT_A_TIME], tuple(wish.key for wish in of_zone[_WISHES_AT_A_TIME:])
             self._send(zone_id, Publish(self._cluster, tuple(full), names, since, inherited, listed=self._listed))
 
-    def wishes(self, states: KeyStates, keys: Iterable[ServiceKey], zone_id: str) -> tuple[Wish, ...]:
+    def wishes(self, states: KeyStates, keys: Iterable[ObjectKey], zone_id: str) -> tuple[Wish, ...]:
         """What these keys want in a zone now: for an answer to it."""
         found: list[Wish] = []
         for key, state in states.states(keys).items():
@@ -77,7 +77,7 @@ class Published:
             return frozenset()
         return frozenset(change.key.zone_id for change in changes_of(state, states.config.policy))
 
-    def _tell(self, key: ServiceKey, zones: frozenset[str]) -> None:
+    def _tell(self, key: ObjectKey, zones: frozenset[str]) -> None:
         if zones:
             self._told[key] = zones
         else:

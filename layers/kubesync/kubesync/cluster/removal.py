@@ -24,7 +24,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, KeyStates
 from kubesync.cluster.keys.reconciler import Reconciler, Recorded
 from kubesync.cluster.ports import ClusterPorts
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import EMPTY, KeyState
 from kubesync.messages import Compared, CompareZone, Forget
 
@@ -53,7 +53,7 @@ class Removal:
         self._states = states
         self._reconciler = reconciler
         self._follow_up = follow_up
-        self._compared: dict[ServiceKey, int] = {}
+        self._compared: dict[ObjectKey, int] = {}
         self._asked: set[str] = set()
 
     def forgotten(self, zone_id: str) -> None:
@@ -96,7 +96,7 @@ class Removal:
             bare = replace(bare, intended=EMPTY, applied=EMPTY, upstreams={}, conflicts={})
         return bare
 
-    def _compare(self, refused: dict[ServiceKey, int]) -> Steps[None]:
+    def _compare(self, refused: dict[ObjectKey, int]) -> Steps[None]:
         """Compare keys whose sets were refused with their zones. What was changed by hand is still ours, as the journal proves."""
         news = [key for key, attempts in refused.items() if self._compared.get(key) != attempts]
         self._compared = refused

@@ -14,7 +14,7 @@ from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.domain.errors import KubesyncError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Name, UpstreamState
 from kubesync.domain.window import Mode
 from kubesync.messages import Claim, RecordLists, RemoveOrphans, Sets
@@ -61,7 +61,7 @@ class Requests:
     def _remove(self, upstream: str, stands: UpstreamState) -> bool:
         """Remove one orphaned upstream. False: a key knows it by now, or it was written meanwhile."""
         tables, writer = self._committer.tables, self._ports.fenced_writer
-        key = ServiceKey(*upstream.split("/")[:_PARTS_OF_KEY])
+        key = ObjectKey(*upstream.split("/")[:_PARTS_OF_KEY])
         if upstream in self._committer.states.states([key])[key].upstreams:
             return False
         token, now = writer.token(), self._ports.scheduler.epoch()

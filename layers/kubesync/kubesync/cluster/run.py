@@ -17,7 +17,7 @@ from kubesync.cluster.listener import Listener, ListRound, SharedWindow, round_o
 from kubesync.cluster.listener_errors import ListenerErrors
 from kubesync.cluster.ports import ClusterPorts, EventWriter
 from kubesync.domain.errors import ErrorCode, ListenerError
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.report import ClusterReport
 from kubesync.domain.window import Mode, WindowContent
 from kubesync.messages import ListingFailedError, Observed, Relisted, StopListening
@@ -90,7 +90,7 @@ class ListeningRun:
         self._unseen: set[Resource] = set()  # their lists are not recorded yet
         self._in_trouble: set[Resource] = set()
         # Promoted before the first list. They cannot be planned yet, and their durable notes stay until then.
-        self._early_promoted: set[ServiceKey] = set()
+        self._early_promoted: set[ObjectKey] = set()
         self._idle_at = 0.0
         self._swept_at = 0.0
         self._left_since: float | None = None  # unrecorded at the session's end: the next one reads it again
@@ -154,7 +154,7 @@ class ListeningRun:
         self._unseen.add(resource)
         return listener, None
 
-    def observed(self, seen: Observed) -> set[ServiceKey]:
+    def observed(self, seen: Observed) -> set[ObjectKey]:
         """Take in what a listener saw. Returns keys that can be planned now."""
         view = self._states.listeners[seen.resource]
         if seen.what == "stale":
@@ -256,14 +256,14 @@ class ListeningRun:
         self.report.credential_days = self._credentials.days_left()
         yield from self._sweep_some(flush=flush, quiet=content.empty)
 
-    def replan(self, keys: Iterable[ServiceKey]) -> Steps[None]:
+    def replan(self, keys: Iterable[ObjectKey]) -> Steps[None]:
         """Plan promoted keys again."""
         promoted = set(keys)
         if not self._states.listeners[Resource.SERVICES].whole:
             self._early_promoted |= promoted
         self._follow_up((yield from self._reconciler.replan(promoted, "a name was let go")), None)
 
-    def take_early_promoted(self) -> set[ServiceKey]:
+    def take_early_promoted(self) -> set[ObjectKey]:
         """Promoted keys that waited for the first list, once it is recorded."""
         if not self._states.listeners[Resource.SERVICES].whole:
             return set()

@@ -29,7 +29,7 @@ from kubesync.cluster.requests import Requests
 from kubesync.cluster.run import ListeningRun, RunFigures
 from kubesync.domain.errors import KubesyncError, NewerSchemaError
 from kubesync.domain.large_keys import LargeKeys
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import changes_of
 from kubesync.domain.window import Mode
 from kubesync.messages import Claim, Configure, Listen, Promoted, RecordLists, Relist, RemoveOrphans, TakeUp
@@ -74,7 +74,7 @@ class Service:
         self.run: ListeningRun | None = None
         self.removal: Removal | None = None
         self.fresh: deque[tuple[Recorded, float | None]] = deque()
-        self.promoted: set[ServiceKey] = set()
+        self.promoted: set[ObjectKey] = set()
         self.host: Host[ClusterFigures] | None = None
         self.last_round: ListRound | None = None  # the lists that a resync asked for last
         self.published = Published(self.name, ports.to_zone)

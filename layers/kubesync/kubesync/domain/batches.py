@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, exclude_each_other
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class BatchLimits:
 class Unit:
     """Changes that must land together: all sets of one name and type, or all sets of a name where a CNAME comes or goes."""
 
-    key: ServiceKey
+    key: ObjectKey
     changes: tuple[RecordChange, ...]
 
     @property
@@ -69,7 +69,7 @@ def _both(change: RecordChange, weigh: Callable[[RecordSet], int]) -> int:
     return sum(weigh(s) for s in (change.before, change.after) if s is not None)
 
 
-def units_of(key: ServiceKey, changes: Iterable[RecordChange]) -> tuple[Unit, ...]:
+def units_of(key: ObjectKey, changes: Iterable[RecordChange]) -> tuple[Unit, ...]:
     """Group the changes of one key in one zone, in a stable order."""
     by_name: dict[str, list[RecordChange]] = defaultdict(list)
     for change in changes:
@@ -105,8 +105,8 @@ def without_rivals(units: Sequence[Unit]) -> list[Unit]:
     A key whose unit waits stays open. If the earlier unit's set still stands there at the next batch, that is an ordinary
     conflict, reported on the key. Nothing else in the zone waits for it (I4).
     """
-    wanted: dict[str, list[tuple[ServiceKey, RecordKey]]] = defaultdict(list)
-    touched: dict[RecordKey, ServiceKey] = {}
+    wanted: dict[str, list[tuple[ObjectKey, RecordKey]]] = defaultdict(list)
+    touched: dict[RecordKey, ObjectKey] = {}
     kept: list[Unit] = []
     for unit in units:
         coming = [change.key for change in unit.changes if change.after is not None]
@@ -233,12 +233,12 @@ type Namespace = tuple[str, str]
 _NO_TURNS: Final[Mapping[Namespace, int]] = MappingProxyType({})
 
 
-def namespace_of(key: ServiceKey) -> Namespace:
+def namespace_of(key: ObjectKey) -> Namespace:
     return key.cluster, key.namespace
 
 
 def by_turns[T](
-    items: Iterable[T], key_of: Callable[[T], ServiceKey], last_turns: Mapping[Namespace, int] = _NO_TURNS
+    items: Iterable[T], key_of: Callable[[T], ObjectKey], last_turns: Mapping[Namespace, int] = _NO_TURNS
 ) -> Iterator[T]:
     """The first of each namespace of each cluster, then the second of each, and so on; in each namespace as they come.
 

@@ -18,7 +18,7 @@ class Resource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class ServiceKey:
+class ObjectKey:
     """The unit of reconciliation. ``str()`` gives ``cluster/namespace/name``."""
 
     cluster: str

@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import Final
 
 from kubesync.domain.dns.records import Problem, RecordChange, RecordKey, RecordSet, exclude_each_other
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Name, names_of
 
 _KINDS: Final = ("for a set without an identifier", "for sets with an identifier")
@@ -52,7 +52,7 @@ class Assignment:
 def assign_names(
     state: KeyState,
     wanted: Mapping[RecordKey, RecordSet],
-    owners: Mapping[Name, ServiceKey | None],
+    owners: Mapping[Name, ObjectKey | None],
     lines: Mapping[Name, Name] = MappingProxyType({}),
 ) -> Assignment:
     """Decide which wanted record sets may be intended (see the table above).
@@ -97,7 +97,7 @@ class Wish:
         headless: it cannot be planned before the endpoints are listed.
     """
 
-    key: ServiceKey
+    key: ObjectKey
     changes: tuple[RecordChange, ...] = ()
     conflicts: frozenset[str] = frozenset()
     attempts: int = 0

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from kubesync.domain.dns.records import Held, Problem, RecordKey, RecordSet
-from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceKey
+from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource, Service
 
 EMPTY: Final[Mapping[RecordKey, RecordSet]] = MappingProxyType({})
 CONFLICT_CHECK_SECONDS: Final = 3600.0
@@ -97,7 +97,7 @@ class KeyState:
     ``slices`` counts the items that hold the key in the table.
     """
 
-    key: ServiceKey
+    key: ObjectKey
     version: int = 0
     parts: Mapping[PartId, Part] = field(default_factory=dict)
     intended: Mapping[RecordKey, RecordSet] = EMPTY

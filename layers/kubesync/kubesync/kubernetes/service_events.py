@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import StatusError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.reasons import advice_for
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.urls import ApiRequest
@@ -30,7 +30,7 @@ _ALREADY_EXISTS: Final = 409
 class ServiceEvent:
     """One reason to show on a Service. ``uid`` and ``resource_version`` are those of the Service as it was seen."""
 
-    service: ServiceKey
+    service: ObjectKey
     uid: str
     resource_version: int
     problem: Problem

@@ -30,7 +30,7 @@ from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.standing import Drift, Known, with_replacements
 from kubesync.domain.errors import ListenerError, StoreError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import EMPTY, KeyState, Name, UpstreamState
 from kubesync.domain.window import Mode
 from kubesync.messages import (
@@ -103,10 +103,10 @@ class ClusterResync:
         self._held: list[dict[str, Any]] = []
         self._coming = Coming((), frozenset())
         self._known: list[Known] = []
-        self._moved: set[ServiceKey] = set()
+        self._moved: set[ObjectKey] = set()
         self._foreseen: dict[tuple[str, Name], str] = {}
-        self._conflicts: dict[ServiceKey, Mapping[Name, str]] = {}
-        self._again: set[ServiceKey] = set()
+        self._conflicts: dict[ObjectKey, Mapping[Name, str]] = {}
+        self._again: set[ObjectKey] = set()
         self._upstreams: array[int] | None = None
         self._changes = ForeseenChanges({}, {})
         self._landed: dict[RecordKey, RecordSet | None] = {}
@@ -185,7 +185,7 @@ class ClusterResync:
     def _relist(self) -> None:
         held_before = {state.key for state in self._states() if _held_in(state)}
         relisted = self._relisted()
-        held_after: set[ServiceKey] = set()
+        held_after: set[ObjectKey] = set()
         upstreams: list[int] = []
         for state in self._states():
             self.zones |= {key.zone_id for key in state.applied}
@@ -259,7 +259,7 @@ class ClusterResync:
         """Read the known sets of a zone, before the zone is walked: see ``compare_zone``."""
         self._known = []
         last = self.zones == {zone_id}
-        in_conflict: list[ServiceKey] = []
+        in_conflict: list[ObjectKey] = []
         for state in self._states():
             if (known := Known.of(state, zone_id)).applied:
                 self._known.append(known)
@@ -335,7 +335,7 @@ class ClusterResync:
         *,
         known: tuple[Known, ...] = (),
         standing: Mapping[RecordKey, RecordSet] = EMPTY,
-        keys: tuple[ServiceKey, ...] = (),
+        keys: tuple[ObjectKey, ...] = (),
         names: frozenset[str] = frozenset(),
     ) -> Compared:
         self.check()

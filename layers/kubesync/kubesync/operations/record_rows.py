@@ -19,7 +19,7 @@ from kubesync.aws.tables.audit import describe
 from kubesync.cluster.keys.reconciler import Preview
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.standing import Drift, Stands, what_stands, why_foreign
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy, changes_of
 from kubesync.domain.state import KeyState, Name
 
@@ -48,8 +48,8 @@ def side(record_set: RecordSet) -> dict[str, Any]:
 class ForeseenChanges:
     """Keys whose applied and intended sets differ, without their parts, and why each of them changes."""
 
-    states: Mapping[ServiceKey, KeyState]
-    why: Mapping[ServiceKey, str]
+    states: Mapping[ObjectKey, KeyState]
+    why: Mapping[ObjectKey, str]
 
     @classmethod
     def of(cls, preview: Preview) -> ForeseenChanges:
@@ -74,7 +74,7 @@ class ForeseenChanges:
             conflicts: by service and name, why.
             landed: sets as a batch left them that nobody has settled (``drift.landed``).
         """
-        drifted: dict[ServiceKey, dict[RecordKey, Drift]] = defaultdict(dict)
+        drifted: dict[ObjectKey, dict[RecordKey, Drift]] = defaultdict(dict)
         for drift in drifts:
             drifted[drift.service][drift.key] = drift
         found: list[tuple[RecordKey, str, dict[str, Any]]] = []

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Wish
 from kubesync.domain.state import CONFLICT_CHECK_SECONDS
 from kubesync.zone.ports import ZonePorts
@@ -45,11 +45,11 @@ class CheckSchedule:
         self._zone_id = zone_id
         self._ports = ports
         self._waits = waits
-        self._settled: set[ServiceKey] = set()
-        self._newly_settled: set[ServiceKey] = set()
-        self._names: dict[ServiceKey, frozenset[str]] = {}
+        self._settled: set[ObjectKey] = set()
+        self._newly_settled: set[ObjectKey] = set()
+        self._names: dict[ObjectKey, frozenset[str]] = {}
         self._listed: dict[str, frozenset[Resource]] = {}
-        self._unlisted: dict[ServiceKey, tuple[Wish, float]] = {}
+        self._unlisted: dict[ObjectKey, tuple[Wish, float]] = {}
         self._noted: float | None = None
         self._checked = False
         self._left = _KEYS_IN_A_CHECK
@@ -61,10 +61,10 @@ class CheckSchedule:
         while self._newly_settled:
             self._check_at(self._newly_settled.pop(), self._noted_at() + CONFLICT_CHECK_SECONDS)
 
-    def first_of(self, awake: Iterable[ServiceKey], *, checks: bool) -> list[ServiceKey]:
+    def first_of(self, awake: Iterable[ObjectKey], *, checks: bool) -> list[ObjectKey]:
         """Leave out most keys that only need a check: the zone does not even ask what they want (I7)."""
-        first: list[ServiceKey] = []
-        only_checks: list[ServiceKey] = []
+        first: list[ObjectKey] = []
+        only_checks: list[ObjectKey] = []
         for key in awake:
             (only_checks if self._waits.slept(key) and key in self._due_at else first).append(key)
         checks = checks and self._waits.earliest(Reason.CONFLICT) <= self._ports.clock.epoch()
@@ -104,27 +104,27 @@ class CheckSchedule:
                 self._newly_settled.add(key)
 
     @property
-    def _due_at(self) -> Mapping[ServiceKey, float]:
+    def _due_at(self) -> Mapping[ObjectKey, float]:
         return self._waits.waiting(Reason.CONFLICT)
 
-    def _due(self, key: ServiceKey) -> float:
+    def _due(self, key: ObjectKey) -> float:
         return self._unlisted[key][1] if key in self._unlisted else self._due_at.get(key, 0.0)
 
-    def _check_at(self, key: ServiceKey, epoch: float) -> None:
+    def _check_at(self, key: ObjectKey, epoch: float) -> None:
         self._unlisted.pop(key, None)
         self._waits.put(key, Reason.CONFLICT, epoch)
 
-    def news(self, key: ServiceKey) -> None:
+    def news(self, key: ObjectKey) -> None:
         """Check a key's names now, also where another zone has refused it again meanwhile."""
         if key in self._due_at:
             self._check_at(key, 0.0)
 
-    def ask(self, key: ServiceKey) -> None:
+    def ask(self, key: ObjectKey) -> None:
         """Check a key at once. What was read before does not count."""
         self._check_at(key, 0.0)
         self.not_before_monotonic = self._ports.clock.monotonic()
 
-    def refused(self, key: ServiceKey, name: str, retry_at: float) -> None:
+    def refused(self, key: ObjectKey, name: str, retry_at: float) -> None:
         self._names[key] = self._names.get(key, frozenset()) | {name}
         self._check_at(key, retry_at)
 
@@ -135,7 +135,7 @@ class CheckSchedule:
             self._waits.wake(key)
             self.ask(key)
 
-    def drop(self, key: ServiceKey) -> None:
+    def drop(self, key: ObjectKey) -> None:
         self._names.pop(key, None)
         self._waits.end(key, Reason.CONFLICT)
         self._settled.discard(key)
@@ -158,7 +158,7 @@ class CheckSchedule:
                 due.append(wish)
         return due
 
-    def checked(self, keys: Sequence[ServiceKey], wishes: Mapping[ServiceKey, Wish]) -> None:
+    def checked(self, keys: Sequence[ObjectKey], wishes: Mapping[ObjectKey, Wish]) -> None:
         """These keys were checked. Those without a wish have no answer: they are checked again a little later."""
         now = self._ports.clock.epoch()
         for key in keys:

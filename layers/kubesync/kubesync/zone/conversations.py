@@ -13,7 +13,7 @@ from kubesync.actors.actor import AT_ONCE
 from kubesync.aws.tables.control.inflight import LandedUnits
 from kubesync.domain.batches import Unit, by_cluster
 from kubesync.domain.errors import KubesyncError, StoreBusyError, ZoneError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Wish
 from kubesync.messages import Closed, Compare, Compared, CompareZone, Landed, Refusal, Refused, Sets, Standing, Want
 from kubesync.zone.journal import ZoneJournal
@@ -39,7 +39,7 @@ class Talk:
     until: float  # monotonic; then the zone goes on without those that have not answered
     over: Callable[[Talk], None]  # what to do then, with this talk
     closing: Mapping[str, LandedUnits] = field(default_factory=dict)  # what each is to close
-    owed: dict[str, set[ServiceKey]] = field(default_factory=dict)
+    owed: dict[str, set[ObjectKey]] = field(default_factory=dict)
     unserved: set[str] = field(default_factory=set)  # clusters that do not exist here
     answers: dict[str, Closed] = field(default_factory=dict)
 
@@ -49,7 +49,7 @@ class Talk:
             del self.owed[answer.cluster]
             self.answers[answer.cluster] = answer
 
-    def told(self, cluster: str, keys: Iterable[ServiceKey]) -> None:
+    def told(self, cluster: str, keys: Iterable[ObjectKey]) -> None:
         if missing := self.owed.get(cluster):
             missing.difference_update(keys)
             if not missing:
@@ -131,16 +131,16 @@ class Conversations:
             self._comparing.reply.set_exception(error)
             self._comparing = None
 
-    def want(self, keys: Iterable[ServiceKey]) -> None:
+    def want(self, keys: Iterable[ObjectKey]) -> None:
         """Ask what these keys want."""
-        of_clusters: dict[str, list[ServiceKey]] = {}
+        of_clusters: dict[str, list[ObjectKey]] = {}
         for key in keys:
             of_clusters.setdefault(key.cluster, []).append(key)
         owed = {cluster: tuple(wanted[:KEYS_AT_A_TIME]) for cluster, wanted in of_clusters.items()}
         self._ask({name: Want(self._zone_id, wanted) for name, wanted in owed.items()}, lambda _talk: None, owed=owed)
 
     def judge_conflicts(self, wishes: Sequence[Wish], found: Mapping[str, Sets]) -> None:
-        standing: dict[str, dict[ServiceKey, dict[str, Sets]]] = {}
+        standing: dict[str, dict[ObjectKey, dict[str, Sets]]] = {}
         for wish in wishes:
             standing.setdefault(wish.key.cluster, {})[wish.key] = {name: found[name] for name in sorted(wish.conflicts)}
 
@@ -235,7 +235,7 @@ class Conversations:
         seconds: float = _ANSWER_SECONDS,
         *,
         closing: Mapping[str, LandedUnits] | None = None,
-        owed: Mapping[str, Sequence[ServiceKey]] | None = None,
+        owed: Mapping[str, Sequence[ObjectKey]] | None = None,
     ) -> None:
         """Send a message to each of these clusters. If the answer is ``Closed``, draw a new question's id first."""
         until = self._ports.clock.monotonic() + seconds

@@ -29,7 +29,7 @@ from kubesync.domain.batches import (
     units_of,
     without_rivals,
 )
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Wish
 from kubesync.messages import Publish
 from kubesync.zone.check_schedule import CheckSchedule
@@ -47,7 +47,7 @@ class Due:
 
     units: Sequence[Unit] = ()  # for the next batch
     oversized: Sequence[Unit] = ()  # they fit no batch at all
-    unknown: Sequence[ServiceKey] = ()  # the zone has to ask first what these keys want
+    unknown: Sequence[ObjectKey] = ()  # the zone has to ask first what these keys want
     checks: Sequence[Wish] = ()  # of keys in conflict, whose names are to be checked
 
     @property
@@ -58,10 +58,10 @@ class Due:
 class ZoneQueue:
     def __init__(self, zone_id: str, ports: ZonePorts) -> None:
         self._ports = ports
-        self._queue: dict[ServiceKey, None] = {}
+        self._queue: dict[ObjectKey, None] = {}
         self._wishes = WishCache()
-        self._unlearned: set[ServiceKey] = set()  # published, and ``learn`` has not seen yet what they want
-        self._inherited: set[ServiceKey] = set()  # of these, open since before the session
+        self._unlearned: set[ObjectKey] = set()  # published, and ``learn`` has not seen yet what they want
+        self._inherited: set[ObjectKey] = set()  # of these, open since before the session
         self._late: dict[str, float] = {}
         self._groups: deque[Sequence[Unit]] = deque()
         self._denied: dict[Namespace, None] = {}  # they go apart; whose turn was last comes last
@@ -110,7 +110,7 @@ class ZoneQueue:
             elif inherited:
                 self._waits.put(key, Reason.INHERITED, wish.retry_at)
 
-    def _leave(self, key: ServiceKey) -> None:
+    def _leave(self, key: ObjectKey) -> None:
         self._queue.pop(key, None)
         self._unlearned.discard(key)
         self._inherited.discard(key)
@@ -132,7 +132,7 @@ class ZoneQueue:
         self._wishes.drop_cluster(cluster)
         self._late[cluster] = self._ports.clock.monotonic() + LATE_SECONDS
 
-    def check(self, keys: Iterable[ServiceKey]) -> None:
+    def check(self, keys: Iterable[ObjectKey]) -> None:
         """See ``CheckConflicts``."""
         for key in keys:
             self._queue.setdefault(key)
@@ -144,7 +144,7 @@ class ZoneQueue:
         """Parts of a refused batch go before anything else, each in a batch of its own."""
         self._groups.extendleft(group for group in reversed(groups) if group)
 
-    def denied(self, keys: Iterable[ServiceKey]) -> None:
+    def denied(self, keys: Iterable[ObjectKey]) -> None:
         """IAM denies names of these keys. Groups are parted too: what has no denied name so far waits for nothing more."""
         found = {namespace_of(key) for key in keys} - self._denied.keys()
         self._denied |= dict.fromkeys(sorted(found))
@@ -218,7 +218,7 @@ class ZoneQueue:
                 return found
         return Due()
 
-    def _due(self, room: Callable[[], BatchLimits], of: Callable[[ServiceKey], bool], *, checks: bool) -> Due:
+    def _due(self, room: Callable[[], BatchLimits], of: Callable[[ObjectKey], bool], *, checks: bool) -> Due:
         while (first := next((group for group in self._groups if of(group[0].key)), None)) is not None:
             keys = list(dict.fromkeys(unit.key for unit in first))
             if unknown := self._unknown(keys):
@@ -231,9 +231,9 @@ class ZoneQueue:
         found = self._next(room, of, checks=checks)
         return self._next(room, of, checks=True) if found.nothing and not checks else found
 
-    def _next(self, room: Callable[[], BatchLimits], of: Callable[[ServiceKey], bool], *, checks: bool) -> Due:
+    def _next(self, room: Callable[[], BatchLimits], of: Callable[[ObjectKey], bool], *, checks: bool) -> Due:
         units: list[Unit] = []
-        unknown: list[ServiceKey] = []
+        unknown: list[ObjectKey] = []
         to_check: list[Wish] = []
         ready_keys = 0
         now = self._ports.clock.epoch()
@@ -276,7 +276,7 @@ class ZoneQueue:
     def _enough(self, units: Sequence[Unit]) -> bool:
         return sum(unit.elements for unit in units) >= self._ports.limits.elements
 
-    def _ready(self, keys: Iterable[ServiceKey]) -> list[Unit]:
+    def _ready(self, keys: Iterable[ObjectKey]) -> list[Unit]:
         """Units that may go now. Keys that could only add sets to a full zone leave the queue, and wait there."""
         now = self._ports.clock.epoch()
         units = [unit for unit in self._units(keys) if not self._waits.refused(unit, now)]
@@ -317,18 +317,18 @@ class ZoneQueue:
         now = self._ports.clock.monotonic()
         return self.held.union(cluster for cluster, until in self._late.items() if until > now)
 
-    def _known(self, keys: Iterable[ServiceKey]) -> Mapping[ServiceKey, Wish]:
+    def _known(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, Wish]:
         """Wishes of keys that do not wait as an earlier session wanted it."""
         found = ((key, self._wishes.get(key)) for key in keys if key.cluster not in self.held)
         return {key: wish for key, wish in found if wish is not None and not self._waits_from_before(wish)}
 
-    def _unknown(self, keys: Iterable[ServiceKey]) -> list[ServiceKey]:
+    def _unknown(self, keys: Iterable[ObjectKey]) -> list[ObjectKey]:
         """Keys of which the zone has to ask what they want. Those that wait nowhere want nothing."""
         full, late = self._waits.waiting(Reason.FULL), self._late_ones()
         waiting = (key for key in keys if (key in self._queue or key in full) and key.cluster not in late)
         return [key for key in waiting if self._wishes.get(key) is None]
 
-    def _units(self, keys: Iterable[ServiceKey]) -> list[Unit]:
+    def _units(self, keys: Iterable[ObjectKey]) -> list[Unit]:
         """Units that these keys want, without names in conflict."""
         return [
             unit
@@ -352,14 +352,14 @@ class ZoneQueue:
         return None if at is None else max(0.05, at - now)
 
 
-def _itself(key: ServiceKey) -> ServiceKey:
+def _itself(key: ObjectKey) -> ObjectKey:
     return key
 
 
-def _of(namespace: Namespace) -> Callable[[ServiceKey], bool]:
+def _of(namespace: Namespace) -> Callable[[ObjectKey], bool]:
     return lambda key: namespace_of(key) == namespace
 
 
-def _share(keys: Iterable[ServiceKey], units: Iterable[Unit]) -> bool:
+def _share(keys: Iterable[ObjectKey], units: Iterable[Unit]) -> bool:
     """Whether each namespace of these keys has units already."""
     return {namespace_of(key) for key in keys} <= {namespace_of(unit.key) for unit in units}

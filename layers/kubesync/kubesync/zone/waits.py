@@ -22,7 +22,7 @@ from typing import Final
 
 from kubesync.actors.backoff import Backoff
 from kubesync.domain.batches import Unit
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 
 _TRY_AGAIN_SECONDS: Final = 1.0
 _PROBES: Final = Backoff(initial=5.0, cap=300.0)
@@ -41,12 +41,12 @@ class Waits:
     """All times are epoch seconds."""
 
     def __init__(self) -> None:
-        self._keys: dict[Reason, dict[ServiceKey, float]] = {reason: {} for reason in Reason}
-        self._units: dict[ServiceKey, dict[Unit, float]] = {}
+        self._keys: dict[Reason, dict[ObjectKey, float]] = {reason: {} for reason in Reason}
+        self._units: dict[ObjectKey, dict[Unit, float]] = {}
         self._put_off: dict[Reason, float] = {}
-        self._asleep: dict[ServiceKey, float] = {}
+        self._asleep: dict[ObjectKey, float] = {}
 
-    def put(self, key: ServiceKey, reason: Reason, not_before: float) -> None:
+    def put(self, key: ObjectKey, reason: Reason, not_before: float) -> None:
         self._keys[reason][key] = not_before
 
     def put_unit(self, unit: Unit, not_before: float) -> None:
@@ -55,7 +55,7 @@ class Waits:
     def put_off(self, reason: Reason, not_before: float) -> None:
         self._put_off[reason] = not_before
 
-    def end(self, key: ServiceKey, reason: Reason) -> None:
+    def end(self, key: ObjectKey, reason: Reason) -> None:
         self._keys[reason].pop(key, None)
 
     def end_unit(self, unit: Unit) -> None:
@@ -64,11 +64,11 @@ class Waits:
         if not of_key:
             self._units.pop(unit.key, None)
 
-    def waiting(self, reason: Reason) -> Mapping[ServiceKey, float]:
+    def waiting(self, reason: Reason) -> Mapping[ObjectKey, float]:
         """Keys that wait for this reason, in the order of their coming, with times of their own."""
         return self._keys[reason]
 
-    def not_before(self, key: ServiceKey, reason: Reason) -> float | None:
+    def not_before(self, key: ObjectKey, reason: Reason) -> float | None:
         """When a key's wait for this reason is over; None: it does not wait for it."""
         own = self._keys[reason].get(key)
         return None if own is None else max(own, self.earliest(reason))
@@ -80,7 +80,7 @@ class Waits:
     def refused(self, unit: Unit, now: float) -> bool:
         return self._units.get(unit.key, {}).get(unit, 0.0) > now
 
-    def sleep(self, keys: Iterable[ServiceKey], now: float) -> None:
+    def sleep(self, keys: Iterable[ObjectKey], now: float) -> None:
         """Nothing of these keys can go now. One whose wait is over, but had no turn yet, wakes at once."""
         for key in keys:
             units = {unit: at for unit, at in self._units.pop(key, {}).items() if at > now}
@@ -92,30 +92,30 @@ class Waits:
             # Until an inherited wait is over, nothing of the key goes.
             self._asleep[key] = inherited if inherited > now else min(times, default=now + _TRY_AGAIN_SECONDS)
 
-    def wake(self, key: ServiceKey) -> None:
+    def wake(self, key: ObjectKey) -> None:
         self._asleep.pop(key, None)
 
-    def wake_by(self, key: ServiceKey, epoch: float) -> None:
+    def wake_by(self, key: ObjectKey, epoch: float) -> None:
         """A key that sleeps wakes at this time at the latest."""
         if key in self._asleep:
             self._asleep[key] = min(self._asleep[key], epoch)
 
-    def slept(self, key: ServiceKey) -> bool:
+    def slept(self, key: ObjectKey) -> bool:
         """Whether a key has slept since there was something new about it."""
         return key in self._asleep
 
-    def wakes_at(self, key: ServiceKey) -> float:
+    def wakes_at(self, key: ObjectKey) -> float:
         """When a key wakes; 0: it is awake."""
         return self._asleep.get(key, 0.0)
 
-    def next(self, keys: Iterable[ServiceKey], now: float) -> float | None:
+    def next(self, keys: Iterable[ObjectKey], now: float) -> float | None:
         """When the first of these keys, or of those that wait for room, is due; None: nothing waits."""
         times = [at if (at := self.wakes_at(key)) > now else now + _TRY_AGAIN_SECONDS for key in keys]
         if self._keys[Reason.FULL]:
             times.append(self.earliest(Reason.FULL))
         return min(times, default=None)
 
-    def forget(self, key: ServiceKey) -> None:
+    def forget(self, key: ObjectKey) -> None:
         self.wake(key)
         self._units.pop(key, None)
         for reason in Reason:

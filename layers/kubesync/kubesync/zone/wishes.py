@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kubesync.domain.batches import Unit, units_of
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Wish
 
 MOST_WISHES: Final = 1000
@@ -23,11 +23,11 @@ class WishCache:
     """
 
     def __init__(self) -> None:
-        self._wishes: dict[ServiceKey, Wish] = {}
-        self._since: dict[ServiceKey, float] = {}  # of every unit that is not in ``_earlier``
-        self._earlier: dict[ServiceKey, dict[int, float | None]] = {}  # by the hash of a unit: a unit itself is large
+        self._wishes: dict[ObjectKey, Wish] = {}
+        self._since: dict[ObjectKey, float] = {}  # of every unit that is not in ``_earlier``
+        self._earlier: dict[ObjectKey, dict[int, float | None]] = {}  # by the hash of a unit: a unit itself is large
 
-    def news(self, key: ServiceKey, since: float | None) -> None:
+    def news(self, key: ObjectKey, since: float | None) -> None:
         """An event has changed what a key wants; None: it was changed without an event."""
         self.drop([key])
         if since is not None:
@@ -42,13 +42,13 @@ class WishCache:
             self.drop([next(iter(self._wishes))])
         self._wishes[wish.key] = wish
 
-    def get(self, key: ServiceKey) -> Wish | None:
+    def get(self, key: ObjectKey) -> Wish | None:
         wish = self._wishes.pop(key, None)
         if wish is not None:
             self._wishes[key] = wish
         return wish
 
-    def drop(self, keys: Iterable[ServiceKey]) -> None:
+    def drop(self, keys: Iterable[ObjectKey]) -> None:
         """Remember no longer what these keys want. Their units keep their times."""
         for key in keys:
             wish = self._wishes.pop(key, None)
@@ -60,7 +60,7 @@ class WishCache:
     def drop_cluster(self, cluster: str) -> None:
         self.drop([key for key in self._wishes if key.cluster == cluster])
 
-    def forget(self, key: ServiceKey) -> None:
+    def forget(self, key: ObjectKey) -> None:
         """It wants nothing: the lag of a later change does not count from its events."""
         for known in (self._wishes, self._since, self._earlier):
             known.pop(key, None)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain
 from kubesync.domain.errors import UsageError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 from kubesync_local.commands.lint.manifests import Manifest, read_manifests
 from kubesync_local.documents.lint_refusals import LABEL_RULE, is_label
@@ -51,7 +51,7 @@ def _rules(arguments: argparse.Namespace) -> tuple[ClusterConfig, OwnersOf]:
     (config,) = work.chosen(arguments.cluster)
     claims = ClaimTable(work.store)
 
-    def owners_of(names: Iterable[Name]) -> Mapping[Name, ServiceKey]:
+    def owners_of(names: Iterable[Name]) -> Mapping[Name, ObjectKey]:
         wanted = set(names)
         return {name: claim.owner for name, claim in claims.read(wanted).items()} if wanted else {}
 

@@ -20,7 +20,7 @@ from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import KubesyncError, NewerSchemaError, UsageError, ZoneError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Name, names_of
 from kubesync_local.commands.show.explain_table import show_explanation
 from kubesync_local.commands.show.service_keys import parse_service_key
@@ -137,7 +137,7 @@ def _wanted(state: KeyState, config: ClusterConfig, *, endpoints_listed: bool) -
 
 
 def _turns(
-    state: KeyState, wanted: Iterable[Name], claims: dict[Name, Claim], queues: dict[Name, list[ServiceKey]]
+    state: KeyState, wanted: Iterable[Name], claims: dict[Name, Claim], queues: dict[Name, list[ObjectKey]]
 ) -> dict[Name, tuple[str, int]]:
     turns: dict[Name, tuple[str, int]] = {}
     for name in state.waits:
@@ -161,7 +161,7 @@ def _empty(turns: Mapping[Name, tuple[str, int]], claims: Mapping[Name, Claim], 
     return frozenset(name for name, (owner, _) in turns.items() if (owner, name.zone_id, name.name) in places)
 
 
-def _unknown(key: ServiceKey, config: ClusterConfig, states: StateTable) -> str:
+def _unknown(key: ObjectKey, config: ClusterConfig, states: StateTable) -> str:
     if not config.scope.holds(key.namespace):
         which = f"--namespace {','.join(config.namespaces)}" if config.namespaces else "--exclude-namespaces"
         return f"namespace {key.namespace} is not watched: cluster {config.name} was added with {which}"

@@ -6,12 +6,12 @@ import re
 from typing import Final
 
 from kubesync.domain.errors import UsageError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 
 _PART: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-def parse_service_key(text: str) -> ServiceKey:
+def parse_service_key(text: str) -> ObjectKey:
     """Parse a key.
 
     Raises:
@@ -27,4 +27,4 @@ def parse_service_key(text: str) -> ServiceKey:
             raise UsageError(
                 f"{text!r} is not a service key: {part!r} is not a {what} (lower-case letters, digits and hyphens, at most 63)"
             )
-    return ServiceKey(*parts)
+    return ObjectKey(*parts)

@@ -19,7 +19,7 @@ from kubesync.aws.tables.upstreams import timestamp
 from kubesync.cluster.keys.open_keys import waiting_for_person
 from kubesync.domain.dns.records import Problem, RecordKey
 from kubesync.domain.errors import NewerSchemaError, StoreUnavailableError, UsageError
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.state import KeyState, Name, OpenMark
 from kubesync.settings import Settings
@@ -238,7 +238,7 @@ def _open(
     }
 
 
-def _why_taken(state: KeyState, problem: Problem, empty: Mapping[Name, ServiceKey]) -> str:
+def _why_taken(state: KeyState, problem: Problem, empty: Mapping[Name, ObjectKey]) -> str:
     """What to add to the message of a name that a Service keeps without a record set."""
     for name in sorted(state.waits & empty.keys()) if problem.code == "NameTaken" else ():
         # The key may want the name with another set identifier than that for which it waits.

@@ -12,7 +12,7 @@ from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import Clock
 from kubesync.domain.errors import KubesyncError, NewerSchemaError, StoreError, UsageError
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.state import KeyState, PartId
 from kubesync_local.commands.show.records import rows_of
 from kubesync_local.commands.show.service_keys import parse_service_key
@@ -153,7 +153,7 @@ def _why_nobody(config: ClusterConfig, work: Workplace) -> str:
     return ""
 
 
-def _key(text: str, cluster: str) -> ServiceKey:
+def _key(text: str, cluster: str) -> ObjectKey:
     """``cluster/namespace/name``, or ``namespace/name`` with --cluster. Raises UsageError."""
     if text.strip("/").count("/") == 1:
         if not cluster:

@@ -7,7 +7,7 @@ import pytest
 from harness.seen.builders import rules
 from harness.seen.recorded import cluster_at, endpoints_of, listed, recorded, services_of
 from kubesync.domain.dns.desired import Desired, desired
-from kubesync.domain.objects import EndpointsObject, Resource, Service, ServiceKey
+from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource, Service
 
 SOURCES = (Resource.ENDPOINTS, Resource.ENDPOINTSLICES)
 
@@ -45,7 +45,7 @@ def test_recorded_story_leads_to_expected_outputs(source: Resource, expected: st
 def test_recorded_crowd_is_truncated_in_endpoints_and_whole_in_slices(
     source: Resource, nodes: int, codes: list[str]
 ) -> None:
-    key = ServiceKey("prod", "edge", "crowd")
+    key = ObjectKey("prod", "edge", "crowd")
     [service] = [item.value for item in listed(Resource.SERVICES, "03-list-services") if item.name == "crowd"]
     objects = [item.value for item in listed(source, f"09-list-{source}-crowd")]
     assert isinstance(service, Service)

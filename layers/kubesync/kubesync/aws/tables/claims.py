@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 
 from kubesync.aws.dynamodb.store import STATE, Absent, Action, Condition, Delete, Equals, Item, Key, Put, Store, Update
 from kubesync.aws.tables.state_codec import SCHEMA
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 
 _BUCKETS: Final = 16
@@ -30,7 +30,7 @@ class Claim:
     """A claim as read. Every change of it is conditional on ``version``. ``waiting`` counts the keys in the queue."""
 
     name: Name
-    owner: ServiceKey
+    owner: ObjectKey
     version: int
     waiting: int
 
@@ -42,9 +42,9 @@ def claim_key(name: Name) -> Key:
     return Key(STATE, f"names#{name.zone_id}#{bucket:x}", name.name + of_set)
 
 
-def parse_service_key(text: str) -> ServiceKey:
+def parse_service_key(text: str) -> ObjectKey:
     """The inverse of ``str(key)``."""
-    return ServiceKey(*text.split("/", 2))
+    return ObjectKey(*text.split("/", 2))
 
 
 class ClaimTable:
@@ -68,20 +68,20 @@ class ClaimTable:
         names = {replace(name, identifier=unquote(text)): item for text, item in items.items()}
         return {each: _claim(each, item) for each, item in names.items()}
 
-    def waiters(self, name: Name) -> Iterator[tuple[ServiceKey, Key]]:
+    def waiters(self, name: Name) -> Iterator[tuple[ObjectKey, Key]]:
         """The keys that wait for a name, and the items that say so, oldest first."""
         place = claim_key(name)
         for item in self._store.query(STATE, place.partition, prefix=f"{place.sort}#wait#"):
             yield parse_service_key(cast(str, item["key"])), Key(STATE, place.partition, cast(str, item["sk"]))
 
     @staticmethod
-    def waiter_place(name: Name, key: ServiceKey, created_at: str) -> Key:
+    def waiter_place(name: Name, key: ObjectKey, created_at: str) -> Key:
         """The item of a key that waits for a name. Items sort by creation time, then by key."""
         place = claim_key(name)
         return Key(STATE, place.partition, f"{place.sort}#wait#{created_at}#{key}")
 
     @staticmethod
-    def gain(name: Name, key: ServiceKey) -> list[Action]:
+    def gain(name: Name, key: ObjectKey) -> list[Action]:
         """Claim a name that nobody owns."""
         return [Put(claim_key(name), {"v": SCHEMA, "owner": str(key), "version": 1, "waiting": 0}, (Absent(),))]
 
@@ -96,7 +96,7 @@ class ClaimTable:
         return [Put(claim_key(claim.name), item, tuple(guards)), *map(Delete, left)]
 
     @staticmethod
-    def wait(claim: Claim, key: ServiceKey, created_at: str) -> list[Action]:
+    def wait(claim: Claim, key: ObjectKey, created_at: str) -> list[Action]:
         """Queue for a name that another key owns."""
         return [
             Put(ClaimTable.waiter_place(claim.name, key, created_at), {"v": SCHEMA, "key": str(key)}),
@@ -104,7 +104,7 @@ class ClaimTable:
         ]
 
     @staticmethod
-    def requeue(claim: Claim, key: ServiceKey, created_at: str, left: Iterable[Key]) -> list[Action]:
+    def requeue(claim: Claim, key: ObjectKey, created_at: str, left: Iterable[Key]) -> list[Action]:
         """Queue at another place. The claim's version changes, so that its owner cannot give it to the old place."""
         return [
             *(Delete(place) for place in left),
@@ -121,7 +121,7 @@ class ClaimTable:
         return actions
 
     @staticmethod
-    def let_go(claim: Claim, promoted: tuple[ServiceKey, Key] | None) -> list[Action]:
+    def let_go(claim: Claim, promoted: tuple[ObjectKey, Key] | None) -> list[Action]:
         """Let a name go. If a key waits for it, the same write hands it on to the first one: nobody can come in between."""
         if promoted is None:
             return [Delete(claim_key(claim.name), (Equals("version", claim.version),))]

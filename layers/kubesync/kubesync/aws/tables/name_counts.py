@@ -21,7 +21,7 @@ from typing import cast
 from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Key, Put, Store, Update
 from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.domain.dns.permissions import NameRules, counts
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState
 
 
@@ -65,7 +65,7 @@ class NameCounts:
         self._cluster = cluster
         self.rules = rules
         self._known: dict[str, int] = {}
-        self._tallied: dict[ServiceKey, int] | None = None
+        self._tallied: dict[ObjectKey, int] | None = None
 
     def held(self, state: KeyState) -> AbstractSet[str]:
         """Names that count and that the key holds."""

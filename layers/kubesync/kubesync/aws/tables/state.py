@@ -23,7 +23,7 @@ from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, I
 from kubesync.aws.slices import pack_slices, slice_place, unpack_slices
 from kubesync.aws.tables.state_codec import SCHEMA, decode_state, encode_state
 from kubesync.domain.errors import StoreBusyError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Name, OpenMark
 
 # A child of the functions' Logger, by its name. Commands import this file too: Powertools would be a tenth of their start.
@@ -41,21 +41,21 @@ def _hash(text: str) -> int:
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def _path(key: ServiceKey) -> str:
+def _path(key: ObjectKey) -> str:
     return f"{key.namespace}/{key.name}"
 
 
-def state_key(key: ServiceKey) -> Key:
+def state_key(key: ObjectKey) -> Key:
     """The item of a key's head."""
     return Key(STATE, f"{key.cluster}#{_hash(_path(key)) % BUCKETS:x}", f"key#{_path(key)}")
 
 
-def open_key(key: ServiceKey) -> Key:
+def open_key(key: ObjectKey) -> Key:
     """The item of a key's open mark."""
     return Key(STATE, f"{key.cluster}#open#{_hash(_path(key)) % OPEN_PARTITIONS}", _path(key))
 
 
-def _promoted_key(key: ServiceKey, name: Name) -> Key:
+def _promoted_key(key: ObjectKey, name: Name) -> Key:
     place = open_key(key)
     return Key(STATE, place.partition, f"{place.sort}#heir#{name.zone_id}/{name.name}")
 
@@ -70,9 +70,9 @@ def slice_key(cluster: str, namespace: str, name: str) -> Key:
 class Queued:
     """Open keys, promoted keys that have to be planned, and keys whose tombstones have to be swept."""
 
-    marks: dict[ServiceKey, OpenMark]
-    promoted: set[ServiceKey]
-    unswept: set[ServiceKey]
+    marks: dict[ObjectKey, OpenMark]
+    promoted: set[ObjectKey]
+    unswept: set[ObjectKey]
 
 
 class StateTable:
@@ -81,11 +81,11 @@ class StateTable:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def load(self, keys: Iterable[ServiceKey]) -> dict[ServiceKey, KeyState]:
+    def load(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, KeyState]:
         """The states of these keys; ``KeyState(key)`` for a key without one."""
         return {state.key: state for state in self.each(keys)}
 
-    def each(self, keys: Iterable[ServiceKey]) -> Iterator[KeyState]:
+    def each(self, keys: Iterable[ObjectKey]) -> Iterator[KeyState]:
         """As ``load``, in the order given, each when its turn comes: not all of them need to fit into memory."""
         wanted = {state_key(key): key for key in keys}
         places = list(wanted) + [open_key(key) for key in wanted.values()]
@@ -106,7 +106,7 @@ class StateTable:
         queue = self._queue(cluster, [bucket % OPEN_PARTITIONS])
         return self._bucket(cluster, bucket, {key: mark for key, _, mark in queue if mark is not None})
 
-    def _bucket(self, cluster: str, bucket: int, marks: Mapping[ServiceKey, OpenMark]) -> Iterator[KeyState]:
+    def _bucket(self, cluster: str, bucket: int, marks: Mapping[ObjectKey, OpenMark]) -> Iterator[KeyState]:
         items: list[Item] = []  # a head, then its slices: "#" sorts before every character of a name
         for item in self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="key#"):
             if "version" in item and items:
@@ -124,7 +124,7 @@ class StateTable:
             for bucket in range(BUCKETS)
         )
 
-    def open_keys(self, cluster: str) -> Iterator[tuple[ServiceKey, OpenMark]]:
+    def open_keys(self, cluster: str) -> Iterator[tuple[ObjectKey, OpenMark]]:
         """The durable work queue of a cluster."""
         yield from ((key, mark) for key, _, mark in self._queue(cluster) if mark is not None)
 
@@ -142,12 +142,12 @@ class StateTable:
 
     def _queue(
         self, cluster: str, partitions: Iterable[int] = range(OPEN_PARTITIONS)
-    ) -> Iterator[tuple[ServiceKey, str, OpenMark | None]]:
+    ) -> Iterator[tuple[ObjectKey, str, OpenMark | None]]:
         for partition in partitions:
             for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
                 path, _, kind = cast(str, item["sk"]).partition("#")
                 namespace, _, name = path.partition("/")
-                yield ServiceKey(cluster, namespace, name), kind, None if kind else _mark(item)
+                yield ObjectKey(cluster, namespace, name), kind, None if kind else _mark(item)
 
     def services_of_slices(self, cluster: str, slices: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The Service that each EndpointSlice (namespace, name) was last seen with. Slices never seen are missing."""
@@ -207,7 +207,7 @@ class StateTable:
         return Delete(place) if service is None else Put(place, {"v": SCHEMA, "service": service})
 
     @staticmethod
-    def mark_open(key: ServiceKey, mark: OpenMark) -> Action:
+    def mark_open(key: ObjectKey, mark: OpenMark) -> Action:
         """Put a key into the durable work queue."""
         fields: dict[str, str | int] = {"reason": mark.reason, "code": mark.code, "cause": mark.cause}
         if mark.since:
@@ -217,11 +217,11 @@ class StateTable:
         )
 
     @staticmethod
-    def mark_promoted(key: ServiceKey, name: Name) -> Action:
+    def mark_promoted(key: ObjectKey, name: Name) -> Action:
         """Mark durably that a key was promoted to a name. Whoever plans the key next removes the mark."""
         return Put(_promoted_key(key, name), {"v": SCHEMA})
 
-    def unmark_promoted(self, cluster: str, keys: Iterable[ServiceKey]) -> dict[ServiceKey, list[Action]]:
+    def unmark_promoted(self, cluster: str, keys: Iterable[ObjectKey]) -> dict[ObjectKey, list[Action]]:
         """Remove all promotion marks of keys that are being planned. For few keys it makes one query each; otherwise it
         queries the whole queue once, as every take-over does.
         """
@@ -230,11 +230,11 @@ class StateTable:
             places = [(open_key(key), key) for key in wanted]
             marks = [(key, self._store.query(STATE, p.partition, prefix=f"{p.sort}#heir#")) for p, key in places]
             return {key: [_delete(item) for item in items] for key, items in marks}
-        found: dict[ServiceKey, list[Action]] = {key: [] for key in wanted}
+        found: dict[ObjectKey, list[Action]] = {key: [] for key in wanted}
         for partition in range(OPEN_PARTITIONS):
             for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
                 path, _, mark = cast(str, item["sk"]).partition("#")
-                key = ServiceKey(cluster, *path.split("/", 1))
+                key = ObjectKey(cluster, *path.split("/", 1))
                 if mark.startswith("heir#") and key in found:
                     found[key].append(_delete(item))
         return found
@@ -255,7 +255,7 @@ class StateTable:
             actions.append(Put(gone, {"v": SCHEMA}) if after.tombstoned else Delete(gone))
         return actions
 
-    def _decode(self, key: ServiceKey, head: Item, mark: OpenMark | None) -> KeyState:
+    def _decode(self, key: ObjectKey, head: Item, mark: OpenMark | None) -> KeyState:
         items = [head]
         for _ in range(_TORN_READS):
             places = [slice_place(state_key(key), n) for n in range(1, cast(int, items[0]["slices"]))]
@@ -269,9 +269,9 @@ class StateTable:
             return KeyState(key, cast(int, head["version"]), opened=mark, slices=cast(int, head["slices"]))
         raise StoreBusyError(f"the state of {key} keeps changing while it is read")
 
-    def _assemble(self, cluster: str, items: list[Item], marks: Mapping[ServiceKey, OpenMark]) -> KeyState:
+    def _assemble(self, cluster: str, items: list[Item], marks: Mapping[ObjectKey, OpenMark]) -> KeyState:
         namespace, _, name = cast(str, items[0]["sk"]).removeprefix("key#").partition("/")
-        key = ServiceKey(cluster, namespace, name)
+        key = ObjectKey(cluster, namespace, name)
         # A page of a query is not a transaction: a key that changed meanwhile is read again on its own.
         return _decode_items(key, items, marks.get(key)) if _of_one_version(items) else self.load([key])[key]
 
@@ -282,7 +282,7 @@ def _of_one_version(items: list[Item]) -> bool:
     return len(items) == head["slices"] and all(item.get("of") == head["version"] for item in rest)
 
 
-def _decode_items(key: ServiceKey, items: list[Item], mark: OpenMark | None) -> KeyState:
+def _decode_items(key: ObjectKey, items: list[Item], mark: OpenMark | None) -> KeyState:
     document = unpack_slices([item["body"] for item in items])
     return decode_state(key, cast(int, items[0]["version"]), document, mark, len(items))
 

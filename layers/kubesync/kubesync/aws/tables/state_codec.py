@@ -17,9 +17,9 @@ from kubesync.domain.objects import (
     EndpointGroup,
     EndpointPort,
     EndpointsObject,
+    ObjectKey,
     Resource,
     Service,
-    ServiceKey,
     ServicePort,
 )
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
@@ -71,7 +71,7 @@ def encode_state(state: KeyState) -> dict[str, object]:
 
 
 def decode_state(
-    key: ServiceKey, version: int, document: Mapping[str, Any], opened: OpenMark | None, slices: int
+    key: ObjectKey, version: int, document: Mapping[str, Any], opened: OpenMark | None, slices: int
 ) -> KeyState:
     """The inverse of ``encode_state``."""
     intended = decode_sets(document["intended"])

@@ -17,7 +17,7 @@ from kubesync.domain.dns.desired import Desired, bounded
 from kubesync.domain.dns.permissions import too_many
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name, names_of
 
@@ -87,7 +87,7 @@ class NamespaceLimit:
         self,
         seen: KeyState,
         want: Desired,
-        owners: Mapping[Name, ServiceKey | None],
+        owners: Mapping[Name, ObjectKey | None],
         lines: Mapping[Name, Name] = MappingProxyType({}),
     ) -> Desired:
         """What the key wants, less the names beyond the limit, which are reported. ``owners``, ``lines``: see ``assign_names``."""

@@ -28,7 +28,7 @@ from kubesync.actors.parallel import Map
 from kubesync.aws.dynamodb.store import Action, Key
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 
 
@@ -44,12 +44,12 @@ class ClaimBook:
         self._states = states
         self._fenced_here = fenced_here
         self._claims: dict[Name, Claim | None] = {}
-        self._came: dict[Name, dict[Key, ServiceKey]] = defaultdict(dict)
+        self._came: dict[Name, dict[Key, ObjectKey]] = defaultdict(dict)
         self._left: dict[Name, set[Key]] = defaultdict(set)
         self._weighted: dict[Name, set[Name]] = {}
         self._gained: set[Name] = set()
         self._nobodys: frozenset[Name] | None = None
-        self.promoted: list[ServiceKey] = []
+        self.promoted: list[ObjectKey] = []
 
     def read(self, names: Iterable[Name]) -> None:
         """Read claims that are about to be needed and are not known yet."""
@@ -78,7 +78,7 @@ class ClaimBook:
         unknown = (claim.name for claim in claims if claim.name not in owners[claim.owner])
         self._nobodys = frozenset(unknown)
 
-    def line(self, name: Name, key: ServiceKey) -> Name:
+    def line(self, name: Name, key: ObjectKey) -> Name:
         """The claim in whose line a key stands that wants a name: the name itself where nothing is in its way."""
         simple = replace(name, identifier="")
         beside = [simple] if name.identifier else sorted(self._weighted.get(simple, ()))
@@ -93,12 +93,12 @@ class ClaimBook:
         owner = self.owner(name)
         return owner is not None and (name in self._gained or name in self._states.load([owner])[owner].claims)
 
-    def owner(self, name: Name) -> ServiceKey | None:
+    def owner(self, name: Name) -> ObjectKey | None:
         """Who owns a name by now."""
         claim = self._claims.get(name)
         return None if claim is None or (self._nobodys and name in self._nobodys) else claim.owner
 
-    def gain(self, name: Name, key: ServiceKey) -> list[Action]:
+    def gain(self, name: Name, key: ObjectKey) -> list[Action]:
         """Take a name that nobody owns; nothing is to be done where the key was given it."""
         self._gained.add(name)
         if self.owner(name) == key:
@@ -110,7 +110,7 @@ class ClaimBook:
         self._claims[name] = Claim(name, key, 1, 0)
         return self._table.gain(name, key)
 
-    def _regain(self, name: Name, key: ServiceKey) -> list[Action]:
+    def _regain(self, name: Name, key: ObjectKey) -> list[Action]:
         before, waiting = self._claims.get(name), self._waiters(name)
         own = [place for place, waiter in waiting.items() if waiter == key]
         claim = Claim(name, key, 1 if before is None else before.version + 1, len(waiting) - len(own))
@@ -119,7 +119,7 @@ class ClaimBook:
         self._drop(name, own)
         return self._table.regain(claim, before, own)
 
-    def wait(self, name: Name, key: ServiceKey, created_at: str) -> list[Action]:
+    def wait(self, name: Name, key: ObjectKey, created_at: str) -> list[Action]:
         """Queue for a name that another key owns."""
         claim = self._known(name)
         place = self._table.waiter_place(name, key, created_at)
@@ -128,7 +128,7 @@ class ClaimBook:
         self._claims[name] = replace(claim, version=claim.version + 1, waiting=claim.waiting + 1)
         return self._table.wait(claim, key, created_at)
 
-    def give_up(self, name: Name, key: ServiceKey) -> tuple[list[Action], frozenset[str]]:
+    def give_up(self, name: Name, key: ObjectKey) -> tuple[list[Action], frozenset[str]]:
         """Queue no more; where the key was given the name meanwhile, let it go. Returns clusters besides the key's own."""
         claim = self._claims.get(name)
         if claim is not None and claim.owner == key:
@@ -140,7 +140,7 @@ class ClaimBook:
             self._claims[name] = replace(claim, version=claim.version + 1, waiting=claim.waiting - 1)
         return actions, frozenset()
 
-    def requeue(self, name: Name, key: ServiceKey, created_at: str) -> list[Action]:
+    def requeue(self, name: Name, key: ObjectKey, created_at: str) -> list[Action]:
         """Queue at another place: the Service was made anew while it waited."""
         claim = self._known(name)
         place = self._table.waiter_place(name, key, created_at)
@@ -152,7 +152,7 @@ class ClaimBook:
         self._claims[name] = replace(claim, version=claim.version + 1)
         return self._table.requeue(claim, key, created_at, left)
 
-    def let_go(self, name: Name, key: ServiceKey) -> tuple[list[Action], frozenset[str]]:
+    def let_go(self, name: Name, key: ObjectKey) -> tuple[list[Action], frozenset[str]]:
         """Let a name go: hand it on to the next in line, if one waits. Also returns other clusters whose fence is checked."""
         claim = self._claims.get(name)
         return ([], frozenset()) if claim is None or claim.owner != key else self._let_go(claim)
@@ -179,7 +179,7 @@ class ClaimBook:
         assert claim is not None, "only for a name that somebody owns"
         return claim
 
-    def _waiters(self, name: Name) -> dict[Key, ServiceKey]:
+    def _waiters(self, name: Name) -> dict[Key, ObjectKey]:
         """Who waits by now: as stored, less who left and with who came in this commit."""
         stored = {place: key for key, place in self._table.waiters(name)}
         return {p: key for p, key in (stored | self._came[name]).items() if p not in self._left[name]}

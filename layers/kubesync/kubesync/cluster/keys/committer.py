@@ -30,7 +30,7 @@ from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWr
 from kubesync.cluster.keys.planner import Planned, Tables
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.large_keys import LARGE, LargeKeys
-from kubesync.domain.objects import Observation, Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Observation, Resource
 from kubesync.domain.state import KeyState
 
 _ATTEMPTS: Final = 8
@@ -78,21 +78,21 @@ class Change:
         news: what was observed of a key, with which ``see`` merges it.
     """
 
-    keys: Sequence[ServiceKey]
+    keys: Sequence[ObjectKey]
     see: Callable[[KeyState], KeyState | None]
     plan: Callable[[Sequence[Pair], AbstractSet[str]], Planned]
     ending: Ending | None = None
     listed: AbstractSet[Resource] = frozenset()
-    news: Callable[[ServiceKey], Sequence[Observation]] = lambda _key: ()
+    news: Callable[[ObjectKey], Sequence[Observation]] = lambda _key: ()
 
 
 @dataclass(slots=True)
 class Outbox:
     """What zones and other clusters must hear of a change: open keys, keys that were given a name, keys that changed."""
 
-    opened: dict[ServiceKey, None] = field(default_factory=dict)
-    promoted: dict[ServiceKey, None] = field(default_factory=dict)
-    changed: set[ServiceKey] = field(default_factory=set)
+    opened: dict[ObjectKey, None] = field(default_factory=dict)
+    promoted: dict[ObjectKey, None] = field(default_factory=dict)
+    changed: set[ObjectKey] = field(default_factory=set)
 
     def add(self, other: Outbox) -> None:
         self.opened |= other.opened
@@ -136,7 +136,7 @@ class Committer:
             StaleStateError: the table kept changing: try again later.
         """
         *sections, (last, size) = [*self.sections(change.keys, change.news, change.listed)] or [([], 0)]
-        rest: Sequence[ServiceKey] = ()
+        rest: Sequence[ObjectKey] = ()
         for keys, size_of_keys in sections:
             section = partial(self._section, change, (*rest, *keys), outbox, size_of_keys > LARGE)
             rest = yield from self._until_fresh(section, change, keys[0] if size_of_keys > LARGE else None)
@@ -146,12 +146,12 @@ class Committer:
 
     def sections(
         self,
-        keys: Iterable[ServiceKey],
-        news: Callable[[ServiceKey], Sequence[Observation]],
+        keys: Iterable[ObjectKey],
+        news: Callable[[ObjectKey], Sequence[Observation]],
         listed: AbstractSet[Resource],
-    ) -> Iterator[tuple[list[ServiceKey], int]]:
+    ) -> Iterator[tuple[list[ObjectKey], int]]:
         """Keys that are planned in one step, and their size together: a key larger than LARGE is alone (I4)."""
-        states, section, size = self.states, list[ServiceKey](), 0
+        states, section, size = self.states, list[ObjectKey](), 0
         whole = states.config.endpoints_source in listed
         if whole:
             states.aside.clear()  # what was not taken in is in the list
@@ -178,7 +178,7 @@ class Committer:
             writer.run([self.states.config.name], list(actions), writer.token(), until_monotonic=until)
 
     def _until_fresh[R](
-        self, attempt: Callable[[AbstractSet[str]], R], change: Change | None = None, large: ServiceKey | None = None
+        self, attempt: Callable[[AbstractSet[str]], R], change: Change | None = None, large: ObjectKey | None = None
     ) -> Steps[R]:
         """``large``: a key that has a section of its own."""
         untrusted: set[str] = set()
@@ -201,7 +201,7 @@ class Committer:
                 if failures == _ATTEMPTS:
                     raise
 
-    def _attempt[R](self, attempt: Callable[[], R], change: Change, key: ServiceKey) -> R:
+    def _attempt[R](self, attempt: Callable[[], R], change: Change, key: ObjectKey) -> R:
         """Plan a large key. If the session may die of it, a note comes first; if others have, its endpoints are not taken in."""
         states = self.states
         try:
@@ -231,14 +231,14 @@ class Committer:
         self.states.large = large
 
     def _section(
-        self, change: Change, keys: Sequence[ServiceKey], outbox: Outbox, large: bool, untrusted: AbstractSet[str]
-    ) -> Sequence[ServiceKey]:
+        self, change: Change, keys: Sequence[ObjectKey], outbox: Outbox, large: bool, untrusted: AbstractSet[str]
+    ) -> Sequence[ObjectKey]:
         """Returns keys that did not fill a transaction: they are planned again with the next. None of these is large."""
         writes = self._plan(change, keys, outbox, untrusted)
         return write_full(self._chunks(writes), partial(self._write, outbox), rest=large)
 
     def _last_section(
-        self, change: Change, keys: Sequence[ServiceKey], outbox: Outbox, untrusted: AbstractSet[str]
+        self, change: Change, keys: Sequence[ObjectKey], outbox: Outbox, untrusted: AbstractSet[str]
     ) -> None:
         writes, ending = self._plan(change, [*keys, *self._overlooked(change, keys)], outbox, untrusted), change.ending
         ends = ending is not None and (writes or outbox.changed or ending.due())
@@ -247,14 +247,14 @@ class Committer:
         if ending is not None:
             ending.done()
 
-    def _overlooked(self, change: Change, keys: Sequence[ServiceKey]) -> list[ServiceKey]:
+    def _overlooked(self, change: Change, keys: Sequence[ObjectKey]) -> list[ObjectKey]:
         """Keys that others planned before the lists were complete: until they are planned again, no checkpoint (I5)."""
         views = self.states.listeners
         unsure = {key for resource in change.listed for key in views[resource].unsure}
         return sorted(unsure.difference(keys))
 
     def _plan(
-        self, change: Change, keys: Sequence[ServiceKey], outbox: Outbox, untrusted: AbstractSet[str]
+        self, change: Change, keys: Sequence[ObjectKey], outbox: Outbox, untrusted: AbstractSet[str]
     ) -> Sequence[KeyWrite]:
         states = self.states.states(keys)
         pairs = [(states[key], bounded(seen)) for key in keys if (seen := change.see(states[key])) is not None]

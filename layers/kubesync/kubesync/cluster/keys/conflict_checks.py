@@ -25,7 +25,7 @@ from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
 from kubesync.domain.dns.standing import Stands, what_stands, why_foreign
 from kubesync.domain.errors import NewerSchemaError
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy, changes_of
 from kubesync.domain.state import KeyState, Name
 from kubesync.messages import Refusal, Sets
@@ -97,7 +97,7 @@ class ConflictCheck:
     def __init__(
         self,
         zone_id: str,
-        found: Mapping[ServiceKey, AtNames],
+        found: Mapping[ObjectKey, AtNames],
         states: KeyStates,
         claims: ClaimTable,
         table: StateTable,
@@ -109,7 +109,7 @@ class ConflictCheck:
         names = {state.key: [n for n in sorted(state.conflicts) if n.zone_id == zone_id] for state in of_keys}
         claimed = claims.read({name for of_key in names.values() for name in of_key})
         owners = self._owners([claim.owner for claim in claimed.values()], table)
-        self._reasons: dict[ServiceKey, dict[Name, str]] = {}
+        self._reasons: dict[ObjectKey, dict[Name, str]] = {}
         for state in of_keys:
             reasons = self._reasons[state.key] = {}
             for name in names[state.key]:
@@ -122,9 +122,9 @@ class ConflictCheck:
                     standing = {key: record_set for key, record_set in standing.items() if key not in theirs}
                 reasons[name] = _why_foreign(name, state, standing)
         free = {key: frozenset(n for n, why in of_key.items() if not why) for key, of_key in self._reasons.items()}
-        self.free: Mapping[ServiceKey, frozenset[Name]] = {key: names for key, names in free.items() if names}
+        self.free: Mapping[ObjectKey, frozenset[Name]] = {key: names for key, names in free.items() if names}
 
-    def _owners(self, keys: Sequence[ServiceKey], table: StateTable) -> dict[ServiceKey, KeyState]:
+    def _owners(self, keys: Sequence[ObjectKey], table: StateTable) -> dict[ObjectKey, KeyState]:
         """States of keys that own names. Left out: keys of clusters that another master serves, or that a newer release has written."""
         own = [key for key in keys if key.cluster == self._states.config.name]
         elsewhere = self._fenced_here - {self._states.config.name}

@@ -20,7 +20,7 @@ from kubesync.domain.dns.names import zones_of
 from kubesync.domain.dns.permissions import NameRules, domains_of_services
 from kubesync.domain.dns.records import Problem, Zone
 from kubesync.domain.large_keys import LARGE, LargeKeys
-from kubesync.domain.objects import EndpointsObject, Observation, Resource, ServiceKey, bytes_of
+from kubesync.domain.objects import EndpointsObject, ObjectKey, Observation, Resource, bytes_of
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name
 
@@ -50,7 +50,7 @@ class ListenerView:
     generation: int = 0
     whole: bool = False
     broken: bool = False
-    unsure: set[ServiceKey] = field(default_factory=set)
+    unsure: set[ObjectKey] = field(default_factory=set)
     seen_version: int = 0
     written_at: float = 0.0
     works_since: float = 0.0
@@ -92,20 +92,20 @@ class KeyStates:
         for view in self.listeners.values():
             view.failing_since = 0.0  # nothing is known yet
         # In the order of their coming, so that the same run sweeps the same keys first.
-        self.tombstoned: dict[ServiceKey, None] = {}
+        self.tombstoned: dict[ObjectKey, None] = {}
         # How often each code of ``domain.reasons`` came up anew, and who is told of it.
         self.reasons: dict[str, int] = {}
         self.on_problems: Callable[[KeyState, Iterable[Problem]], None] | None = None
         self._table = table
         self._cached_keys = cached_keys
-        self._states: OrderedDict[ServiceKey, KeyState] = OrderedDict()
-        self._sizes: dict[ServiceKey, int] = {}  # of keys with many endpoints; also of keys not in the cache
+        self._states: OrderedDict[ObjectKey, KeyState] = OrderedDict()
+        self._sizes: dict[ObjectKey, int] = {}  # of keys with many endpoints; also of keys not in the cache
         self.large = LargeKeys()
         # Their endpoints are not taken in until the next list shows all of them.
-        self.aside: set[ServiceKey] = set()
+        self.aside: set[ObjectKey] = set()
         self._cached = 0  # keys, each with its weight
         self._conflicts: dict[
-            ServiceKey, int
+            ObjectKey, int
         ] = {}  # how many names of a key are in conflict; also of keys not in the cache
 
     def configure(
@@ -162,13 +162,13 @@ class KeyStates:
         """Resources whose views are complete; of a cluster that is being deleted all of them, since nothing is planned from them."""
         return frozenset(r for r, view in self.listeners.items() if view.whole or self.config.deleting)
 
-    def states(self, keys: Iterable[ServiceKey]) -> dict[ServiceKey, KeyState]:
+    def states(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, KeyState]:
         """The states of these keys, read where they are not known yet."""
         wanted = list(keys)
         found = {state.key: state for state in self.each(wanted)}
         return {key: found[key] for key in wanted}
 
-    def each(self, keys: Iterable[ServiceKey]) -> Iterator[KeyState]:
+    def each(self, keys: Iterable[ObjectKey]) -> Iterator[KeyState]:
         """The same, one after the other, in any order: not all of them need to fit into memory."""
         wanted = list(keys)
         missing = [key for key in wanted if key not in self._states]
@@ -177,7 +177,7 @@ class KeyStates:
             self.remember(state)
             yield state
 
-    def size(self, key: ServiceKey) -> int:
+    def size(self, key: ObjectKey) -> int:
         """The size (``domain.large_keys``) of a key that was read or written, if it is not small; else 0."""
         return self._sizes.get(key, 0)
 
@@ -188,7 +188,7 @@ class KeyStates:
         )
         return was or state.key in self.aside
 
-    def taken_in(self, key: ServiceKey, seen: Sequence[Observation]) -> Sequence[Observation]:
+    def taken_in(self, key: ObjectKey, seen: Sequence[Observation]) -> Sequence[Observation]:
         """What is taken in of what was seen: not the endpoints of a key that is set aside."""
         return [each for each in seen if each.resource is Resource.SERVICES] if key in self.aside else seen
 

@@ -17,7 +17,7 @@ from kubesync.aws.dynamodb.store import Action, Key, Put
 from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState
 
 # Below the 4 MB of a transaction by what checks, an audit item and checkpoints take.
@@ -30,8 +30,8 @@ MAX_CLUSTERS: Final = 5
 class Notes:
     """Actions besides a key's own: ``early`` not after its final state, ``late`` not before it."""
 
-    early: Mapping[ServiceKey, Sequence[Action]] = field(default_factory=dict)
-    late: Mapping[ServiceKey, Sequence[Action]] = field(default_factory=dict)
+    early: Mapping[ObjectKey, Sequence[Action]] = field(default_factory=dict)
+    late: Mapping[ObjectKey, Sequence[Action]] = field(default_factory=dict)
 
 
 NO_NOTES: Final = Notes()
@@ -201,7 +201,7 @@ def chunks_of(
         yield chunk
 
 
-def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None], *, rest: bool) -> list[ServiceKey]:
+def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None], *, rest: bool) -> list[ObjectKey]:
     """Write all but the last where that has room left. Returns its keys: they go first the next time. ``rest``: write it as well."""
     last: Chunk | None = None
     for chunk in chunks:

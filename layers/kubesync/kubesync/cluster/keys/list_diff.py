@@ -20,13 +20,13 @@ from kubesync.domain.merge import (
     without_parts,
     without_tombstones,
 )
-from kubesync.domain.objects import Observation, Resource, ServiceKey, Snapshot
+from kubesync.domain.objects import ObjectKey, Observation, Resource, Snapshot
 from kubesync.domain.state import KeyState, PartId
 
 NOT_ANSWERED: Final = "not answered"
 """The uid of no object: what is not known is not taken for the same cluster (I5)."""
 
-type PartsOfKeys = dict[ServiceKey, list[PartId]]
+type PartsOfKeys = dict[ObjectKey, list[PartId]]
 
 
 @dataclass(slots=True)
@@ -63,11 +63,11 @@ class ListMerge:
         self._reread: set[Resource] = set()
         self.held: dict[Resource, str] = {}
         self.identity_actions: tuple[Action, ...] = ()
-        self.missed: set[ServiceKey] = set()
+        self.missed: set[ObjectKey] = set()
 
-    def take(self, observed: Observations, snapshots: Mapping[Resource, Snapshot]) -> Steps[list[ServiceKey]]:
+    def take(self, observed: Observations, snapshots: Mapping[Resource, Snapshot]) -> Steps[list[ObjectKey]]:
         """Compare lists with everything that is stored, read once (I7). Returns every key, oldest Service first."""
-        created: dict[ServiceKey, str] = {}
+        created: dict[ObjectKey, str] = {}
         parts: list[LivePart] = []
         slices_of_old: list[LivePart] = []
         unused = {Resource.ENDPOINTSLICES} - self._states.listeners.keys()

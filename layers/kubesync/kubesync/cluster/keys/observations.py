@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.key_writes import Notes
-from kubesync.domain.objects import EndpointsObject, Observation, Resource, Service, ServiceKey, Snapshot
+from kubesync.domain.objects import EndpointsObject, ObjectKey, Observation, Resource, Service, Snapshot
 from kubesync.domain.state import KeyState, PartId
 
 
@@ -20,12 +20,12 @@ class Observations:
     ``early`` notes must be durable no later than the key's parts, ``late`` ones no earlier. ``places``: EndpointSlices seen.
     """
 
-    by_key: dict[ServiceKey, list[Observation]] = field(default_factory=lambda: defaultdict(list))
-    early: dict[ServiceKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
-    late: dict[ServiceKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
+    by_key: dict[ObjectKey, list[Observation]] = field(default_factory=lambda: defaultdict(list))
+    early: dict[ObjectKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
+    late: dict[ObjectKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
     places: set[tuple[str, str]] = field(default_factory=set)
 
-    def of(self, key: ServiceKey) -> Sequence[Observation]:
+    def of(self, key: ObjectKey) -> Sequence[Observation]:
         """What was seen of a key."""
         return self.by_key.get(key, ())
 
@@ -34,7 +34,7 @@ class Observations:
         """For the planner."""
         return Notes(self.early, self.late)
 
-    def created_at(self, key: ServiceKey) -> str:
+    def created_at(self, key: ObjectKey) -> str:
         """The creationTimestamp of the key's Service as seen last, empty where it was not seen."""
         for seen in reversed(self.by_key.get(key, ())):
             if isinstance(seen.value, Service):
@@ -56,18 +56,18 @@ def sort_observations(
     now: dict[tuple[str, str], str] = {}
     for seen in observations:
         if seen.resource is not Resource.ENDPOINTSLICES:
-            found.by_key[ServiceKey(cluster, seen.namespace, seen.name)].append(seen)
+            found.by_key[ObjectKey(cluster, seen.namespace, seen.name)].append(seen)
             continue
         place = (seen.namespace, seen.name)
         earlier = now.get(place, services_of_slices.get(place, ""))
         # Not understood, or deleted without a last state: where it was before.
         service = seen.value.service if isinstance(seen.value, EndpointsObject) else earlier
         if earlier and (earlier != service or seen.deleted):
-            found.by_key[ServiceKey(cluster, seen.namespace, earlier)].append(_gone(seen))
+            found.by_key[ObjectKey(cluster, seen.namespace, earlier)].append(_gone(seen))
         elif service and seen.deleted:
-            found.by_key[ServiceKey(cluster, seen.namespace, service)].append(_gone(seen))
+            found.by_key[ObjectKey(cluster, seen.namespace, service)].append(_gone(seen))
         if service and not seen.deleted:
-            found.by_key[ServiceKey(cluster, seen.namespace, service)].append(seen)
+            found.by_key[ObjectKey(cluster, seen.namespace, service)].append(seen)
         now[place] = "" if seen.deleted else service
     found.places = set(now)
     for place, service in now.items():
@@ -78,9 +78,9 @@ def sort_observations(
         note = StateTable.remember_slice(cluster, *place, service or None)
         if earlier:
             # Not before the slice is gone at the old key: until then, a repeated event has to find it there.
-            found.late[ServiceKey(cluster, namespace, earlier)].append(note)
+            found.late[ObjectKey(cluster, namespace, earlier)].append(note)
         else:
-            found.early[ServiceKey(cluster, namespace, service)].append(note)
+            found.early[ObjectKey(cluster, namespace, service)].append(note)
     return found
 
 
@@ -92,7 +92,7 @@ def _gone(seen: Observation) -> Observation:
 class LivePart:
     """As much of a stored part as is needed to judge its absence from a list."""
 
-    key: ServiceKey
+    key: ObjectKey
     part_id: PartId
     generation: int
     resource_version: int

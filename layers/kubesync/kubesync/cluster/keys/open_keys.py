@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy, changes_of
 from kubesync.domain.reasons import waits_for_person
 from kubesync.domain.state import KeyState, Name
@@ -28,10 +28,10 @@ class OpenKeys:
 
     def __init__(self, epoch: Callable[[], float]) -> None:
         self._epoch = epoch
-        self._since: dict[ServiceKey, float] = {}
-        self._refused: dict[ServiceKey, None] = {}
-        self._held: dict[ServiceKey, None] = {}
-        self._aside: set[ServiceKey] = set()
+        self._since: dict[ObjectKey, float] = {}
+        self._refused: dict[ObjectKey, None] = {}
+        self._held: dict[ObjectKey, None] = {}
+        self._aside: set[ObjectKey] = set()
         self._waiting = 0
 
     def see(self, state: KeyState, policy: Policy) -> None:
@@ -59,14 +59,14 @@ class OpenKeys:
             self._since.setdefault(key, mark.since or self._epoch())
         self._waiting += self._waits(key)
 
-    def _waits(self, key: ServiceKey) -> bool:
+    def _waits(self, key: ObjectKey) -> bool:
         return key in self._refused or key in self._held
 
-    def since(self, key: ServiceKey) -> float:
+    def since(self, key: ObjectKey) -> float:
         """What a mark of this key says from now on: since when it is open."""
         return self._since.get(key, 0.0) or self._epoch()
 
-    def landed(self, key: ServiceKey) -> None:
+    def landed(self, key: ObjectKey) -> None:
         """What was open has landed. What is left was planned meanwhile."""
         if key in self._since:
             self._since[key] = self._epoch()

@@ -24,7 +24,7 @@ from kubesync.cluster.keys.conflict_checks import Outcome
 from kubesync.cluster.keys.key_writes import KeyWrite, Piece
 from kubesync.cluster.keys.planner import Planned, conflict_problems, unclaiming
 from kubesync.domain.merge import without_tombstones
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState, Name, OpenMark, names_of
 
@@ -47,9 +47,9 @@ class Outcomes:
         self, committer: Committer, outcomes: Iterable[Outcome], why: str, batch: str, random: Callable[[], float]
     ) -> None:
         self.committer = committer
-        self.marks: dict[ServiceKey, OpenMark | None] = {}
-        self._moved_on: set[ServiceKey] = set()
-        self._by_key: dict[ServiceKey, list[Outcome]] = {}
+        self.marks: dict[ObjectKey, OpenMark | None] = {}
+        self._moved_on: set[ObjectKey] = set()
+        self._by_key: dict[ObjectKey, list[Outcome]] = {}
         for outcome in sorted(outcomes, key=lambda o: o.unit.key):
             self._by_key.setdefault(outcome.unit.key, []).append(outcome)
         self._why = why

@@ -29,7 +29,7 @@ from kubesync.domain.dns.desired import Desired, desired
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Node, Problem
 from kubesync.domain.large_keys import LARGE
-from kubesync.domain.objects import Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Assignment, assign_names, changes_of
 from kubesync.domain.state import KeyState, Name, OpenMark, PartId, UpstreamState, names_of, problems_of_parts
 from kubesync.domain.upstreams.nodes import digest
@@ -58,7 +58,7 @@ class Planned:
     """What planning a set of keys came to. ``promoted`` keys were given a name and have to be planned next."""
 
     writes: tuple[KeyWrite, ...]
-    promoted: tuple[ServiceKey, ...] = ()
+    promoted: tuple[ObjectKey, ...] = ()
 
 
 class Planner:

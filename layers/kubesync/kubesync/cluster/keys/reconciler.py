@@ -26,7 +26,7 @@ from kubesync.cluster.keys.observations import Observations, sort_observations
 from kubesync.cluster.keys.planner import Planned, Planner
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.merge import with_observations, without_tombstones
-from kubesync.domain.objects import Observation, RawEvent, Resource, ServiceKey
+from kubesync.domain.objects import ObjectKey, Observation, RawEvent, Resource
 from kubesync.domain.state import KeyState, PartId
 from kubesync.domain.window import Mode, WindowContent
 
@@ -48,11 +48,11 @@ _USUAL: Final = Mode()
 class Recorded:
     """What was recorded: keys that are open now, keys that were given a name, keys that changed, what was held back, and ``ListMerge.missed``."""
 
-    opened: tuple[ServiceKey, ...] = ()
-    promoted: tuple[ServiceKey, ...] = ()
-    changed: frozenset[ServiceKey] = frozenset()
+    opened: tuple[ObjectKey, ...] = ()
+    promoted: tuple[ObjectKey, ...] = ()
+    changed: frozenset[ObjectKey] = frozenset()
     held: Mapping[Resource, str] | None = None
-    missed: frozenset[ServiceKey] = frozenset()
+    missed: frozenset[ObjectKey] = frozenset()
 
 
 @dataclass(slots=True)
@@ -62,8 +62,8 @@ class Preview:
     ``news``: why a key changes, one of the words of ``_news``.
     """
 
-    states: dict[ServiceKey, KeyState] = field(default_factory=dict)
-    news: dict[ServiceKey, str] = field(default_factory=dict)
+    states: dict[ObjectKey, KeyState] = field(default_factory=dict)
+    news: dict[ObjectKey, str] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     held: dict[Resource, str] = field(default_factory=dict)
 
@@ -72,7 +72,7 @@ class Preview:
 class _Listed:
     """Complete lists, compared with what is stored."""
 
-    keys: list[ServiceKey]
+    keys: list[ObjectKey]
     merge: ListMerge
     notes: Notes
 
@@ -129,7 +129,7 @@ class Reconciler:
         due = Ending(self._closing, lambda: flush or self._idle_for_long())
         return (yield from self._commit(Change(keys, see, plan, due, news=observed.of)))
 
-    def replan(self, keys: Iterable[ServiceKey], why: str) -> Steps[Recorded]:
+    def replan(self, keys: Iterable[ObjectKey], why: str) -> Steps[Recorded]:
         """Plan keys anew without news about them: they were given a name."""
         # The oldest first: where a name has been let go meanwhile, it is theirs.
         wanted = self._by_age(keys, _as_stored)
@@ -143,7 +143,7 @@ class Reconciler:
         return (yield from self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, notes))))
 
     def transform(
-        self, keys: Iterable[ServiceKey], see: Callable[[KeyState], KeyState | None], why: str
+        self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState | None], why: str
     ) -> Steps[Recorded]:
         """Plan keys anew, each as ``see`` makes it of the stored state. None: leave it alone."""
         wanted = self._by_age(keys, _as_stored)
@@ -260,7 +260,7 @@ class Reconciler:
             earlier = table.all_slices(cluster) if whole else table.services_of_slices(cluster, slices)
         return sort_observations(cluster, observations, earlier)
 
-    def _by_age(self, keys: Iterable[ServiceKey], see: Callable[[KeyState], KeyState]) -> list[ServiceKey]:
+    def _by_age(self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState]) -> list[ObjectKey]:
         ages = {state.key: _age(see(state)) for state in self._states.each(keys)}
         return sorted(ages, key=ages.__getitem__)
 
@@ -360,5 +360,5 @@ def _endpoints_of(state: KeyState) -> dict[PartId, object]:
     return {part_id: part.value for part_id, part in parts if not part.deleted}
 
 
-def _age(state: KeyState) -> tuple[str, ServiceKey]:
+def _age(state: KeyState) -> tuple[str, ObjectKey]:
     return state.service.created_at if state.service is not None else "", state.key

@@ -58,7 +58,7 @@ from kubesync.domain.dns.provenance import (
 )
 from kubesync.domain.dns.publishing import RecordPlan, Targets
 from kubesync.domain.dns.records import NOTHING_HELD, Held, Node, Problem, RecordKey, RecordSet, Zone
-from kubesync.domain.objects import EndpointsObject, Service, ServiceKey
+from kubesync.domain.objects import EndpointsObject, ObjectKey, Service
 from kubesync.domain.upstreams.nodes import let_in
 
 # Problems are stored with the key and shown to people: this limits how many there are of each code.
@@ -123,7 +123,7 @@ class Desired:
 
 
 def desired(
-    key: ServiceKey,
+    key: ObjectKey,
     service: Service | None,
     endpoints: Sequence[EndpointsObject] | None,
     rules: DnsRules,
@@ -188,7 +188,7 @@ class Keeping:
     identifier: str | None = None
 
 
-def names_to_keep(key: ServiceKey, service: Service | None, rules: DnsRules, held: Collection[str]) -> Keeping:
+def names_to_keep(key: ObjectKey, service: Service | None, rules: DnsRules, held: Collection[str]) -> Keeping:
     """Of the names that a key holds, those that it keeps even while nothing is published there, for example because no endpoint is ready.
 
         cluster          the Service                              keeps
@@ -222,7 +222,7 @@ def _without(names: Iterable[str], refused: Collection[str]) -> tuple[str, ...]:
 
 
 def _records(
-    key: ServiceKey,
+    key: ObjectKey,
     service: Service,
     asked: DnsAnnotations,
     groups: Sequence[AddressedGroup],
@@ -268,7 +268,7 @@ def _records(
     return plan.finish()
 
 
-def _own_names(key: ServiceKey, rules: DnsRules) -> tuple[str, ...]:
+def _own_names(key: ObjectKey, rules: DnsRules) -> tuple[str, ...]:
     if rules.template == NO_NAMES:
         return ()
     domain, cluster = rules.domain, rules.cluster

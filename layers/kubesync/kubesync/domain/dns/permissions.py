@@ -28,7 +28,7 @@ from typing import Final
 
 from kubesync.domain.dns.names import NO_NAMES, service_name, why_illegal
 from kubesync.domain.dns.records import Problem
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 
 RESERVED_PREFIX: Final = "_kubesync-"
 """Labels of the journals begin with it: nobody gets such a name."""
@@ -69,7 +69,7 @@ class NameRules:
     per_namespace: int = NAMES_PER_NAMESPACE
     reserved: frozenset[str] = frozenset()
 
-    def own_name(self, key: ServiceKey) -> str:
+    def own_name(self, key: ObjectKey) -> str:
         """The name that the template gives to a Service; empty if it gives none."""
         if self.template == NO_NAMES:
             return ""
@@ -93,7 +93,7 @@ class Permitted:
     problems: tuple[Problem, ...] = ()
 
 
-def permitted(names: Iterable[str], key: ServiceKey, rules: NameRules | None, held: Collection[str]) -> Permitted:
+def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, held: Collection[str]) -> Permitted:
     """Decide about the canonical names that a Service asks for, in the order of its annotations.
 
     Args:
@@ -116,7 +116,7 @@ def permitted(names: Iterable[str], key: ServiceKey, rules: NameRules | None, he
     return Permitted(frozenset(problems), counted, tuple(problems.values()))
 
 
-def refusal(name: str, key: ServiceKey, rules: NameRules | None) -> Problem | None:
+def refusal(name: str, key: ObjectKey, rules: NameRules | None) -> Problem | None:
     """Why a Service must not have a name that it asks for, or None. Limits of numbers are not checked here.
 
     A name that is illegal in DNS is not refused: it is reported where names are placed in zones.

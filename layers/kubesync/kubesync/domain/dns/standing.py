@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Name
 
 
@@ -80,7 +80,7 @@ def with_replacements(standing: Mapping[RecordKey, RecordSet]) -> dict[RecordKey
 class Drift:
     """A record set of ours that is not in the zone as we know it."""
 
-    service: ServiceKey
+    service: ObjectKey
     key: RecordKey
     known: RecordSet
     stands: RecordSet | None
@@ -94,7 +94,7 @@ class Known:
     resourceVersion): a Service that goes and comes back begins anew with the first version, and may stand as before.
     """
 
-    service: ServiceKey
+    service: ObjectKey
     version: int
     seen: frozenset[tuple[str, int, int]]
     applied: tuple[tuple[RecordKey, RecordSet], ...]

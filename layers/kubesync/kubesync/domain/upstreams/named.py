@@ -20,7 +20,7 @@ from typing import Final
 
 from kubesync.domain.dns.addresses import Address, parse_address
 from kubesync.domain.dns.records import Node, Problem
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.upstreams.nodes import fitting, preference, upstream_key
 
 MAX_WEIGHT: Final = 1000
@@ -39,7 +39,7 @@ _PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
 class ServicePortOf:
     """A Service's upstream."""
 
-    key: ServiceKey
+    key: ObjectKey
     port: int
     protocol: str = "TCP"
 
@@ -144,7 +144,7 @@ def parse_service(text: str) -> ServicePortOf:
     protocol = parts[4].upper() if len(parts) == 5 else "TCP"
     if protocol not in _PROTOCOLS:
         raise ValueError(f"{text!r}: {parts[4]!r} is not one of {', '.join(_PROTOCOLS)}")
-    return ServicePortOf(ServiceKey(cluster, namespace, name), _port(port, text), protocol)
+    return ServicePortOf(ObjectKey(cluster, namespace, name), _port(port, text), protocol)
 
 
 def parse_static(text: str) -> StaticNode:

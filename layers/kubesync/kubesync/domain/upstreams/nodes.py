@@ -17,7 +17,7 @@ from typing import Any, Final
 from kubesync.domain.dns.addresses import Address
 from kubesync.domain.dns.endpoints import AddressedGroup, not_let_in
 from kubesync.domain.dns.records import Held, Node, Problem
-from kubesync.domain.objects import Endpoint, Service, ServiceKey
+from kubesync.domain.objects import Endpoint, ObjectKey, Service
 
 # Well below DynamoDB's 400 KB an item. Larger items are cut into slices of this size.
 MAX_SLICE_BYTES: Final = 100_000
@@ -40,7 +40,7 @@ _SERVING_ORDER: Final = {True: 0, None: 1, False: 2}
 _TERMINATING_ORDER: Final = {False: 0, None: 1, True: 2}
 
 
-def upstream_key(key: ServiceKey, port: int, protocol: str) -> str:
+def upstream_key(key: ObjectKey, port: int, protocol: str) -> str:
     """``<cluster>/<namespace>/<service>/<port>/<PROTOCOL>`` with the Service's port number."""
     return f"{key}/{port}/{protocol.upper()}"
 
@@ -87,7 +87,7 @@ class ChosenNodes(Sequence[Node]):
 
 
 def let_in(
-    key: ServiceKey, service: Service, groups: Sequence[AddressedGroup], held: Held, problems: set[Problem]
+    key: ObjectKey, service: Service, groups: Sequence[AddressedGroup], held: Held, problems: set[Problem]
 ) -> dict[str, ChosenNodes]:
     """The upstreams (see ``upstreams_of``) without forbidden addresses, which are reported.
 
@@ -106,7 +106,7 @@ def let_in(
     return upstreams_of(key, service, allowed) | standing
 
 
-def upstreams_of(key: ServiceKey, service: Service, groups: Sequence[AddressedGroup]) -> dict[str, ChosenNodes]:
+def upstreams_of(key: ObjectKey, service: Service, groups: Sequence[AddressedGroup]) -> dict[str, ChosenNodes]:
     """The nodes behind every port of a Service that is not an ExternalName. A port without endpoints has none.
 
     A Service's port and an endpoints' port belong together if their names (empty for an unnamed port) and protocols are

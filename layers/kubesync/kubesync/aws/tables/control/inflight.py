@@ -26,7 +26,7 @@ from kubesync.aws.slices import pack_slices, read_slices, slice_place
 from kubesync.aws.tables.schema_guard import readable
 from kubesync.aws.tables.state_codec import SCHEMA, SCHEMA_OF_OWED, decode_change, encode_change
 from kubesync.domain.batches import Unit, by_cluster
-from kubesync.domain.objects import ServiceKey
+from kubesync.domain.objects import ObjectKey
 
 # A child of the functions' Logger, by its name. Commands import this file too: Powertools would be a tenth of their start.
 logger = logging.getLogger(f"kubesync.{__name__}")
@@ -93,7 +93,7 @@ class InflightTable:
         units: list[Unit] = []
         owed: dict[str, LandedUnits] = {}
         for row in rows:
-            unit = Unit(ServiceKey(*row[0]), tuple(decode_change(change) for change in row[1]))
+            unit = Unit(ObjectKey(*row[0]), tuple(decode_change(change) for change in row[1]))
             if len(row) == _OWED_ROW:
                 before = owed.get(unit.key.cluster, LandedUnits(row[2], ()))
                 owed[unit.key.cluster] = LandedUnits(row[2], (*before.units, unit))
