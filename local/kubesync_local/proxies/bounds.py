@@ -50,7 +50,7 @@ class Bounds:
 
     def why_forbidden(self, address: Address) -> str:
         """Why it is not an address for pods; empty: it is, or a network allows just this kind."""
-        why = why_forbidden(address)
+        why = address.forbidden
         if why and any(network.holds(address) and _kind(network) == why for network in self.networks):
             return ""
         return why
