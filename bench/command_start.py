@@ -72,8 +72,8 @@ class _Empty(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        query = self.headers["X-Amz-Target"].endswith(".Query")
-        body = b'{"Items": [], "Count": 0, "ScannedCount": 0}' if query else b"{}"
+        lists = self.headers["X-Amz-Target"].endswith((".Query", ".Scan"))
+        body = b'{"Items": [], "Count": 0, "ScannedCount": 0}' if lists else b"{}"
         self.send_response(200)
         self.send_header("Content-Type", "application/x-amz-json-1.0")
         self.send_header("Content-Length", str(len(body)))
