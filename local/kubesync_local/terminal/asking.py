@@ -6,6 +6,8 @@ one of them is not                                 nobody could read it or answe
 
 from __future__ import annotations
 
+import os
+import select
 import sys
 from typing import Final
 
@@ -14,6 +16,7 @@ from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import remark
 
 NOTHING_CHANGED: Final = "nothing was changed"
+_LOOK_SECONDS: Final = 0.2
 
 
 class DeclinedError(KubesyncError):
@@ -41,7 +44,7 @@ def confirm(question: str) -> None:
     try:
         sys.stderr.write(f"{visible(question)} [y/N] ")
         sys.stderr.flush()
-        answer = sys.stdin.readline()
+        answer = _typed()
     except KeyboardInterrupt:
         remark("")
         raise KeyboardInterrupt(NOTHING_CHANGED) from None
@@ -51,3 +54,19 @@ def confirm(question: str) -> None:
         remark("")  # the cursor stands behind the question
     if answer.strip().lower() not in ("y", "yes"):
         raise DeclinedError
+
+
+def _typed() -> str:
+    """A line of standard input; without its end if the input ends.
+
+    Python does not see a signal that comes between its last look and a read that waits: Ctrl-C would be lost until something is
+    typed. So no read waits. And each takes one byte: what is typed ahead stays where ``select`` sees it.
+    """
+    line = b""
+    while not line.endswith(b"\n"):
+        while not select.select([sys.stdin], [], [], _LOOK_SECONDS)[0]:
+            pass
+        if not (byte := os.read(sys.stdin.fileno(), 1)):
+            break
+        line += byte
+    return line.decode(errors="replace")
