@@ -123,6 +123,20 @@ def test_scheduled_event_runs_a_session_and_publishes_metrics_and_durations(
     assert 0.0 <= ending["ending_seconds"] <= whole == report["seconds"]
 
 
+def test_metrics_of_the_end_that_cannot_be_written_fail_no_invocation(
+    stack: CliStack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("kubesync.telemetry.metrics.MetricsPublisher.ended", failing)
+    with ended_when(stack.settled):
+        report = load_handler("watch")(event("schedule"), FakeContext())
+
+    assert (report["ended"], report["clean"]) == ("ERR_MAX_RUNTIME", True)
+    assert "OSError: no space left" in capsys.readouterr().out
+
+
 def test_session_tells_how_far_it_is_when_it_begins_and_at_its_end(stack: CliStack) -> None:
     session = Application(Settings.from_environment(), local=True).new_session()
     beats: list[SessionReport] = []

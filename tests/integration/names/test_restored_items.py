@@ -10,7 +10,7 @@ from harness.deployment import Deployment
 from harness.seen.builders import a_service
 from kubesync.aws.dynamodb.store import STATE, Delete, Item, Key, Put
 from kubesync.aws.tables.claims import claim_key
-from kubesync.aws.tables.state import open_key
+from kubesync.aws.tables.state import open_key, state_key
 from kubesync.domain.objects import ObjectKey, Service
 from kubesync.domain.state import Name
 
@@ -67,6 +67,24 @@ def test_i9_name_whose_restored_claim_names_who_let_it_go_is_given_to_who_wants_
     assert deployment.claims()["shop.example.com"] == "prod/shop/second"
     assert deployment.waiters() == []
     assert stored(deployment, SHOP)["waiting"] == 0
+
+
+def test_i4_owner_that_a_newer_release_wrote_keeps_its_name_and_ends_no_resync(deployment: Deployment) -> None:
+    newer, name = ObjectKey("other", "shop", "newer"), claim_key(Name("Z1", "second.example.com"))
+    deployment.store.write(Put(state_key(newer), {"v": 99, "form": "of a newer release"}))
+    deployment.store.write(Put(name, {"v": 1, "owner": str(newer), "version": 1, "waiting": 0}))
+    older = stored(deployment, SHOP)
+    deployment.apply("first", a_service(cluster_ips=("10.0.0.1",), ports=()))
+    deployment.pass_time(3.0)
+    deployment.store.write(Put(SHOP, older))
+    both = {"hostname": "shop.example.com,second.example.com"}
+    deployment.apply("second", a_service(cluster_ips=("10.0.0.2",), ports=(), annotations=both))
+    deployment.pass_time(3.0)
+    deployment.resync()
+    deployment.pass_time(3.0)
+    assert deployment.claims()["shop.example.com"] == "prod/shop/second", "the others are looked at as always"
+    assert deployment.claims()["second.example.com"] == "other/shop/newer"
+    assert "second.example.com A" not in deployment.sets()
 
 
 def test_i9_resync_takes_a_name_from_nobody_who_has_it_or_is_about_to(deployment: Deployment) -> None:

@@ -20,7 +20,7 @@ Actions on one claim go into transactions one after the other (``key_writes``), 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -28,6 +28,7 @@ from kubesync.actors.parallel import Map
 from kubesync.aws.dynamodb.store import Action, Key
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.state import StateTable
+from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 
@@ -71,12 +72,17 @@ class ClaimBook:
         names an owner that has let the name go: nobody would get it any more.
         """
         claims = [claim for claim in self._claims.values() if claim is not None]
-        # One after the other, and only their names: a namespace can have many large keys.
-        owners = {
-            state.key: state.claims | state.waits for state in self._states.each(sorted({c.owner for c in claims}))
-        }
-        unknown = (claim.name for claim in claims if claim.name not in owners[claim.owner])
-        self._nobodys = frozenset(unknown)
+        known = self._known_to(sorted({claim.owner for claim in claims}))
+        self._nobodys = frozenset(c.name for c in claims if c.name not in known.get(c.owner, {c.name}))
+
+    def _known_to(self, owners: Sequence[ObjectKey]) -> dict[ObjectKey, frozenset[Name]]:
+        """The names that these keys have or wait for. Keys that a newer release wrote are missing: they may know of any."""
+        try:
+            # One after the other, and only their names: a namespace can have many large keys.
+            return {state.key: state.claims | state.waits for state in self._states.each(owners)}
+        except NewerSchemaError:  # it fails the whole call
+            alone = ([owner] for owner in owners) if len(owners) > 1 else ()
+            return {key: names for owner in alone for key, names in self._known_to(owner).items()}
 
     def line(self, name: Name, key: ObjectKey) -> Name:
         """The claim in whose line a key stands that wants a name: the name itself where nothing is in its way."""
