@@ -29,7 +29,7 @@ from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import BatchRefusedError
-from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource, Service
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState
 from kubesync_local.documents.audit_log import AuditLog, Span
@@ -239,7 +239,7 @@ class Deployment(StoredItems):
         else:
             self.apply(name, a_service(cluster_ips=addresses))
 
-    def apply(self, name: str, value: Service | EndpointsObject, **place: str) -> None:
+    def apply(self, name: str, value: object, **place: str) -> None:
         """Make or change any object."""
         self.cluster.apply(name, value, **place)
 

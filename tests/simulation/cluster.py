@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.credential_ends import Credential
-from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service, Snapshot
+from kubesync.domain.objects import Observation, RawEvent, Resource, Service, Snapshot
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.list_room import Space
 from kubesync.kubernetes.ports import Lister, WatchSink
@@ -56,9 +56,7 @@ class ScriptedCluster:
         made._at = dict(self._at)
         return made
 
-    def apply(
-        self, name: str, value: Service | EndpointsObject, *, slice_name: str = "", namespace: str = "shop"
-    ) -> None:
+    def apply(self, name: str, value: object, *, slice_name: str = "", namespace: str = "shop") -> None:
         """Make or change an object. Endpoints go by their Service's name, or as a slice where ``slice_name`` is given."""
         of_endpoints = Resource.ENDPOINTSLICES if slice_name else Resource.ENDPOINTS
         resource = Resource.SERVICES if isinstance(value, Service) else of_endpoints

@@ -11,6 +11,7 @@ from kubesync.domain.objects import Resource
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.wire.decode import read_list_page
+from kubesync.kubernetes.wire.sources import WIRE
 
 
 @with_config(ConfigDict(extra="ignore"))
@@ -33,7 +34,7 @@ def choose_endpoints_source(api: ApiClient) -> Resource:
         ListenerError: the server could not be reached.
     """
     try:
-        body = api.fetch(urls.ApiRequest(urls.DISCOVERY_PATH))
+        body = api.fetch(urls.ApiRequest(WIRE[Resource.ENDPOINTSLICES].path))
     except StatusError as error:
         if error.status == 404:
             return Resource.ENDPOINTS

@@ -117,7 +117,7 @@ def a_config(**changes: Any) -> ClusterConfig:
 
 
 def saw(
-    value: Service | EndpointsObject | None,
+    value: object | None,
     version: int,
     name: str = "web",
     *,

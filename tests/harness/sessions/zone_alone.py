@@ -125,7 +125,7 @@ class PlayedCluster:
         ]
         attempts = self.attempts[key]
         conflicts = self.conflicts.get(key, frozenset())
-        return Wish(key, tuple(changes), conflicts, attempts, self.retry_at.get(key, 0.0), attempts >= 11)
+        return Wish(key, tuple(changes), conflicts, attempts, self.retry_at.get(key, 0.0), attempts >= 11, LISTED)
 
     def want(self, name: str, address: str = "") -> ObjectKey:
         key = a_key(name, self.name)

@@ -70,7 +70,9 @@ class Published:
                 self._send(zone_id, Publish(self._cluster, listed=listed))
 
     def _wish(self, states: KeyStates, state: KeyState, zone_id: str) -> Wish:
-        return Wish(state.key) if self.silent or states.config.paused else wish_of(state, zone_id, states.config.policy)
+        if self.silent or states.config.paused:
+            return Wish(state.key)
+        return wish_of(state, zone_id, states.config.policy, states.config.resources)
 
     def _zones_of(self, states: KeyStates, state: KeyState) -> frozenset[str]:
         if self.silent or states.config.paused:

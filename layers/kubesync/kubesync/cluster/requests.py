@@ -61,7 +61,7 @@ class Requests:
     def _remove(self, upstream: str, stands: UpstreamState) -> bool:
         """Remove one orphaned upstream. False: a key knows it by now, or it was written meanwhile."""
         tables, writer = self._committer.tables, self._ports.fenced_writer
-        key = ObjectKey(*upstream.split("/")[:_PARTS_OF_KEY])
+        key = ObjectKey.parse("/".join(upstream.split("/")[:_PARTS_OF_KEY]))
         if upstream in self._committer.states.states([key])[key].upstreams:
             return False
         token, now = writer.token(), self._ports.scheduler.epoch()

@@ -115,7 +115,7 @@ class ListeningRun:
         self.round = made_for or self.round
         # Decide all resume points before any listener starts: a window that the first one fills may withdraw the checkpoint
         # of the next, whose view is not complete yet (I5).
-        made = [self._listener(resource, made_for) for resource in self._states.sources]
+        made = [self._listener(resource, made_for) for resource in self._states.config.resources]
         self._past += self.listeners
         self.listeners = [listener for listener, _ in filter(None, made)]
         for listener, resume in filter(None, made):
@@ -259,15 +259,13 @@ class ListeningRun:
     def replan(self, keys: Iterable[ObjectKey]) -> Steps[None]:
         """Plan promoted keys again."""
         promoted = set(keys)
-        if not self._states.listeners[Resource.SERVICES].whole:
-            self._early_promoted |= promoted
+        self._early_promoted |= {key for key in promoted if not self._states.plannable(key)}
         self._follow_up((yield from self._reconciler.replan(promoted, "a name was let go")), None)
 
     def take_early_promoted(self) -> set[ObjectKey]:
         """Promoted keys that waited for the first list, once it is recorded."""
-        if not self._states.listeners[Resource.SERVICES].whole:
-            return set()
-        early, self._early_promoted = self._early_promoted, set()
+        early = {key for key in self._early_promoted if self._states.plannable(key)}
+        self._early_promoted -= early
         return early
 
     def _listed(self, resources: Iterable[Resource], recorded: Recorded, requested: ListRound | None) -> None:

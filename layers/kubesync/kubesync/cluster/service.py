@@ -130,7 +130,8 @@ class Service:
         try:
             remembered = None if configured is None else configured.remembered
             if configured is not None and remembered is None:
-                remembered = self._ports.tables.listeners.remembered([self.name])[self.name]
+                read = {self.name: configured.config.remembered}
+                remembered = self._ports.tables.listeners.remembered(read)[self.name]
         except NewerSchemaError as newer:
             remembered = None
             self._unreadable(newer)
@@ -214,7 +215,7 @@ class Service:
             asked.reply.set_exception(KubesyncError(changing))
             return
         changed = 0 if self.run is None else self.run.report.changed_keys
-        made_for = self.last_round = ListRound(mode, set(self.states.sources), now, changed, asked.reply)
+        made_for = self.last_round = ListRound(mode, set(self.states.config.resources), now, changed, asked.reply)
         if self.run is not None:
             yield from self.run.relist(made_for)
         elif asked.deadline is not None:

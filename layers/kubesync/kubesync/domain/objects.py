@@ -2,31 +2,76 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import chain
 from sys import getsizeof
-from typing import NamedTuple
+from typing import ClassVar, Final, NamedTuple, Self
+
+SERVICE: Final = "Service"
+"""The kind of a key that does not say its kind."""
+_OF_KIND: Final = re.compile(r"([A-Z][A-Za-z0-9]*):(.*)", re.DOTALL)
 
 
-class Resource(StrEnum):
-    """A resource that a listener watches; the value is the plural in the API's path."""
+class Resource(str):
+    """A resource that a listener watches: the plural in the API's path. Equal ones are one object.
 
-    SERVICES = "services"
-    ENDPOINTS = "endpoints"
-    ENDPOINTSLICES = "endpointslices"
+    Which ones there are, and what they mean, is in ``domain.sources``.
+    """
+
+    __slots__ = ()
+    _made: ClassVar[dict[str, Resource]] = {}
+    SERVICES: ClassVar[Resource]
+    ENDPOINTS: ClassVar[Resource]
+    ENDPOINTSLICES: ClassVar[Resource]
+
+    def __new__(cls, plural: str) -> Resource:  # noqa: PYI034 - it has no subclasses
+        return cls._made.setdefault(plural, str.__new__(cls, plural))
+
+    @property
+    def value(self) -> str:
+        """As plain text."""
+        return str(self)
+
+
+Resource.SERVICES = Resource("services")
+Resource.ENDPOINTS = Resource("endpoints")
+Resource.ENDPOINTSLICES = Resource("endpointslices")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectKey:
-    """The unit of reconciliation. ``str()`` gives ``cluster/namespace/name``."""
+    """The unit of reconciliation: one object, with everything that belongs to it. ``kind`` is the object's, such as ``Service``.
+
+    ``str()`` gives ``cluster/namespace/name`` for a Service, and ``cluster/namespace/Kind:name`` for any other kind. No name of a
+    Kubernetes object that has a key holds an upper-case letter.
+    """
 
     cluster: str
     namespace: str
     name: str
+    kind: str = SERVICE
+
+    @property
+    def path(self) -> str:
+        """``namespace/name`` or ``namespace/Kind:name``: the key inside its cluster."""
+        return f"{self.namespace}/{self.name}" if self.kind == SERVICE else f"{self.namespace}/{self.kind}:{self.name}"
+
+    @classmethod
+    def at(cls, cluster: str, path: str) -> Self:
+        """The inverse of ``path``."""
+        namespace, _, name = path.partition("/")
+        of_kind = _OF_KIND.fullmatch(name) if ":" in name else None
+        return cls(cluster, namespace, name) if of_kind is None else cls(cluster, namespace, of_kind[2], of_kind[1])
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The inverse of ``str``."""
+        cluster, _, path = text.partition("/")
+        return cls.at(cluster, path)
 
     def __str__(self) -> str:
-        return f"{self.cluster}/{self.namespace}/{self.name}"
+        return f"{self.cluster}/{self.path}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -108,7 +153,7 @@ class EndpointsObject:
     fqdn: bool = False
 
 
-def bytes_of(value: Service | EndpointsObject | None) -> int:
+def bytes_of(value: object) -> int:
     """About how many bytes of memory an object takes of which this is kept: 0.7 to 1.3 times as many in CPython 3.13.
 
     Half of it are the headers of texts, so each port counts as two and each endpoint as three. Text that endpoints share, such as the
@@ -138,7 +183,7 @@ class Observation:
     uid: str
     resource_version: int
     deleted: bool = False
-    value: Service | EndpointsObject | None = None
+    value: object | None = None
     problem: str | None = None
 
 

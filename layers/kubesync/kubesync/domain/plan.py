@@ -18,14 +18,15 @@ whoever owns the name by then. Otherwise two such keys would queue again at each
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 from kubesync.domain.dns.records import Problem, RecordChange, RecordKey, RecordSet, exclude_each_other
-from kubesync.domain.objects import ObjectKey
+from kubesync.domain.objects import ObjectKey, Resource
+from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Name, names_of
 
 _KINDS: Final = ("for a set without an identifier", "for sets with an identifier")
@@ -94,7 +95,7 @@ class Wish:
         conflicts: names in the zone where a foreign set stands: the key waits for a conflict check there.
         attempts: how often the key was refused, in whatever zone. ``retry_at`` (epoch seconds): when it may be tried again.
         settled: it was refused so often that its mark no longer records each check.
-        headless: it cannot be planned before the endpoints are listed.
+        needs: the resources that its record sets depend on: it cannot be planned before they are listed.
     """
 
     key: ObjectKey
@@ -103,12 +104,12 @@ class Wish:
     attempts: int = 0
     retry_at: float = 0.0
     settled: bool = False
-    headless: bool = False
+    needs: frozenset[Resource] = frozenset()
 
 
-def wish_of(state: KeyState, zone_id: str, policy: Policy) -> Wish:
-    """What a key wants in a zone now. Without changes it wants nothing."""
-    mark, service = state.opened, state.service
+def wish_of(state: KeyState, zone_id: str, policy: Policy, read: Iterable[Resource]) -> Wish:
+    """What a key wants in a zone now. Without changes it wants nothing. ``read``: the resources that the cluster's listeners read."""
+    mark = state.opened
     return Wish(
         state.key,
         tuple(change for change in changes_of(state, policy) if change.key.zone_id == zone_id),
@@ -116,7 +117,7 @@ def wish_of(state: KeyState, zone_id: str, policy: Policy) -> Wish:
         0 if mark is None else mark.attempts,
         0.0 if mark is None else mark.retry_at,
         state.settled,
-        service is not None and service.headless,
+        KINDS[state.key.kind].of_records(state).intersection(read),
     )
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.objects import Resource
+from kubesync.domain.sources.registry import kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Scope:
 
     def labels_of(self, resource: Resource) -> str:
         """The label selector to send for a resource; empty: none."""
-        return self.selector if resource is Resource.SERVICES or self.select_endpoints else ""
+        return self.selector if resource == kind_of(resource).main or self.select_endpoints else ""
 
     def selectors(self, resource: Resource) -> tuple[tuple[str, str], ...]:
         """Query parameters of lists and watches of a resource."""

@@ -37,7 +37,7 @@ class Part:
     uid: str
     resource_version: int
     generation: int
-    value: Service | EndpointsObject | None
+    value: object | None
     deleted: bool = False
     problem: str = ""
     held: bool = False

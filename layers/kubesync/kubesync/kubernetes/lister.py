@@ -11,6 +11,7 @@ from kubesync.clock import Clock
 from kubesync.domain.errors import TOO_LONG, BodyError, DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import EndpointsObject, Observation, Resource, Snapshot, bytes_of
 from kubesync.domain.scope import Scope
+from kubesync.domain.sources.registry import IDENTITY
 from kubesync.kubernetes.list_room import NoRoomError, Space
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient, logger
@@ -219,11 +220,12 @@ def cluster_identity(api: ApiClient, deadline_monotonic: float) -> str | None:
         ListenerError: the server could not be reached, or did not answer before the deadline.
     """
     try:
-        request = urls.named(Resource.SERVICES, "default", "kubernetes")
+        request = urls.named(*IDENTITY)
         body = api.fetch(request, deadline_monotonic=deadline_monotonic)
     except DeniedError as error:
         if error.status == 403:
             return None
         raise
-    page = read_list_page(Resource.SERVICES, body)
-    return next((item.uid for item in page.items if item.name == "kubernetes" and item.uid), None)
+    resource, _, name = IDENTITY
+    page = read_list_page(resource, body)
+    return next((item.uid for item in page.items if item.name == name and item.uid), None)

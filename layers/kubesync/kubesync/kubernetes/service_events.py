@@ -17,6 +17,7 @@ from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import StatusError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.reasons import advice_for
+from kubesync.domain.sources.registry import KINDS
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.urls import ApiRequest
 
@@ -85,8 +86,8 @@ def event_request(event: ServiceEvent, at: float) -> ApiRequest:
         "kind": "Event",
         "metadata": {"name": f"{key.name[:_MAX_SERVICE_CHARACTERS]}.{digest}", "namespace": key.namespace},
         "involvedObject": {
-            "apiVersion": "v1",
-            "kind": "Service",
+            "apiVersion": KINDS[key.kind].api_version,
+            "kind": key.kind,
             "name": key.name,
             "namespace": key.namespace,
             "uid": event.uid,

@@ -15,7 +15,7 @@ from kubesync.kubernetes.transport.client import logger
 from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.transport.streams import Block, LineStream
 from kubesync.kubernetes.wire.decode import Bookmark, StreamError, UnreadableEvent, read_event_headers
-from kubesync.kubernetes.wire.event_scan import SCANS
+from kubesync.kubernetes.wire.sources import WIRE
 
 
 class WatchEnd(StrEnum):
@@ -96,7 +96,7 @@ def follow(
         if now >= verify_at:
             return WatchEnd.QUIET
         try:
-            block = stream.read(min(silent_at, verify_at, deadline_monotonic) - now, SCANS[resource])
+            block = stream.read(min(silent_at, verify_at, deadline_monotonic) - now, WIRE[resource].scan)
         except BodyError:
             now = clock.monotonic()
             if now >= deadline_monotonic:

@@ -51,7 +51,7 @@ def _advice(error: ListenerError) -> str:
 
 @contextmanager
 def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -> Iterator[WindowContent]:
-    """Complete lists of both listeners' resources. They hold room as long as the context lasts.
+    """Complete lists of all that the cluster's listeners read. They hold room as long as the context lasts.
 
     Raises ResyncError, as ``check`` does if the wait must stop.
     """
@@ -111,8 +111,7 @@ class _Lists:
 
     def run(self) -> None:
         try:
-            resources = (Resource.SERVICES, self._config.endpoints_source)
-            self.done.set_result({resource: self._list(resource) for resource in resources})
+            self.done.set_result({resource: self._list(resource) for resource in self._config.resources})
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for the lists
             self.done.set_exception(error)
 

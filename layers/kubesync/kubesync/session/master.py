@@ -134,7 +134,10 @@ class Master:
 
     def previewer(self, config: ClusterConfig) -> Reconciler:
         """A reconciler on key states of its own, for previews."""
-        tables, remembered = self.tables, self.tables.listeners.remembered([config.name])[config.name]
+        tables, remembered = (
+            self.tables,
+            self.tables.listeners.remembered({config.name: config.remembered})[config.name],
+        )
         states = KeyStates(config, tables.state, tables.name_counts)
         states.configure(config, remembered.checkpoints)
         states.identity = remembered.identity
@@ -155,7 +158,7 @@ class Master:
         self.see_registered(self._retry(lambda: self.clusters.read(self.parts.settings.shard)))
         configs = {name: config for name, config in self.registered.items() if config is not None}
         self._fencing.take_over(configs)
-        found = self._remains.remembered(list(configs))
+        found = self._remains.remembered(configs)
         self._retry(self.named.load)
         zones = {zone.id: zone for config in configs.values() for zone in rules_of(config).zones}
         self.zones = Zones(self._zone_ports(), self.activity, clean=clean, unsettled=unsettled, zones=zones)

@@ -11,6 +11,7 @@ from typing import Protocol
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.parallel import ParallelMap
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.listeners import ListenerTable, Remembered
 from kubesync.aws.tables.state import Queued, StateTable
@@ -45,10 +46,11 @@ class Remains:
         """Open and promoted keys of clusters. None: a newer release wrote some of it; the cluster finds out by itself."""
         return self._each(self._queued_of, clusters)
 
-    def remembered(self, clusters: Sequence[str]) -> Mapping[str, Remembered | None]:
+    def remembered(self, clusters: Mapping[str, ClusterConfig]) -> Mapping[str, Remembered | None]:
         """What is remembered of clusters. None, if a newer release wrote some of it: each cluster reads its own."""
+        read = {name: config.remembered for name, config in clusters.items()}
         try:
-            return self._retry(lambda: self._listeners.remembered(clusters))
+            return self._retry(lambda: self._listeners.remembered(read))
         except NewerSchemaError:
             return dict.fromkeys(clusters)
 

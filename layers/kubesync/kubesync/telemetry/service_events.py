@@ -22,9 +22,9 @@ from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.route53.rate import TokenBucket
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import DeniedError, ListenerError
-from kubesync.domain.objects import Resource
 from kubesync.domain.report import EventsReport
-from kubesync.domain.state import KeyState, PartId
+from kubesync.domain.sources.registry import main_part
+from kubesync.domain.state import KeyState
 from kubesync.kubernetes.service_events import EventPoster, ServiceEvent
 from kubesync.kubernetes.transport.connections import StoppedError
 
@@ -57,7 +57,7 @@ class ServiceEvents:
 
     def send(self, state: KeyState, fresh: Iterable[Problem]) -> None:
         """Reasons that are new on a key. Returns at once."""
-        part = state.parts.get(PartId(Resource.SERVICES, state.key.name))
+        part = main_part(state)
         if part is None or part.deleted:
             return
         with self._changed:

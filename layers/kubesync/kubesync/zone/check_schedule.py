@@ -82,9 +82,8 @@ class CheckSchedule:
                 self._waits.wake_by(key, 0.0)
 
     def _can_be_planned(self, wish: Wish) -> bool:
-        """Records of a headless Service need the endpoints too (I5)."""
-        listed = self._listed.get(wish.key.cluster, frozenset())
-        return Resource.SERVICES in listed and (len(listed) > 1 or not wish.headless)
+        """Its record sets depend on nothing that is not listed yet (I5)."""
+        return wish.needs <= self._listed.get(wish.key.cluster, frozenset())
 
     def see(self, wish: Wish) -> None:
         """What a key wants now: note whether and when it is to be checked."""

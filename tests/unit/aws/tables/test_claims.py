@@ -8,8 +8,9 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_key
 from kubesync.aws.dynamodb.store import Absent, Equals
-from kubesync.aws.tables.claims import Claim, ClaimTable, claim_key, parse_service_key
+from kubesync.aws.tables.claims import Claim, ClaimTable, claim_key
 from kubesync.domain.errors import TransactionRefusedError
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 
 NAME = Name("Z1", "x.example.com")
@@ -119,4 +120,4 @@ def test_waiter_takes_another_place_and_the_claims_version_moves(store: MemorySt
 
 def test_claim_of_one_name_in_two_zones_is_two_claims() -> None:
     assert claim_key(NAME) != claim_key(Name("Z2", NAME.name))
-    assert parse_service_key("prod/shop/web") == a_key()
+    assert ObjectKey.parse("prod/shop/web") == a_key()

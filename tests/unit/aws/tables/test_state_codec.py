@@ -29,6 +29,7 @@ from kubesync.domain.objects import (
     Service,
     ServicePort,
 )
+from kubesync.domain.sources.registry import SOURCES
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
 
 strange = st.text(st.characters(), max_size=12) | st.sampled_from(
@@ -62,7 +63,7 @@ endpoints_objects = st.builds(EndpointsObject, strange, st.lists(groups, max_siz
 
 @st.composite
 def parts(draw: st.DrawFn) -> tuple[PartId, Part]:
-    resource = draw(st.sampled_from(Resource))
+    resource = draw(st.sampled_from(sorted(SOURCES)))
     value: Service | EndpointsObject | None = draw(st.none() | services)
     if resource is not Resource.SERVICES:
         value = draw(st.none() | endpoints_objects)

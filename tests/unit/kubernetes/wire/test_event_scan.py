@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from kubesync.domain.objects import RawEvent, Resource
 from kubesync.kubernetes.wire.decode import read_event_header_as_json
-from kubesync.kubernetes.wire.event_scan import SCANS
 from kubesync.kubernetes.wire.lines import ChunkDecoder, LineSplitter
+from kubesync.kubernetes.wire.sources import WIRE
 
 LIMIT = 1_000
 SERVICES = Resource.SERVICES
-scan = SCANS[SERVICES]
+scan = WIRE[SERVICES].scan
 
 
 def a_line(version: int = 7, name: str = "web", rest: str = "}}}") -> bytes:

@@ -42,11 +42,6 @@ def claim_key(name: Name) -> Key:
     return Key(STATE, f"names#{name.zone_id}#{bucket:x}", name.name + of_set)
 
 
-def parse_service_key(text: str) -> ObjectKey:
-    """The inverse of ``str(key)``."""
-    return ObjectKey(*text.split("/", 2))
-
-
 class ClaimTable:
     """Reads claims and builds their writes. Each write belongs into the transaction of the key that it is for."""
 
@@ -72,7 +67,7 @@ class ClaimTable:
         """The keys that wait for a name, and the items that say so, oldest first."""
         place = claim_key(name)
         for item in self._store.query(STATE, place.partition, prefix=f"{place.sort}#wait#"):
-            yield parse_service_key(cast(str, item["key"])), Key(STATE, place.partition, cast(str, item["sk"]))
+            yield ObjectKey.parse(cast(str, item["key"])), Key(STATE, place.partition, cast(str, item["sk"]))
 
     @staticmethod
     def waiter_place(name: Name, key: ObjectKey, created_at: str) -> Key:
@@ -130,7 +125,7 @@ class ClaimTable:
 
 
 def _claim(name: Name, item: Item) -> Claim:
-    owner = parse_service_key(cast(str, item["owner"]))
+    owner = ObjectKey.parse(cast(str, item["owner"]))
     return Claim(name, owner, cast(int, item["version"]), cast(int, item["waiting"]))
 
 

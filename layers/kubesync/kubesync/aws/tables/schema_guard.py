@@ -30,7 +30,7 @@ from kubesync.aws.dynamodb.store import (
     Store,
     Write,
 )
-from kubesync.aws.tables.state_codec import SCHEMA, SCHEMA_OF_OWED
+from kubesync.aws.tables.state_codec import SCHEMA, SCHEMA_OF_KINDS, SCHEMA_OF_SOURCES
 from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError
 
 _VERSION: Final = "v"
@@ -88,8 +88,10 @@ class SchemaGuard:
             raise
 
     def _highest(self, table: str, partition: object) -> int:
-        owed = table == CONTROL and str(partition).startswith("inflight#")
-        return max(self._knows, SCHEMA_OF_OWED if owed else 0)
+        if table != CONTROL:
+            return self._knows
+        of_zone = str(partition).startswith("inflight#")
+        return max(self._knows, SCHEMA_OF_KINDS if of_zone else SCHEMA_OF_SOURCES if partition == "clusters" else 0)
 
     def _known_form(self, key: Key) -> AbsentOrBelow:
         """Part of the write: an item may be replaced between read and write, and some items are never read."""

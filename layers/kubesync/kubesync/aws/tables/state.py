@@ -41,18 +41,14 @@ def _hash(text: str) -> int:
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def _path(key: ObjectKey) -> str:
-    return f"{key.namespace}/{key.name}"
-
-
 def state_key(key: ObjectKey) -> Key:
     """The item of a key's head."""
-    return Key(STATE, f"{key.cluster}#{_hash(_path(key)) % BUCKETS:x}", f"key#{_path(key)}")
+    return Key(STATE, f"{key.cluster}#{_hash(key.path) % BUCKETS:x}", f"key#{key.path}")
 
 
 def open_key(key: ObjectKey) -> Key:
     """The item of a key's open mark."""
-    return Key(STATE, f"{key.cluster}#open#{_hash(_path(key)) % OPEN_PARTITIONS}", _path(key))
+    return Key(STATE, f"{key.cluster}#open#{_hash(key.path) % OPEN_PARTITIONS}", key.path)
 
 
 def _promoted_key(key: ObjectKey, name: Name) -> Key:
@@ -146,8 +142,7 @@ class StateTable:
         for partition in partitions:
             for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
                 path, _, kind = cast(str, item["sk"]).partition("#")
-                namespace, _, name = path.partition("/")
-                yield ObjectKey(cluster, namespace, name), kind, None if kind else _mark(item)
+                yield ObjectKey.at(cluster, path), kind, None if kind else _mark(item)
 
     def services_of_slices(self, cluster: str, slices: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The Service that each EndpointSlice (namespace, name) was last seen with. Slices never seen are missing."""
@@ -234,7 +229,7 @@ class StateTable:
         for partition in range(OPEN_PARTITIONS):
             for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
                 path, _, mark = cast(str, item["sk"]).partition("#")
-                key = ObjectKey(cluster, *path.split("/", 1))
+                key = ObjectKey.at(cluster, path)
                 if mark.startswith("heir#") and key in found:
                     found[key].append(_delete(item))
         return found
@@ -270,8 +265,7 @@ class StateTable:
         raise StoreBusyError(f"the state of {key} keeps changing while it is read")
 
     def _assemble(self, cluster: str, items: list[Item], marks: Mapping[ObjectKey, OpenMark]) -> KeyState:
-        namespace, _, name = cast(str, items[0]["sk"]).removeprefix("key#").partition("/")
-        key = ObjectKey(cluster, namespace, name)
+        key = ObjectKey.at(cluster, cast(str, items[0]["sk"]).removeprefix("key#"))
         # A page of a query is not a transaction: a key that changed meanwhile is read again on its own.
         return _decode_items(key, items, marks.get(key)) if _of_one_version(items) else self.load([key])[key]
 

@@ -1,4 +1,4 @@
-"""Converts a service key to a JSON document and back. It uses lists rather than objects: there is one document per service."""
+"""Converts a key to a JSON document and back. It uses lists rather than objects: there is one document per key."""
 
 from __future__ import annotations
 
@@ -8,27 +8,20 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from sys import intern
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
-from kubesync.domain.objects import (
-    Endpoint,
-    EndpointGroup,
-    EndpointPort,
-    EndpointsObject,
-    ObjectKey,
-    Resource,
-    Service,
-    ServicePort,
-)
+from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource
+from kubesync.domain.sources.registry import SOURCES
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
 
 SCHEMA: Final = 1
-SCHEMA_OF_OWED: Final = 2  # an inflight item with units that are owed; no other item has this form
+# Forms that only some items have (ADR 0013). A release that does not know them leaves the zone, or the cluster, alone.
+SCHEMA_OF_OWED: Final = 2  # an inflight item with units that are owed
+SCHEMA_OF_KINDS: Final = 3  # an inflight item with units of other kinds than Services
+SCHEMA_OF_SOURCES: Final = 2  # a configuration with other sources than Services
 # Longer documents are stored deflated; shorter ones as text, so that a person can read them in the console.
 _READABLE_BYTES: Final = 8_000
-_ENDPOINT_FIELDS: Final = attrgetter("ip", "ready", "serving", "terminating", "node", "zone", "hostname", "pod")
 # A transaction of 4 MB holds these, and an upstream of 24 slices of 100 KB.
 _MAX_PARTS_BYTES: Final = 1_400_000
 _TEXTS: Final = attrgetter("ip", "node", "zone", "hostname", "pod")
@@ -110,7 +103,7 @@ def bounded(state: KeyState) -> KeyState:
     return replace(state, parts=parts)
 
 
-def _characters(value: Service | EndpointsObject | None) -> int:
+def _characters(value: object) -> int:
     if not isinstance(value, EndpointsObject):
         return 0
     endpoints = (endpoint for group in value.groups for endpoint in group.endpoints)
@@ -173,83 +166,12 @@ def _encode_part(part_id: PartId, part: Part) -> list[object]:
         part.generation,
         flags,
         part.problem,
-        _encode_value(part.value),
+        None if part.value is None else SOURCES[part_id.resource].encode(part.value),
     ]
 
 
 def _decode_part(row: Sequence[Any]) -> tuple[PartId, Part]:
     resource, name, uid, version, generation, flags, problem, value = row
     part_id = PartId(Resource(resource), name)
-    return part_id, Part(
-        uid, version, generation, _decode_value(part_id.resource, value), "D" in flags, problem, "H" in flags
-    )
-
-
-def _encode_value(value: Service | EndpointsObject | None) -> list[object] | None:
-    if value is None:
-        return None
-    if isinstance(value, Service):
-        return [
-            value.type,
-            list(value.cluster_ips),
-            value.external_name,
-            [[p.name, p.protocol, p.port] for p in value.ports],
-            value.publish_not_ready,
-            list(value.ingress_ips),
-            list(value.ingress_hostnames),
-            [list(a) for a in value.annotations],
-            value.created_at,
-        ]
-    groups = [
-        [[_encode_endpoint(e) for e in group.endpoints], [[p.name, p.protocol, p.port] for p in group.ports]]
-        for group in value.groups
-    ]
-    return [value.service, groups, value.truncated, *([True] if value.fqdn else [])]
-
-
-def _decode_value(resource: Resource, row: Sequence[Any] | None) -> Service | EndpointsObject | None:
-    if row is None:
-        return None
-    if resource is Resource.SERVICES:
-        kind, ips, external, ports, not_ready, ingress_ips, ingress_names, annotations, created = row
-        return Service(
-            kind,
-            tuple(ips),
-            external,
-            tuple(ServicePort(*p) for p in ports),
-            not_ready,
-            tuple(ingress_ips),
-            tuple(ingress_names),
-            tuple((cast(str, name), cast(str, text)) for name, text in annotations),
-            created,
-        )
-    service, groups, truncated, *fqdn = row
-    return EndpointsObject(
-        service,
-        tuple(
-            EndpointGroup(tuple(_decode_endpoint(*e) for e in endpoints), tuple(EndpointPort(*p) for p in ports))
-            for endpoints, ports in groups
-        ),
-        truncated,
-        bool(fqdn),
-    )
-
-
-def _decode_endpoint(
-    ip: str,
-    ready: bool = True,
-    serving: bool | None = None,
-    terminating: bool | None = None,
-    node: str = "",
-    zone: str = "",
-    *names: str,
-) -> Endpoint:
-    # One text for all endpoints of a node, and of a zone: they take much of the memory.
-    return Endpoint(ip, ready, serving, terminating, intern(node), intern(zone), *names)
-
-
-def _encode_endpoint(endpoint: Endpoint) -> list[object]:
-    row = list(_ENDPOINT_FIELDS(endpoint))
-    while row and row[-1] in ("", None):
-        row.pop()
-    return row
+    kept = None if value is None else SOURCES[part_id.resource].decode(value)
+    return part_id, Part(uid, version, generation, kept, "D" in flags, problem, "H" in flags)

@@ -15,13 +15,14 @@ from kubesync.aws.tables.name_counts import NameCounts, NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.open_keys import OpenKeys
 from kubesync.domain.dns.addresses import parse_networks
-from kubesync.domain.dns.desired import DnsRules, names_to_keep
+from kubesync.domain.dns.desired import DnsRules
 from kubesync.domain.dns.names import zones_of
 from kubesync.domain.dns.permissions import NameRules, domains_of_services
 from kubesync.domain.dns.records import Problem, Zone
 from kubesync.domain.large_keys import LARGE, LargeKeys
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Observation, Resource, bytes_of
 from kubesync.domain.plan import Policy
+from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Name
 
 # About four transactions: a zone waits at most so long for a cluster that records a long list.
@@ -122,10 +123,9 @@ class KeyStates:
         self.config = config
         self.rules = rules_of(config)
         self.counts.configure(config.name, self.rules.names)
-        self.sources = (Resource.SERVICES, config.endpoints_source)
         before, now = self.listeners, self._epoch()
         self.listeners = {}
-        for resource in self.sources:
+        for resource in config.resources:
             checkpoint = checkpoints.get(resource)
             view = ListenerView(checkpoint, failing_since=failing.get(resource, 0.0))
             if (known := before.get(resource)) is not None and known.failing_since:
@@ -162,6 +162,11 @@ class KeyStates:
         """Resources whose views are complete; of a cluster that is being deleted all of them, since nothing is planned from them."""
         return frozenset(r for r, view in self.listeners.items() if view.whole or self.config.deleting)
 
+    def plannable(self, key: ObjectKey) -> bool:
+        """Whether the view of the key's own object is complete. Without it nothing is known of the key (I5)."""
+        view = self.listeners.get(KINDS[key.kind].main)
+        return view is not None and view.whole
+
     def states(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, KeyState]:
         """The states of these keys, read where they are not known yet."""
         wanted = list(keys)
@@ -184,13 +189,15 @@ class KeyStates:
     def set_aside(self, state: KeyState, listed: AbstractSet[Resource]) -> bool:
         """Whether a key is set aside, or was, and no list has shown yet which endpoints it has now. ``listed``: what such lists show."""
         was = (
-            state.opened is not None and state.opened.code == "SetAside" and self.config.endpoints_source not in listed
+            state.opened is not None
+            and state.opened.code == "SetAside"
+            and listed.isdisjoint(KINDS[state.key.kind].beside)
         )
         return was or state.key in self.aside
 
     def taken_in(self, key: ObjectKey, seen: Sequence[Observation]) -> Sequence[Observation]:
         """What is taken in of what was seen: not the endpoints of a key that is set aside."""
-        return [each for each in seen if each.resource is Resource.SERVICES] if key in self.aside else seen
+        return [each for each in seen if each.resource is KINDS[key.kind].main] if key in self.aside else seen
 
     def remember(self, state: KeyState) -> None:
         """Keep what was read or written last, and note tombstones that a later sweep may drop."""
@@ -226,7 +233,7 @@ class KeyStates:
         """Claims that a key keeps although it publishes nothing there (see ``names_to_keep``)."""
         if self.config.deleting or not state.claims:
             return frozenset()
-        keeping = names_to_keep(state.key, state.service, self.rules, {claim.name for claim in state.claims})
+        keeping = KINDS[state.key.kind].keeps(state, self.rules, {claim.name for claim in state.claims})
         return frozenset(
             claim
             for claim in state.claims - state.conflicts.keys()

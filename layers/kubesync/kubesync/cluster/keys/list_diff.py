@@ -21,6 +21,7 @@ from kubesync.domain.merge import (
     without_tombstones,
 )
 from kubesync.domain.objects import ObjectKey, Observation, Resource, Snapshot
+from kubesync.domain.sources.registry import IDENTITY, KINDS, MOVING, created_at
 from kubesync.domain.state import KeyState, PartId
 
 NOT_ANSWERED: Final = "not answered"
@@ -70,11 +71,11 @@ class ListMerge:
         created: dict[ObjectKey, str] = {}
         parts: list[LivePart] = []
         slices_of_old: list[LivePart] = []
-        unused = {Resource.ENDPOINTSLICES} - self._states.listeners.keys()
+        unused = MOVING - self._states.listeners.keys()
         self._states.counts.begin()
         for bucket in range(BUCKETS):
             for state in self._table.load_bucket(self._states.config.name, bucket):
-                created[state.key] = state.service.created_at if state.service is not None else ""
+                created[state.key] = created_at(state)
                 parts += live_parts(state, snapshots)
                 slices_of_old += live_parts(state, unused)
                 self._states.remember(state)
@@ -86,7 +87,8 @@ class ListMerge:
         self._reread = {resource for resource in snapshots if self._states.outdated(resource)}
         self._found = self._absences(snapshots, parts)
         self.held = self._found.reasons
-        self._forget_slices(self._found.gone.get(Resource.ENDPOINTSLICES, {}), observed)
+        for resource in MOVING:
+            self._forget_slices(self._found.gone.get(resource, {}), observed)
         self._forget_slices(_by_key(slices_of_old), observed)  # their parts are dropped
         return sorted(created, key=lambda key: (created[key], key))
 
@@ -97,7 +99,7 @@ class ListMerge:
         after, key = before, before.key
         aside = key in self._states.aside
         for resource, snapshot in self._snapshots.items():
-            if aside and resource is not Resource.SERVICES:
+            if aside and resource is not KINDS[key.kind].main:
                 continue
             generation = generations[resource]
             gone, held = self._found.gone[resource].get(key, ()), self._found.held[resource].get(key, ())
@@ -123,7 +125,7 @@ class ListMerge:
 
     def _absences(self, snapshots: Mapping[Resource, Snapshot], parts: list[LivePart]) -> Absences:
         found = Absences()
-        uid = self._identify(snapshots.get(Resource.SERVICES))
+        uid = self._identify(snapshots.get(IDENTITY[0]))
         scope = self._states.config.scope
         for resource, snapshot in snapshots.items():
             absent = absent_from(snapshot, parts, self._states.listeners[resource].generation)
@@ -166,7 +168,7 @@ class ListMerge:
         if services is None or not self._states.shows_identity:
             uid = self._probed
         else:
-            uid = next((i.uid for i in services.items if (i.namespace, i.name) == ("default", "kubernetes")), "")
+            uid = next((i.uid for i in services.items if (i.namespace, i.name) == IDENTITY[1:]), "")
         known = uid if services is not None and uid != NOT_ANSWERED else None
         if known and (self._states.identity is None or self._forced or known == self._states.identity):
             self._states.identity = known

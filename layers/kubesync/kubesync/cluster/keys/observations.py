@@ -1,4 +1,4 @@
-"""Sorts what a window saw by service key, and tells what a complete list implies for keys that it does not hold."""
+"""Sorts what a window saw by key, and tells what a complete list implies for keys that it does not hold."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.key_writes import Notes
-from kubesync.domain.objects import EndpointsObject, ObjectKey, Observation, Resource, Service, Snapshot
+from kubesync.domain.objects import ObjectKey, Observation, Resource, Snapshot
+from kubesync.domain.sources.registry import KINDS, SOURCES, kind_of
 from kubesync.domain.state import KeyState, PartId
 
 
 @dataclass(slots=True)
 class Observations:
-    """Observations per key, and notes about which Service a slice has.
+    """Observations per key, and notes about which key an object belongs to that may move, such as an EndpointSlice.
 
-    ``early`` notes must be durable no later than the key's parts, ``late`` ones no earlier. ``places``: EndpointSlices seen.
+    ``early`` notes must be durable no later than the key's parts, ``late`` ones no earlier. ``places``: such objects that were seen.
     """
 
     by_key: dict[ObjectKey, list[Observation]] = field(default_factory=lambda: defaultdict(list))
@@ -35,52 +36,55 @@ class Observations:
         return Notes(self.early, self.late)
 
     def created_at(self, key: ObjectKey) -> str:
-        """The creationTimestamp of the key's Service as seen last, empty where it was not seen."""
+        """The creationTimestamp of the key's own object as seen last, empty where it was not seen."""
+        kind = KINDS[key.kind]
         for seen in reversed(self.by_key.get(key, ())):
-            if isinstance(seen.value, Service):
-                return seen.value.created_at
+            if seen.resource == kind.main and seen.value is not None:
+                return kind.created_at(seen.value)
         return ""
 
 
 def sort_observations(
-    cluster: str, observations: Iterable[Observation], services_of_slices: Mapping[tuple[str, str], str]
+    cluster: str, observations: Iterable[Observation], owners: Mapping[tuple[str, str], str]
 ) -> Observations:
-    """Group observations by service key; those of one object are given in the order of their versions.
+    """Group observations by key; those of one object are given in the order of their versions.
 
-    An EndpointSlice belongs to the Service that its label names *now*; where that was another one before, the slice is gone there.
+    An object that may move (``Source.owner``) belongs to the key that it names *now*; where that was another one before, it is gone there.
 
     Args:
-        services_of_slices: the Service that each slice (namespace, name) was last seen with.
+        owners: the name of the key's object that each of these (namespace, name) was last seen with.
     """
     found = Observations()
     now: dict[tuple[str, str], str] = {}
+    kinds: dict[tuple[str, str], str] = {}
     for seen in observations:
-        if seen.resource is not Resource.ENDPOINTSLICES:
-            found.by_key[ObjectKey(cluster, seen.namespace, seen.name)].append(seen)
+        owner_of, kind = SOURCES[seen.resource].owner, kind_of(seen.resource).name
+        if owner_of is None:
+            found.by_key[ObjectKey(cluster, seen.namespace, seen.name, kind)].append(seen)
             continue
         place = (seen.namespace, seen.name)
-        earlier = now.get(place, services_of_slices.get(place, ""))
+        kinds[place] = kind
+        earlier = now.get(place, owners.get(place, ""))
         # Not understood, or deleted without a last state: where it was before.
-        service = seen.value.service if isinstance(seen.value, EndpointsObject) else earlier
-        if earlier and (earlier != service or seen.deleted):
-            found.by_key[ObjectKey(cluster, seen.namespace, earlier)].append(_gone(seen))
-        elif service and seen.deleted:
-            found.by_key[ObjectKey(cluster, seen.namespace, service)].append(_gone(seen))
-        if service and not seen.deleted:
-            found.by_key[ObjectKey(cluster, seen.namespace, service)].append(seen)
-        now[place] = "" if seen.deleted else service
+        owner = earlier if seen.value is None else owner_of(seen.value)
+        if earlier and (earlier != owner or seen.deleted):
+            found.by_key[ObjectKey(cluster, seen.namespace, earlier, kind)].append(_gone(seen))
+        elif owner and seen.deleted:
+            found.by_key[ObjectKey(cluster, seen.namespace, owner, kind)].append(_gone(seen))
+        if owner and not seen.deleted:
+            found.by_key[ObjectKey(cluster, seen.namespace, owner, kind)].append(seen)
+        now[place] = "" if seen.deleted else owner
     found.places = set(now)
-    for place, service in now.items():
-        earlier = services_of_slices.get(place, "")
-        if earlier == service:
+    for place, owner in now.items():
+        earlier = owners.get(place, "")
+        if earlier == owner:
             continue
-        namespace = place[0]
-        note = StateTable.remember_slice(cluster, *place, service or None)
+        note = StateTable.remember_slice(cluster, *place, owner or None)
         if earlier:
-            # Not before the slice is gone at the old key: until then, a repeated event has to find it there.
-            found.late[ObjectKey(cluster, namespace, earlier)].append(note)
+            # Not before the object is gone at the old key: until then, a repeated event has to find it there.
+            found.late[ObjectKey(cluster, place[0], earlier, kinds[place])].append(note)
         else:
-            found.early[ObjectKey(cluster, namespace, service)].append(note)
+            found.early[ObjectKey(cluster, place[0], owner, kinds[place])].append(note)
     return found
 
 
@@ -119,23 +123,21 @@ def absent_from(snapshot: Snapshot, parts: Iterable[LivePart], generation: int) 
 
 
 def moved_in(snapshot: Snapshot, parts: Iterable[LivePart], generation: int) -> list[LivePart]:
-    """Parts of EndpointSlices that a complete list shows at another Service."""
-    services = {
-        (item.namespace, item.name): item.value.service
-        for item in snapshot.items
-        if isinstance(item.value, EndpointsObject)
-    }
+    """Parts that a complete list shows at another key."""
+    owner_of = SOURCES[snapshot.resource].owner
+    if owner_of is None:
+        return []
+    owners = {(item.namespace, item.name): owner_of(item.value) for item in snapshot.items if item.value is not None}
     return [
         part
         for part in _not_newer(snapshot, parts, generation)
-        if snapshot.resource is Resource.ENDPOINTSLICES
-        and services.get((part.key.namespace, part.part_id.name), part.key.name) != part.key.name
+        if owners.get((part.key.namespace, part.part_id.name), part.key.name) != part.key.name
     ]
 
 
 def _not_newer(snapshot: Snapshot, parts: Iterable[LivePart], generation: int) -> Iterator[LivePart]:
     for part in parts:
-        if part.part_id.resource is snapshot.resource and (
+        if part.part_id.resource == snapshot.resource and (
             part.generation < generation or part.resource_version <= snapshot.resource_version
         ):
             yield part

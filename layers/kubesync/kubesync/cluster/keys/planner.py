@@ -5,7 +5,7 @@ parts ── desired state ── who may have which name ── upstreams that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,13 +25,14 @@ from kubesync.cluster.keys.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.keys.claim_book import ClaimBook
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import NO_NOTES, KeyWrite, Made, Notes, Piece, weight_of
-from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Node, Problem
 from kubesync.domain.large_keys import LARGE
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Assignment, assign_names, changes_of
-from kubesync.domain.state import KeyState, Name, OpenMark, PartId, UpstreamState, names_of, problems_of_parts
+from kubesync.domain.sources.registry import KINDS, created_at, main_id, main_part
+from kubesync.domain.state import KeyState, Name, OpenMark, UpstreamState, names_of, problems_of_parts
 from kubesync.domain.upstreams.nodes import digest
 
 logger = Logger(service="kubesync", child=True)
@@ -129,23 +130,23 @@ class Planner:
         return Planned(tuple(writes), promoted)
 
     def _wanted(self, seen: KeyState) -> Desired:
-        views = self._states.listeners
+        views, kind = self._states.listeners, KINDS[seen.key.kind]
         if self._removing:
             return Desired({}, {}, ())
         whole = {resource for resource, view in views.items() if view.whole or resource in self._listed}
         if self._states.set_aside(seen, self._listed):
-            whole.discard(self._states.config.endpoints_source)
+            whole.difference_update(kind.beside)
         for resource, view in views.items():
+            if resource not in kind.resources:
+                continue
             if resource in whole:
                 view.unsure.discard(seen.key)
             else:
                 view.unsure.add(seen.key)
-        if Resource.SERVICES not in whole:
+        if kind.main not in whole:
             return Desired(None, None, ())
-        source = self._states.config.endpoints_source
-        endpoints = seen.endpoints(source) if source in whole else None
         try:
-            return held_only(desired(seen.key, seen.service, endpoints, self._states.rules, seen.held), seen)
+            return held_only(kind.desired(seen, whole, self._states.rules), seen)
         except Exception as error:  # a fault of ours that one object brings out must not stop the others (I4)
             logger.exception("key cannot be planned", service=str(seen.key))
             message = f"kubesync cannot plan it, its outputs stay as they are: {type(error).__name__}"
@@ -218,8 +219,10 @@ class Planner:
         pieces: list[Piece] = []
         entries: list[Entry] = []
         after = seen
-        of_records = _cause(why, before, seen, endpoints=seen.service is None or seen.service.headless)
-        of_nodes = _cause(why, before, seen, endpoints=True)
+        kind, main = KINDS[seen.key.kind], main_part(seen)
+        known = main is not None and main.value is not None
+        of_records = _cause(why, before, seen, kind.of_records(seen) if known else kind.resources)
+        of_nodes = _cause(why, before, seen, kind.resources)
         lines = {name: self._book.line(name, seen.key) for name in self._contested(seen, want)}
         owners = {name: self._book.owner(lines.get(name, name)) for name in names_of(want.records or {})}
         want = self._limit.within(seen, want, owners, lines)
@@ -257,18 +260,18 @@ class Planner:
         lost = {name for name in seen.claims & kept if self._distrust_upstreams and book.owner(name) is None}
         gained = sorted(assignment.gained | lost)
         pieces += [Piece(tuple(book.gain(name, key)), _claiming(name)) for name in gained]
-        created_at = _created_at(seen)
+        made = created_at(seen)
         # A Service that was made anew takes its new place in the queue.
-        requeued = seen.waits & assignment.waits if created_at != _created_at(before) else frozenset[Name]()
+        requeued = seen.waits & assignment.waits if made != created_at(before) else frozenset[Name]()
         given_up = seen.waits - assignment.waits - assignment.gained
         for name in sorted(given_up):
             actions, clusters = book.give_up(name, key)
             pieces.append(Piece(tuple(actions), _waiting(name, waits=False), clusters))
         for name in sorted(assignment.waits):
             if name not in seen.waits:
-                pieces.append(Piece(tuple(book.wait(name, key, created_at)), _waiting(name, waits=True)))
+                pieces.append(Piece(tuple(book.wait(name, key, made)), _waiting(name, waits=True)))
             elif name in requeued:
-                pieces.append(Piece(tuple(book.requeue(name, key, created_at)), lambda state: state))
+                pieces.append(Piece(tuple(book.requeue(name, key, made)), lambda state: state))
         for name in sorted(seen.claims - kept):
             actions, clusters = book.let_go(name, key)
             pieces.append(Piece(tuple(actions), unclaiming(name), clusters))
@@ -335,19 +338,18 @@ class Planner:
         return replace(after, opened=OpenMark(cause=why, since=self._states.open_keys.since(before.key)))
 
 
-def _cause(why: str, before: KeyState, seen: KeyState, *, endpoints: bool) -> str:
-    """Why a key is planned, with the newest object that led to it, else its Service: ``watch services/web@1234``.
+def _cause(why: str, before: KeyState, seen: KeyState, resources: Collection[Resource]) -> str:
+    """Why a key is planned, with the newest object that led to it, else its own: ``watch services/web@1234``.
 
     Args:
-        endpoints: whether they matter: not to records of a Service that is not headless.
+        resources: whose objects matter.
     """
-    service = PartId(Resource.SERVICES, seen.key.name)
     changed = [
         part_id
         for part_id, part in seen.parts.items()
-        if before.parts.get(part_id) is not part and (endpoints or part_id.resource is Resource.SERVICES)
+        if before.parts.get(part_id) is not part and part_id.resource in resources
     ]
-    newest = max(changed, key=lambda part_id: seen.parts[part_id].resource_version, default=service)
+    newest = max(changed, key=lambda part_id: seen.parts[part_id].resource_version, default=main_id(seen.key))
     part = seen.parts.get(newest)
     return why if part is None else f"{why} {newest.resource}/{newest.name}@{part.resource_version}"
 
@@ -363,10 +365,6 @@ def unclaiming(name: Name) -> Callable[[KeyState], KeyState]:
 
 def _waiting(name: Name, *, waits: bool) -> Callable[[KeyState], KeyState]:
     return lambda state: replace(state, waits=state.waits | {name} if waits else state.waits - {name})
-
-
-def _created_at(state: KeyState) -> str:
-    return state.service.created_at if state.service is not None else ""
 
 
 def _upstream(upstream: str, written: UpstreamState | None) -> Callable[[KeyState], KeyState]:

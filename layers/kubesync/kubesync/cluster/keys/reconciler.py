@@ -27,7 +27,8 @@ from kubesync.cluster.keys.planner import Planned, Planner
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.merge import with_observations, without_tombstones
 from kubesync.domain.objects import ObjectKey, Observation, RawEvent, Resource
-from kubesync.domain.state import KeyState, PartId
+from kubesync.domain.sources.registry import IDENTITY, SOURCES, created_at, main_id, main_part
+from kubesync.domain.state import KeyState, Part, PartId
 from kubesync.domain.window import Mode, WindowContent
 
 logger = Logger(service="kubesync", child=True)
@@ -137,8 +138,8 @@ class Reconciler:
         late = self._tables.state.unmark_promoted(self._states.config.name, wanted)
 
         def notes() -> Notes:
-            # As long as nothing can be planned, the notes stay for a successor.
-            return Notes(late=late) if self._states.listeners[Resource.SERVICES].whole else NO_NOTES
+            # As long as a key cannot be planned, its notes stay for a successor.
+            return Notes(late={key: actions for key, actions in late.items() if self._states.plannable(key)})
 
         return (yield from self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, notes))))
 
@@ -227,7 +228,7 @@ class Reconciler:
 
     def _probe(self, content: WindowContent) -> Steps[str | None]:
         """Whose cluster it is, where no list says so."""
-        listed = Resource.SERVICES in content.snapshots
+        listed = IDENTITY[0] in content.snapshots
         # If there is nothing to compare with, the identity is only needed to remember it with a list of services.
         if not content.snapshots or (self._states.shows_identity if listed else self._states.identity is None):
             return None
@@ -253,11 +254,11 @@ class Reconciler:
 
     def _sort(self, observations: Sequence[Observation], *, whole: bool) -> Observations:
         cluster, table = self._states.config.name, self._tables.state
-        slices = [(o.namespace, o.name) for o in observations if o.resource is Resource.ENDPOINTSLICES]
-        if not slices:
+        moving = [(o.namespace, o.name) for o in observations if SOURCES[o.resource].owner is not None]
+        if not moving:
             earlier: Mapping[tuple[str, str], str] = {}
         else:
-            earlier = table.all_slices(cluster) if whole else table.services_of_slices(cluster, slices)
+            earlier = table.all_slices(cluster) if whole else table.services_of_slices(cluster, moving)
         return sort_observations(cluster, observations, earlier)
 
     def _by_age(self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState]) -> list[ObjectKey]:
@@ -348,17 +349,22 @@ def _as_seen(pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
 
 def _news(before: KeyState, after: KeyState) -> str:
     """What happened to a key, in one word. Empty: nothing."""
-    if before.service != after.service:
-        return "appeared" if before.service is None else "disappeared" if after.service is None else "changed"
-    if _endpoints_of(before) != _endpoints_of(after):
+    was, now = _value(main_part(before)), _value(main_part(after))
+    if was != now:
+        return "appeared" if was is None else "disappeared" if now is None else "changed"
+    if _others(before) != _others(after):
         return "endpoints"
     return "rules" if before.intended != after.intended else ""
 
 
-def _endpoints_of(state: KeyState) -> dict[PartId, object]:
-    parts = ((part_id, part) for part_id, part in state.parts.items() if part_id.resource is not Resource.SERVICES)
-    return {part_id: part.value for part_id, part in parts if not part.deleted}
+def _value(part: Part | None) -> object:
+    return None if part is None else part.value
+
+
+def _others(state: KeyState) -> dict[PartId, object]:
+    main = main_id(state.key)
+    return {part_id: part.value for part_id, part in state.parts.items() if part_id != main and not part.deleted}
 
 
 def _age(state: KeyState) -> tuple[str, ObjectKey]:
-    return state.service.created_at if state.service is not None else "", state.key
+    return created_at(state), state.key

@@ -10,11 +10,8 @@ from urllib.parse import quote, urlsplit
 
 from kubesync.domain.errors import DomainNameError
 from kubesync.domain.objects import Resource
+from kubesync.kubernetes.wire.sources import WIRE
 
-DISCOVERY_PATH: Final = "/apis/discovery.k8s.io/v1"
-
-# Group and version of each resource; the core group lives under /api, all others under /apis.
-_ROOTS: Final = {Resource.SERVICES: "/api/v1", Resource.ENDPOINTS: "/api/v1", Resource.ENDPOINTSLICES: DISCOVERY_PATH}
 _LABEL: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 
@@ -90,7 +87,7 @@ def is_loopback(host: str) -> bool:
 def collection_path(resource: Resource, namespace: str = "") -> str:
     """Path of a resource in one namespace; with an empty namespace, in all."""
     scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
-    return f"{_ROOTS[resource]}{scope}/{resource.value}"
+    return f"{WIRE[resource].path}{scope}/{resource.value}"
 
 
 def list_page(

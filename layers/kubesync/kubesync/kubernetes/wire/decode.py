@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 
 from aws_lambda_powertools import Logger
-from pydantic import AfterValidator, TypeAdapter, ValidationError, ValidationInfo
+from pydantic import TypeAdapter, ValidationError
 
 from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.errors import BodyError
-from kubesync.domain.objects import EndpointsObject, Observation, RawEvent, Resource, Service
-from kubesync.kubernetes.wire import lenient, models, projections
-from kubesync.kubernetes.wire.event_scan import head_of
+from kubesync.domain.objects import Observation, RawEvent, Resource
+from kubesync.kubernetes.wire import lenient, models
 from kubesync.kubernetes.wire.lines import one_line
+from kubesync.kubernetes.wire.sources import WIRE
 
 logger = Logger(service="kubesync", child=True)
 
@@ -73,47 +73,6 @@ class ListPage:
     remaining: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """How the API writes one resource. ``page`` and ``item`` take prefixes as their context, and give Observations."""
-
-    kind: str
-    event: TypeAdapter[Any]
-    page: TypeAdapter[Any]
-    item: TypeAdapter[Any]
-    project: Callable[[Any, tuple[str, ...]], Service | EndpointsObject]
-
-
-def _reader(
-    resource: Resource, kind: str, model: Any, project: Callable[[Any, tuple[str, ...]], Service | EndpointsObject]
-) -> _Reader:
-    def listed(item: Any, info: ValidationInfo[Any]) -> Observation:
-        # Of each object, only this stays in memory while the rest of its page is read.
-        metadata = item["metadata"]
-        return Observation(
-            resource=resource,
-            namespace=metadata["namespace"],
-            name=metadata["name"],
-            uid=metadata["uid"],
-            resource_version=int(metadata["resourceVersion"]),
-            value=project(item, info.context),
-        )
-
-    item: Any = Annotated[model, AfterValidator(listed)]
-    kinds: Any = Literal[f"{kind}List"]
-    page, event = models.ListModel[kinds, item], models.EventModel[model]
-    return _Reader(kind, TypeAdapter(event), TypeAdapter(page), TypeAdapter(item), project)
-
-
-_READERS: Final = {
-    resource: _reader(resource, kind, model, project)
-    for resource, kind, model, project in (
-        (Resource.SERVICES, "Service", models.ServiceModel, projections.project_service),
-        (Resource.ENDPOINTS, "Endpoints", models.EndpointsModel, projections.project_endpoints),
-        (Resource.ENDPOINTSLICES, "EndpointSlice", models.EndpointSliceModel, projections.project_endpoint_slice),
-    )
-}
-_HEADS: Final = {resource: re.compile(head_of(resource).encode()) for resource in Resource}
 # Up to the version of the first object. The metadata of a list, and what comes before the version, hold no braces.
 _HEAD_OF_PAGE: Final = re.compile(
     rb'\{"kind":"\w+","apiVersion":"[^"]+","metadata":\{[^{}]+\},"items":\[\{"metadata":\{[^{}]+?"resourceVersion":"\d+"'
@@ -130,7 +89,7 @@ def read_event_headers(lines: Iterable[bytes], resource: Resource) -> Iterator[E
     Raises:
         BodyError: the line is not a JSON object, or not a watch event. The events before it have been passed on.
     """
-    match, new, types = _HEADS[resource].match, tuple.__new__, _EVENT_TYPE_NAMES
+    match, new, types = WIRE[resource].head.match, tuple.__new__, _EVENT_TYPE_NAMES
     for line in lines:
         found = match(line)
         if found is None:
@@ -171,7 +130,7 @@ def read_event_header_as_json(line: bytes, resource: Resource) -> EventHeader:
     if header["type"] == "BOOKMARK":
         return Bookmark(int(version))
     name, namespace, uid = metadata.get("name"), metadata.get("namespace"), metadata.get("uid")
-    if header["type"] not in _EVENT_TYPES or target.get("kind") != _READERS[resource].kind:
+    if header["type"] not in _EVENT_TYPES or target.get("kind") != WIRE[resource].kind:
         return UnreadableEvent(f"an event of type {one_line(header['type'], 40)!r} that is not about {resource.value}")
     if not name or not namespace or not uid:
         return UnreadableEvent("an event of an object without name, namespace or uid")
@@ -185,9 +144,9 @@ def observe(event: RawEvent, prefixes: tuple[str, ...] = PREFIXES) -> Observatio
 
     ``prefixes``: of the annotations of external-dns that are kept, here and in ``read_list_page``.
     """
-    reader = _READERS[event.resource]
+    reader = WIRE[event.resource]
     deleted = event.type == "DELETED"
-    value: Service | EndpointsObject | None = None
+    value: object | None = None
     problem: str | None = None
     try:
         value = reader.project(reader.event.validate_json(event.line)["object"], prefixes)
@@ -212,7 +171,7 @@ def read_list_page(resource: Resource, body: bytes, prefixes: tuple[str, ...] = 
     Raises:
         BodyError: the answer is not a list of that resource. It must never count as an empty list (I5).
     """
-    reader = _READERS[resource]
+    reader = WIRE[resource]
     try:
         page = reader.page.validate_json(body, context=prefixes)
     except ValidationError:
@@ -230,7 +189,7 @@ def read_head(resource: Resource, head: bytes, problem: str) -> ListPage | None:
 
 
 def _read_list_item_by_item(resource: Resource, body: bytes, prefixes: tuple[str, ...]) -> ListPage:
-    reader = _READERS[resource]
+    reader = WIRE[resource]
     try:
         page = _ANY_LIST.validate_python(lenient.loads(body))
     except ValidationError as error:

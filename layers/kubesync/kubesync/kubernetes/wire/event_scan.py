@@ -19,19 +19,13 @@ type Scan = Callable[[bytes, int, int], tuple[list[RawEvent], int]]
 
 # Plain ASCII without escapes only; the JSON parser reads any other string.
 # Possessive, because nothing in it can match in two ways: a different form fails at once.
-_NAME: Final = rf"[-A-Za-z0-9._:]{{1,{MAX_NAME_CHARACTERS}}}+"
+_NAME: Final = rf"[-A-Za-z0-9._]{{1,{MAX_NAME_CHARACTERS}}}+"
 # How much of a block is searched in one go: this much stays in a processor's nearest cache.
 _TEXT_BYTES: Final = 16 * 1024
-_KINDS: Final = {
-    Resource.SERVICES: ("Service", "v1"),
-    Resource.ENDPOINTS: ("Endpoints", "v1"),
-    Resource.ENDPOINTSLICES: ("EndpointSlice", "discovery.k8s.io/v1"),
-}
 
 
-def head_of(resource: Resource) -> str:
+def head_of(kind: str, api_version: str) -> str:
     """A pattern for the beginning of an event. Its groups are type, name, namespace, uid and version."""
-    kind, api_version = _KINDS[resource]
     return (
         rf'\{{"type":"(ADDED|MODIFIED|DELETED)","object":\{{"kind":"{kind}","apiVersion":"{re.escape(api_version)}",'
         rf'"metadata":\{{"name":"({_NAME})",(?:"generateName":"{_NAME}",)?+"namespace":"({_NAME})","uid":"({_NAME})",'
@@ -39,13 +33,13 @@ def head_of(resource: Resource) -> str:
     )
 
 
-def scan_of(resource: Resource) -> Scan:
+def scan_of(resource: Resource, kind: str, api_version: str) -> Scan:
     """A scan for the watch of one resource.
 
     It stops at anything but a whole chunk of one event: another kind of event, several lines in a chunk, part of a line, a
     chunk that is cut off, longer than the limit, the last one, or not well formed.
     """
-    match = re.compile(r"([0-9A-Fa-f]{1,8}+)\r\n" + head_of(resource)).match
+    match = re.compile(r"([0-9A-Fa-f]{1,8}+)\r\n" + head_of(kind, api_version)).match
     # Bypasses the named tuple's own __new__, which is a slow Python function.
     new = tuple.__new__
 
@@ -69,6 +63,3 @@ def scan_of(resource: Resource) -> Scan:
         return events, at
 
     return scan
-
-
-SCANS: Final = {resource: scan_of(resource) for resource in _KINDS}

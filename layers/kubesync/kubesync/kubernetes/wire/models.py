@@ -25,8 +25,8 @@ Labels = dict[str, Annotated[str, Field(max_length=63)]] | None
 Annotations = dict[str, Annotated[str, Field(max_length=262_144)]] | None
 """An object's annotations may have 256 KiB together (Kubernetes, "Annotations")."""
 # Legal names are narrower. Illegal ones are reported later, in words that say why.
-NAME_PATTERN: Final = r"^[ !\"$-.0-~]{1,253}$"
-"""A name that can be part of a table's key: ASCII, without ``/`` and ``#``, which separate the parts of keys."""
+NAME_PATTERN: Final = r"^[ !\"$-.0-9;-~]{1,253}$"
+"""A name that can be part of a table's key: ASCII, without ``/``, ``#`` and ``:``, which separate the parts of keys."""
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Version = Annotated[str, Field(pattern=r"^[0-9]{1,20}$")]
 """A resourceVersion. Versions of one resource compare as integers."""

@@ -16,11 +16,20 @@ from enum import StrEnum
 from typing import Annotated, Final, Self, cast
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, Item, Key, Put, Store
 from kubesync.aws.tables.schema_guard import readable
-from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.tables.state_codec import SCHEMA, SCHEMA_OF_SOURCES
 from kubesync.domain.dns.addresses import parse_network
 from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.dns.annotations.reading import MAX_TTL_SECONDS
@@ -37,6 +46,8 @@ from kubesync.domain.errors import (
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
 from kubesync.domain.scope import Scope
+from kubesync.domain.sources.port import Kind
+from kubesync.domain.sources.registry import KINDS
 
 # A child of the functions' Logger, by its name. Commands import this file too: Powertools would be a tenth of their start.
 logger = logging.getLogger(f"kubesync.{__name__}")
@@ -49,6 +60,17 @@ OWN_PREFIX: Final = "kubesync.io"
 """The prefix of kubesync's own annotations, which every cluster reads."""
 MAX_PREFIX_CHARACTERS: Final = 254
 """A DNS name and a slash (Kubernetes, "Annotations")."""
+
+USUAL_SOURCES: Final = ("service",)
+"""What releases read that know no other source."""
+ENDPOINTS_SOURCES: Final = frozenset({Resource.ENDPOINTS, Resource.ENDPOINTSLICES})
+
+
+def _endpoints_source(given: object) -> Resource:
+    if given not in ENDPOINTS_SOURCES:
+        raise ValueError("endpoints_source is endpoints or endpointslices")
+    return Resource(str(given))
+
 
 _PATTERNS_IN_WORDS: Final = {
     "domain": "labels of lower-case letters, digits, hyphens and underscores, with single dots between them",
@@ -104,7 +126,11 @@ class ClusterConfig(BaseModel):
     select_endpoints: bool = False
     opt_in: bool = False
     annotation_prefix: Annotated[str, StringConstraints(max_length=MAX_PREFIX_CHARACTERS)] | None = None
-    endpoints_source: Resource = Resource.ENDPOINTSLICES
+    # What is read of it, by the options of ``domain.sources``.
+    sources: tuple[str, ...] = USUAL_SOURCES
+    endpoints_source: Annotated[Resource, PlainValidator(_endpoints_source), PlainSerializer(str)] = (
+        Resource.ENDPOINTSLICES
+    )
     ttl: int = Field(default=30, ge=1, le=MAX_TTL_SECONDS)
     template: str = "{service}.{namespace}.svc.{domain}"
     srv: bool = True
@@ -153,8 +179,9 @@ class ClusterConfig(BaseModel):
             yield "give the API server's address (--server) or a kubeconfig (--kubeconfig)"
         elif self.server and (no_server := _why_no_server(self.server)):
             yield no_server
-        if self.endpoints_source is Resource.SERVICES:
-            yield "endpoints_source is endpoints or endpointslices"
+        known = {kind.option for kind in KINDS.values()}
+        if not self.sources or not known.issuperset(self.sources):
+            yield f"sources is a list of {', '.join(sorted(known))}"
         if no_template := _why_no_template(self.template):
             yield f"the template may hold {{service}}, {{namespace}}, {{domain}} and {{cluster}} only: {no_template}"
         for name in ("endpoint_cidrs", "target_net_filter"):
@@ -168,6 +195,22 @@ class ClusterConfig(BaseModel):
                     f"the annotation prefix {self.annotation_prefix!r} must be a domain and a slash, such as "
                     f"internal.example.com/, and not {OWN_PREFIX}/"
                 )
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of objects that have keys of their own."""
+        return tuple(kind for kind in KINDS.values() if kind.option in self.sources)
+
+    @property
+    def remembered(self) -> tuple[Resource, ...]:
+        """What its listeners read, or would read with another source of endpoints: their progress is known."""
+        return tuple(dict.fromkeys(resource for kind in self.kinds for resource in kind.resources))
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """What its listeners read, in this order. Of the resources that hold endpoints it is the configured one."""
+        others = ENDPOINTS_SOURCES - {self.endpoints_source}
+        return tuple(resource for resource in self.remembered if resource not in others)
 
     @property
     def scope(self) -> Scope:
@@ -281,7 +324,8 @@ class ClusterTable:
             self._refuse_another_shard(config)
         stored = config.model_copy(update={"revision": config.revision + 1})
         item: Item = {
-            "v": SCHEMA,
+            # A release that knows no other source leaves the cluster out.
+            "v": SCHEMA if stored.sources == USUAL_SOURCES else SCHEMA_OF_SOURCES,
             "revision": stored.revision,
             "document": stored.model_dump_json(exclude_defaults=True),
         }

@@ -6,8 +6,9 @@
     inflight#<shard>   <zone id>               batch (its random id, or ""), epoch, journal_epoch, slices, body, version, tx
     inflight#<shard>   <zone id>#<001..>       further slices of a body over 100 KB
 
-The body has a row for each unit: key, changes and, if the unit is owed, the batch that it landed with. An item with owed units has
-schema version 2: a release that does not know them leaves the zone alone.
+The body has a row for each unit: key, changes and, if the unit is owed, the batch that it landed with. The key has a fourth part, its
+kind, if that is not Service. An item with owed units has schema version 2, one with units of other kinds 3: a release that does not
+know them leaves the zone alone.
 
 The item is never deleted: it proves that this deployment has written to the zone. It is written before every change of the zone's
 journal. So no journal of ours has an epoch above ``journal_epoch``, unless tables were lost or restored.
@@ -19,19 +20,20 @@ import logging
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Action, Delete, Equals, Key, Put, Store
 from kubesync.aws.slices import pack_slices, read_slices, slice_place
 from kubesync.aws.tables.schema_guard import readable
-from kubesync.aws.tables.state_codec import SCHEMA, SCHEMA_OF_OWED, decode_change, encode_change
+from kubesync.aws.tables.state_codec import SCHEMA, SCHEMA_OF_KINDS, SCHEMA_OF_OWED, decode_change, encode_change
 from kubesync.domain.batches import Unit, by_cluster
-from kubesync.domain.objects import ObjectKey
+from kubesync.domain.objects import SERVICE, ObjectKey
 
 # A child of the functions' Logger, by its name. Commands import this file too: Powertools would be a tenth of their start.
 logger = logging.getLogger(f"kubesync.{__name__}")
 
 _OWED_ROW: Final = 3
+_SERVICE_ROW: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,8 @@ class InflightTable:
         rows = [_row(unit) for unit in after.units]
         rows += [[*_row(unit), landed.batch] for landed in after.owed.values() for unit in landed.units]
         schema = SCHEMA_OF_OWED if after.owed else SCHEMA
+        if any(len(row[0]) > _SERVICE_ROW for row in rows):
+            schema = SCHEMA_OF_KINDS
         bodies = pack_slices(rows)
         place = self._place(zone_id)
         version = 1 if before is None else before.version + 1
@@ -149,6 +153,7 @@ class InflightTable:
         return Key(CONTROL, self._partition, zone_id)
 
 
-def _row(unit: Unit) -> list[object]:
+def _row(unit: Unit) -> list[Any]:
     key = unit.key
-    return [[key.cluster, key.namespace, key.name], [encode_change(change) for change in unit.changes]]
+    of_kind = [] if key.kind == SERVICE else [key.kind]
+    return [[key.cluster, key.namespace, key.name, *of_kind], [encode_change(change) for change in unit.changes]]

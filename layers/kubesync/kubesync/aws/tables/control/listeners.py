@@ -161,20 +161,23 @@ class ListenerTable:
         found = self._store.query(CONTROL, f"cluster#{cluster}", prefix="checkpoint#")
         return {Resource(cast(str, item["sk"]).removeprefix("checkpoint#")): _checkpoint(item) for item in found}
 
-    def remembered(self, clusters: Iterable[str]) -> dict[str, Remembered]:
-        """What a take-over reads first, for all clusters: 11 of them with one request."""
-        names = list(clusters)
-        kinds = "checkpoint", "errors"
-        places = [_place(name, f"{kind}#{resource}") for name in names for kind in kinds for resource in Resource]
-        places += [_place(name, sort) for name in names for sort in ("identity", "credentials", "planning")]
+    def remembered(self, clusters: Mapping[str, Iterable[Resource]]) -> dict[str, Remembered]:
+        """What a take-over reads first, for all clusters: with one request 11 of them that read Services alone.
+
+        ``clusters``: their names, and the resources that they may read.
+        """
+        resources = {name: tuple(of_cluster) for name, of_cluster in clusters.items()}
+        items_of = "checkpoint", "errors"
+        places = [_place(name, f"{item}#{r}") for name, read in resources.items() for item in items_of for r in read]
+        places += [_place(name, sort) for name in resources for sort in ("identity", "credentials", "planning")]
         found = self._store.batch_get(places)
         made: dict[str, Remembered] = {}
-        for name in names:
-            items = {resource: found.get(_place(name, f"checkpoint#{resource}")) for resource in Resource}
+        for name, of_cluster in resources.items():
+            items = {resource: found.get(_place(name, f"checkpoint#{resource}")) for resource in of_cluster}
             identity = found.get(_place(name, "identity"))
             checkpoints = {resource: _checkpoint(item) for resource, item in items.items() if item is not None}
             failing: dict[Resource, float] = {}
-            for resource in Resource:
+            for resource in of_cluster:
                 errors = found.get(_place(name, f"errors#{resource}"))
                 if errors is not None and (since := failing_since(checkpoints.get(resource), _errors(errors))):
                     failing[resource] = datetime.fromisoformat(since).timestamp()

@@ -1,0 +1,68 @@
+"""The port for sources: what kubesync has to know of a resource that it reads, and of the kind of key that its objects belong to.
+
+    Source   one resource of the API:   how its objects are stored, and which key each belongs to
+    Kind     one kind of key:           which resources its parts come from, and its rules: from parts to record sets and upstreams
+
+How the API writes a resource is in ``kubernetes.wire.sources``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+from kubesync.domain.dns.desired import Desired, DnsRules, Keeping
+from kubesync.domain.objects import Resource
+from kubesync.domain.state import KeyState
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A resource that listeners read.
+
+    Args:
+        encode: the stored form of a value, as JSON. Releases hand over to each other: it is a contract.
+        decode: its inverse.
+        owner: the name of the key's object, in the same namespace; empty: the object belongs to no key. None: it always belongs to the
+            key of its own name. An object whose owner may change is remembered with the owner that it had last.
+    """
+
+    resource: Resource
+    encode: Callable[[Any], list[object]]
+    decode: Callable[[Sequence[Any]], object]
+    owner: Callable[[Any], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of key.
+
+    Args:
+        name: as keys and the API say it, such as ``Service``.
+        option: how configurations name it, such as ``service``.
+        api_version: of the object itself, for Events on it.
+        main: the resource of the object itself.
+        beside: the other resources that its parts may come from. Of those that exclude each other the cluster's configuration names one.
+        created_at: the creationTimestamp of the object itself, RFC 3339: the older object gets a name that two want.
+        desired: what should exist because of a key, from those of its parts whose resources are complete (I5). The set holds the
+            complete resources, always the main one.
+        keeps: names that a key keeps while it publishes nothing there.
+        of_records: the resources that the record sets of a key depend on.
+    """
+
+    name: str
+    option: str
+    api_version: str
+    main: Resource
+    beside: tuple[Resource, ...]
+    created_at: Callable[[Any], str]
+    desired: Callable[[KeyState, AbstractSet[Resource], DnsRules], Desired]
+    keeps: Callable[[KeyState, DnsRules, Collection[str]], Keeping]
+    of_records: Callable[[KeyState], frozenset[Resource]]
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """All resources that its parts may come from."""
+        return (self.main, *self.beside)

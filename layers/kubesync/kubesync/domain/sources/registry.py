@@ -1,0 +1,60 @@
+"""All sources and kinds. The rest of kubesync asks here, and names no resource and no kind.
+
+A further source is one file beside ``services``, one in ``kubernetes.wire``, and a line in each of the two registries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from kubesync.domain.objects import ObjectKey, Resource
+from kubesync.domain.sources import services
+from kubesync.domain.sources.port import Kind, Source
+from kubesync.domain.state import KeyState, Part, PartId
+
+_SOURCES: Final[dict[Resource, Source]] = {}
+_KINDS: Final[dict[str, Kind]] = {}
+_KIND_OF: Final[dict[Resource, Kind]] = {}
+SOURCES: Final[Mapping[Resource, Source]] = MappingProxyType(_SOURCES)
+KINDS: Final[Mapping[str, Kind]] = MappingProxyType(_KINDS)
+"""By their names."""
+
+MOVING: Final[set[Resource]] = set()
+"""Resources whose objects may move from key to key (``Source.owner``)."""
+
+IDENTITY: Final = (Resource.SERVICES, "default", "kubernetes")
+"""The object whose uid identifies a cluster: resource, namespace and name (I5)."""
+
+
+def add(kind: Kind, sources: Sequence[Source]) -> None:
+    """Add a kind of key, with the resources that its parts come from."""
+    _KINDS[kind.name] = kind
+    _SOURCES.update({source.resource: source for source in sources})
+    MOVING.update(source.resource for source in sources if source.owner is not None)
+    _KIND_OF.update(dict.fromkeys(kind.resources, kind))
+
+
+add(services.KIND, services.SOURCES)
+
+
+def kind_of(resource: Resource) -> Kind:
+    """The kind of the keys that objects of a resource belong to."""
+    return _KIND_OF[resource]
+
+
+def main_id(key: ObjectKey) -> PartId:
+    """The part of the key's own object."""
+    return PartId(KINDS[key.kind].main, key.name)
+
+
+def main_part(state: KeyState) -> Part | None:
+    """What is known of the key's own object; None: nothing."""
+    return state.parts.get(main_id(state.key))
+
+
+def created_at(state: KeyState) -> str:
+    """When the key's own object was made, as it was seen last; empty: it is not known."""
+    part = main_part(state)
+    return "" if part is None or part.value is None else KINDS[state.key.kind].created_at(part.value)
