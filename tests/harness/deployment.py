@@ -239,7 +239,7 @@ class Deployment(StoredItems):
         else:
             self.apply(name, a_service(cluster_ips=addresses))
 
-    def apply(self, name: str, value: object, **place: str) -> None:
+    def apply(self, name: str, value: object, **place: Any) -> None:
         """Make or change any object."""
         self.cluster.apply(name, value, **place)
 

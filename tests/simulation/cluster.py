@@ -56,10 +56,21 @@ class ScriptedCluster:
         made._at = dict(self._at)
         return made
 
-    def apply(self, name: str, value: object, *, slice_name: str = "", namespace: str = "shop") -> None:
-        """Make or change an object. Endpoints go by their Service's name, or as a slice where ``slice_name`` is given."""
+    def apply(
+        self,
+        name: str,
+        value: object,
+        *,
+        slice_name: str = "",
+        namespace: str = "shop",
+        resource: Resource | None = None,
+    ) -> None:
+        """Make or change an object. Endpoints go by their Service's name, or as a slice where ``slice_name`` is given.
+
+        ``resource``: of an object that is neither a Service nor endpoints.
+        """
         of_endpoints = Resource.ENDPOINTSLICES if slice_name else Resource.ENDPOINTS
-        resource = Resource.SERVICES if isinstance(value, Service) else of_endpoints
+        resource = resource or (Resource.SERVICES if isinstance(value, Service) else of_endpoints)
         place = (resource, namespace, slice_name or name)
         known = self.live.get(place)
         self.version += 1

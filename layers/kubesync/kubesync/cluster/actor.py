@@ -98,7 +98,8 @@ class ClusterActor:
         self._relist_wanted: Relist | None = None  # the last one, unless it was withdrawn
         self._anew: Work | None = None
         self._faults = 0
-        self._replanned = False
+        # Names that go from key to key, and readers of shared objects, hold up no window; nor does it hold them up.
+        self._turns = deque((self._promoted, self._readers, self._window))
         self._last_run: ListeningRun | None = None
         self._ended = False
         self._not_master = False
@@ -205,7 +206,7 @@ class ClusterActor:
             self.service.errors.failed(*self._seen.popleft())
             return AT_ONCE
         if self._work is None:
-            self._work = self._next_work(now)
+            self._work = self._next_work()
         if self._work is not None and (now >= self._drain_until or self._work.not_before <= now):
             self._do(self._work, now)
             return AT_ONCE
@@ -316,7 +317,7 @@ class ClusterActor:
 
     # --- work ---
 
-    def _next_work(self, now: float) -> Work | None:
+    def _next_work(self) -> Work | None:
         run = self.service.run
         if self._commands:
             command = self._commands[0]
@@ -329,13 +330,23 @@ class ClusterActor:
             return Work(partial(self.service.remove, self.service.removal))
         if run is None or run.failed:
             return None
-        due, replanned = run.due_in(now) <= 0, self._replanned
-        # By turns: names that go from one to the next hold up no window.
-        self._replanned = bool(self.service.promoted) and not (due and replanned)
-        if self._replanned:
-            promoted, self.service.promoted = self.service.promoted, set()
-            return Work(lambda: run.replan(promoted))
-        return Work(run.record) if due else None
+        for turn in tuple(self._turns):
+            self._turns.rotate(-1)
+            if (work := turn(run)) is not None:
+                return work
+        return None
+
+    def _promoted(self, run: ListeningRun) -> Work | None:
+        if not self.service.promoted:
+            return None
+        promoted, self.service.promoted = self.service.promoted, set()
+        return Work(lambda: run.replan(promoted))
+
+    def _readers(self, run: ListeningRun) -> Work | None:
+        return Work(partial(self.service.plan_readers, run)) if self.service.changed else None
+
+    def _window(self, run: ListeningRun) -> Work | None:
+        return Work(run.record) if run.due_in(self._clock.monotonic()) <= 0 else None
 
     def _relist(self, asked: Relist) -> Steps[None]:
         while self._commands or (self._work is not None and self._work.command):

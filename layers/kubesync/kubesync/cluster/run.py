@@ -256,11 +256,11 @@ class ListeningRun:
         self.report.credential_days = self._credentials.days_left()
         yield from self._sweep_some(flush=flush, quiet=content.empty)
 
-    def replan(self, keys: Iterable[ObjectKey]) -> Steps[None]:
-        """Plan promoted keys again."""
+    def replan(self, keys: Iterable[ObjectKey], why: str = "a name was let go") -> Steps[None]:
+        """Plan keys again without news of their objects."""
         promoted = set(keys)
         self._early_promoted |= {key for key in promoted if not self._states.plannable(key)}
-        self._follow_up((yield from self._reconciler.replan(promoted, "a name was let go")), None)
+        self._follow_up((yield from self._reconciler.replan(promoted, why)), None)
 
     def take_early_promoted(self) -> set[ObjectKey]:
         """Promoted keys that waited for the first list, once it is recorded."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import batched
@@ -12,6 +13,7 @@ from typing import Final
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.actor import AT_ONCE, Host, Steps
+from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.state import Queued
@@ -31,12 +33,14 @@ from kubesync.domain.errors import KubesyncError, NewerSchemaError
 from kubesync.domain.large_keys import LargeKeys
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import changes_of
+from kubesync.domain.state import Reference
 from kubesync.domain.window import Mode
 from kubesync.messages import Claim, Configure, Listen, Promoted, RecordLists, Relist, RemoveOrphans, TakeUp
 
 logger = Logger(service="kubesync", child=True)
 
 _TAKEN_UP_AT_A_TIME: Final = 500
+_READERS_AT_A_TIME: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class ClusterFigures:
 class Service:
     """For the cluster's actor alone. Methods that return steps are its work.
 
+    ``changed``: shared objects whose readers are to be planned, with the numbers of their notes.
     ``run``: the listeners that are watched now. ``removal``: of a cluster that is being deleted. ``fresh``: what was recorded, and
     not published yet. ``promoted``: keys that were given a name, and are to be planned.
     """
@@ -75,6 +80,8 @@ class Service:
         self.removal: Removal | None = None
         self.fresh: deque[tuple[Recorded, float | None]] = deque()
         self.promoted: set[ObjectKey] = set()
+        self.changed: dict[Reference, int] = {}
+        self._readers: dict[Reference, list[ObjectKey]] = {}
         self.host: Host[ClusterFigures] | None = None
         self.last_round: ListRound | None = None  # the lists that a resync asked for last
         self.published = Published(self.name, ports.to_zone)
@@ -126,6 +133,8 @@ class Service:
         self.published.withdraw()
         self.fresh.clear()  # what is open is taken up anew
         self.run = self.removal = None
+        self.changed.clear()
+        self._readers.clear()
         reconciler = None
         try:
             remembered = None if configured is None else configured.remembered
@@ -180,6 +189,7 @@ class Service:
             self._serve(None)
         else:
             self.promoted |= queued.promoted
+            self.changed |= queued.changed
 
     def _listen(self) -> None:
         config = self.states.config
@@ -222,6 +232,22 @@ class Service:
             self._deadline = asked.deadline
             self._new_run().start(asked.deadline, made_for)
 
+    def plan_readers(self, run: ListeningRun) -> Steps[None]:
+        """Plan some of the keys that read a shared object that changed."""
+        reference, number = next(iter(self.changed.items()))
+        table, writer = self._ports.tables.state, self._ports.fenced_writer
+        left = self._readers.setdefault(reference, [])
+        left = left or sorted(table.readers(self.name, reference))
+        yield from run.replan(left[:_READERS_AT_A_TIME], f"{reference.kind} {reference.name} changed")
+        if self.changed.get(reference) != number:
+            return  # it changed again: all its readers are planned once more
+        self._readers[reference] = left[_READERS_AT_A_TIME:]
+        if not self._readers[reference]:
+            # Stale: an earlier try has removed it, and its answer was lost.
+            with suppress(StaleStateError):
+                writer.run([self.name], [table.unmark_changed(self.name, reference, number)], writer.token())
+            del self.changed[reference], self._readers[reference]
+
     def remove(self, removal: Removal) -> Steps[None]:
         yield from removal.steps()
         self._serve(None)
@@ -247,6 +273,9 @@ class Service:
     def follow_up(self, recorded: Recorded, since: float | None = None) -> None:
         """Zones hear of keys that changed, clusters of keys that were given a name."""
         self.fresh.append((recorded, since))
+        self.changed |= recorded.shared
+        for reference in recorded.shared:
+            self._readers.pop(reference, None)
         for key in recorded.promoted:
             self._ports.to_cluster(key.cluster, Promoted((key,)))
 

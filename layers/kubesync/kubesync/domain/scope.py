@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.objects import Resource
-from kubesync.domain.sources.registry import kind_of
+from kubesync.domain.sources.registry import SOURCES, kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,10 @@ class Scope:
     annotation_prefixes: tuple[str, ...] = PREFIXES
 
     def holds(self, namespace: str) -> bool:
-        """Whether the listeners see objects of this namespace."""
-        return (not self.namespaces or namespace in self.namespaces) and namespace not in self.excluded
+        """Whether the listeners see objects of this namespace; empty: objects that have none."""
+        return not namespace or (
+            (not self.namespaces or namespace in self.namespaces) and namespace not in self.excluded
+        )
 
     @property
     def namespace(self) -> str:
@@ -56,11 +58,13 @@ class Scope:
 
     def labels_of(self, resource: Resource) -> str:
         """The label selector to send for a resource; empty: none."""
-        return self.selector if resource == kind_of(resource).main or self.select_endpoints else ""
+        kind = kind_of(resource)
+        return self.selector if not kind.shared and (resource == kind.main or self.select_endpoints) else ""
 
     def selectors(self, resource: Resource) -> tuple[tuple[str, str], ...]:
         """Query parameters of lists and watches of a resource."""
-        fields = ",".join(f"metadata.namespace!={namespace}" for namespace in self.excluded)
+        excluded = self.excluded if SOURCES[resource].namespaced else ()
+        fields = ",".join(f"metadata.namespace!={namespace}" for namespace in excluded)
         given = (("fieldSelector", fields), ("labelSelector", self.labels_of(resource)))
         return tuple((name, value) for name, value in given if value)
 

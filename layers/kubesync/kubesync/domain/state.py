@@ -63,6 +63,25 @@ class Name:
         return f"{self.name}{of_set} in {self.zone_id}"
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Reference:
+    """A shared object that a key reads, whether or not it exists. ``namespace`` is empty where the kind has none."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """``kind/namespace/name``."""
+        return f"{self.kind}/{self.namespace}/{self.name}"
+
+    @classmethod
+    def at(cls, path: str) -> Reference:
+        """The inverse of ``path``."""
+        return cls(*path.split("/", 2))
+
+
 @dataclass(frozen=True, slots=True)
 class UpstreamState:
     """An upstream as last written: its version (+1 at each change), the digest of its nodes and its number of slices."""
@@ -94,7 +113,7 @@ class KeyState:
 
     ``claims`` are the names that it owns. ``waits`` are wanted names that another key owns. ``conflicts`` are names where a foreign
     set stands, with the reason: the key let go of their claims, and a check reads these names before they join a batch (I3).
-    ``slices`` counts the items that hold the key in the table.
+    ``slices`` counts the items that hold the key in the table. ``reads``: shared objects that its plan depends on.
     """
 
     key: ObjectKey
@@ -109,6 +128,7 @@ class KeyState:
     conflicts: Mapping[Name, str] = field(default_factory=dict)
     opened: OpenMark | None = None
     slices: int = 0
+    reads: frozenset[Reference] = frozenset()
 
     @property
     def service(self) -> Service | None:

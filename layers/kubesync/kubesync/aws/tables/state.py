@@ -8,6 +8,8 @@ partition                       sort                              holds
 <cluster>#open#<0..3>           <namespace>/<name>                open mark: attempts, retry_at, reason, code, cause, since
                                 <namespace>/<name>#heir#<name>    the key was promoted to a name, and has to be planned
                                 <namespace>/<name>#gone           the key holds tombstones that have to be swept
+<cluster>#open#0                #changed#<shared object>          a shared object changed: plan the keys that read it. ``by``: a number
+<cluster>#readers#<0..f>        <shared object>#<namespace>/<name>  the key reads the object (kind/namespace/name), which may not exist
 <cluster>#asked                 <namespace>                       see ``name_counts``
 """
 
@@ -16,7 +18,7 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
 from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Item, Key, Put, Store
@@ -24,7 +26,8 @@ from kubesync.aws.slices import pack_slices, slice_place, unpack_slices
 from kubesync.aws.tables.state_codec import SCHEMA, decode_state, encode_state
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.objects import ObjectKey
-from kubesync.domain.state import KeyState, Name, OpenMark
+from kubesync.domain.sources.registry import bucket_of
+from kubesync.domain.state import KeyState, Name, OpenMark, Reference
 
 # A child of the functions' Logger, by its name. Commands import this file too: Powertools would be a tenth of their start.
 logger = logging.getLogger(f"kubesync.{__name__}")
@@ -35,6 +38,7 @@ BUCKETS: Final = 16
 OPEN_PARTITIONS: Final = 4
 _TORN_READS: Final = 5
 _GONE: Final = "gone"
+_CHANGED: Final = "changed#"
 
 
 def _hash(text: str) -> int:
@@ -56,6 +60,14 @@ def _promoted_key(key: ObjectKey, name: Name) -> Key:
     return Key(STATE, place.partition, f"{place.sort}#heir#{name.zone_id}/{name.name}")
 
 
+def _changed_key(cluster: str, reference: Reference) -> Key:
+    return Key(STATE, f"{cluster}#open#0", f"#{_CHANGED}{reference.path}")
+
+
+def _readers_partition(bucket: ObjectKey) -> str:
+    return f"{bucket.cluster}#readers#{bucket.name}"
+
+
 def slice_key(cluster: str, namespace: str, name: str) -> Key:
     """The item that holds the Service of an EndpointSlice."""
     path = f"{namespace}/{name}"
@@ -64,11 +76,13 @@ def slice_key(cluster: str, namespace: str, name: str) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """Open keys, promoted keys that have to be planned, and keys whose tombstones have to be swept."""
+    """Open keys, promoted keys that have to be planned, keys whose tombstones have to be swept, and shared objects whose readers have to
+    be planned, with the numbers of their notes."""
 
     marks: dict[ObjectKey, OpenMark]
     promoted: set[ObjectKey]
     unswept: set[ObjectKey]
+    changed: dict[Reference, int] = field(default_factory=dict)
 
 
 class StateTable:
@@ -100,7 +114,7 @@ class StateTable:
     def load_bucket(self, cluster: str, bucket: int) -> Iterator[KeyState]:
         """The keys of one of the ``BUCKETS``: a part of what ``load_all`` reads."""
         queue = self._queue(cluster, [bucket % OPEN_PARTITIONS])
-        return self._bucket(cluster, bucket, {key: mark for key, _, mark in queue if mark is not None})
+        return self._bucket(cluster, bucket, {key: mark for key, _, mark, _ in queue if mark is not None})
 
     def _bucket(self, cluster: str, bucket: int, marks: Mapping[ObjectKey, OpenMark]) -> Iterator[KeyState]:
         items: list[Item] = []  # a head, then its slices: "#" sorts before every character of a name
@@ -122,14 +136,16 @@ class StateTable:
 
     def open_keys(self, cluster: str) -> Iterator[tuple[ObjectKey, OpenMark]]:
         """The durable work queue of a cluster."""
-        yield from ((key, mark) for key, _, mark in self._queue(cluster) if mark is not None)
+        yield from ((key, mark) for key, _, mark, _ in self._queue(cluster) if mark is not None)
 
     def queued(self, cluster: str) -> Queued:
         """The work that a take-over finds."""
         found = Queued({}, set(), set())
-        for key, kind, mark in self._queue(cluster):
+        for key, kind, mark, number in self._queue(cluster):
             if mark is not None:
                 found.marks[key] = mark
+            elif kind.startswith(_CHANGED):
+                found.changed[Reference.at(kind.removeprefix(_CHANGED))] = number
             elif kind == _GONE:
                 found.unswept.add(key)
             else:
@@ -138,11 +154,12 @@ class StateTable:
 
     def _queue(
         self, cluster: str, partitions: Iterable[int] = range(OPEN_PARTITIONS)
-    ) -> Iterator[tuple[ObjectKey, str, OpenMark | None]]:
+    ) -> Iterator[tuple[ObjectKey, str, OpenMark | None, int]]:
         for partition in partitions:
             for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
                 path, _, kind = cast(str, item["sk"]).partition("#")
-                yield ObjectKey.at(cluster, path), kind, None if kind else _mark(item)
+                number = cast(int, item.get("by", 0))
+                yield ObjectKey.at(cluster, path), kind, None if kind else _mark(item), number
 
     def services_of_slices(self, cluster: str, slices: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The Service that each EndpointSlice (namespace, name) was last seen with. Slices never seen are missing."""
@@ -233,6 +250,33 @@ class StateTable:
                 if mark.startswith("heir#") and key in found:
                     found[key].append(_delete(item))
         return found
+
+    def readers(self, cluster: str, reference: Reference) -> Iterator[ObjectKey]:
+        """The keys that read a shared object, read lazily."""
+        prefix = f"{reference.path}#"
+        for item in self._store.query(STATE, _readers_partition(bucket_of(cluster, reference)), prefix=prefix):
+            yield ObjectKey.at(cluster, cast(str, item["sk"]).removeprefix(prefix))
+
+    def read_of(self, bucket: ObjectKey) -> set[Reference]:
+        """The objects of a bucket that any key reads, also those that do not exist."""
+        found = self._store.query(STATE, _readers_partition(bucket), prefix=f"{bucket.kind}/")
+        return {Reference.at(cast(str, item["sk"]).partition("#")[0]) for item in found}
+
+    @staticmethod
+    def read_by(key: ObjectKey, reference: Reference, *, reads: bool) -> Action:
+        """Note that a key reads a shared object, or no longer does."""
+        place = Key(STATE, _readers_partition(bucket_of(key.cluster, reference)), f"{reference.path}#{key.path}")
+        return Put(place, {"v": SCHEMA}) if reads else Delete(place)
+
+    @staticmethod
+    def mark_changed(cluster: str, reference: Reference, number: int) -> Action:
+        """Note durably that the readers of a shared object have to be planned."""
+        return Put(_changed_key(cluster, reference), {"v": SCHEMA, "by": number})
+
+    @staticmethod
+    def unmark_changed(cluster: str, reference: Reference, number: int) -> Action:
+        """They are planned; a later note stays."""
+        return Delete(_changed_key(cluster, reference), (Equals("by", number),))
 
     def leftover_marks(self, cluster: str) -> Iterator[Delete]:
         """Remove the marks and counts of a cluster that has no keys left: nobody plans a key and removes its marks."""

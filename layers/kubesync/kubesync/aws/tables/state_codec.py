@@ -13,7 +13,7 @@ from typing import Any, Final
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource
 from kubesync.domain.sources.registry import SOURCES
-from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
+from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, Reference, UpstreamState
 
 SCHEMA: Final = 1
 # Forms that only some items have (ADR 0013). A release that does not know them leaves the zone, or the cluster, alone.
@@ -60,6 +60,7 @@ def encode_state(state: KeyState) -> dict[str, object]:
         "claims": [_encode_name(n) for n in sorted(state.claims)],
         "waits": [_encode_name(n) for n in sorted(state.waits)],
         "conflicts": [[n.zone_id, n.name, why, *_encode_name(n)[2:]] for n, why in sorted(state.conflicts.items())],
+        **({"reads": sorted(reference.path for reference in state.reads)} if state.reads else {}),
     }
 
 
@@ -82,6 +83,7 @@ def decode_state(
         {Name(zone_id, name, *identifier): why for zone_id, name, why, *identifier in document["conflicts"]},
         opened,
         slices,
+        frozenset(map(Reference.at, document.get("reads", ()))),
     )
 
 

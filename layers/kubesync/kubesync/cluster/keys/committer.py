@@ -31,7 +31,7 @@ from kubesync.cluster.keys.planner import Planned, Tables
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.large_keys import LARGE, LargeKeys
 from kubesync.domain.objects import ObjectKey, Observation, Resource
-from kubesync.domain.state import KeyState
+from kubesync.domain.state import KeyState, Reference
 
 _ATTEMPTS: Final = 8
 _WRITE_SECONDS: Final = 2.0
@@ -88,16 +88,19 @@ class Change:
 
 @dataclass(slots=True)
 class Outbox:
-    """What zones and other clusters must hear of a change: open keys, keys that were given a name, keys that changed."""
+    """What follows from a change: keys that are open now, keys that were given a name, keys that changed, and shared objects that changed
+    (with the numbers of their notes)."""
 
     opened: dict[ObjectKey, None] = field(default_factory=dict)
     promoted: dict[ObjectKey, None] = field(default_factory=dict)
     changed: set[ObjectKey] = field(default_factory=set)
+    shared: dict[Reference, int] = field(default_factory=dict)
 
     def add(self, other: Outbox) -> None:
         self.opened |= other.opened
         self.promoted |= other.promoted
         self.changed |= other.changed
+        self.shared |= other.shared
 
 
 class Committer:
@@ -263,6 +266,7 @@ class Committer:
         written = {write.before.key for write in planned.writes}
         outbox.opened |= {before.key: None for before, _ in pairs if before.opened and before.key not in written}
         outbox.promoted |= dict.fromkeys(planned.promoted)
+        outbox.shared |= planned.changed
         return planned.writes
 
     def _chunks(self, writes: Sequence[KeyWrite], ending: Ending | None = None) -> Iterator[Chunk]:

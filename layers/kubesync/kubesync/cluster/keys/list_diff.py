@@ -129,14 +129,14 @@ class ListMerge:
         scope = self._states.config.scope
         for resource, snapshot in snapshots.items():
             absent = absent_from(snapshot, parts, self._states.listeners[resource].generation)
-            in_scope = [part for part in absent if scope.holds(part.key.namespace)]
+            in_scope = [part for part in absent if scope.holds(part.place[0])]
             same = not in_scope or self._same_cluster(uid)
             # Objects that a changed configuration put out of scope are not missing: nobody listed them. After a change of the
             # label selector only the API server knows which these are. So all absences count as that, in the same cluster.
             reselected = same and self._states.reselected(resource)
             missing = [] if reselected else in_scope
-            unlisted = absent if reselected else [part for part in absent if not scope.holds(part.key.namespace)]
-            live = sum(1 for part in parts if part.part_id.resource is resource and scope.holds(part.key.namespace))
+            unlisted = absent if reselected else [part for part in absent if not scope.holds(part.place[0])]
+            live = sum(1 for part in parts if part.part_id.resource is resource and scope.holds(part.place[0]))
             # These are in the list, at another Service.
             moved = moved_in(snapshot, parts, self._states.listeners[resource].generation)
             verdict = judge_absences(live, len(missing), same_cluster=same, forced=self._forced)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.key_writes import Notes
 from kubesync.domain.objects import ObjectKey, Observation, Resource, Snapshot
-from kubesync.domain.sources.registry import KINDS, SOURCES, kind_of
-from kubesync.domain.state import KeyState, PartId
+from kubesync.domain.sources.registry import KINDS, SOURCES, bucket_of, kind_of, part_of, place_of
+from kubesync.domain.state import KeyState, PartId, Reference
 
 
 @dataclass(slots=True)
@@ -59,6 +59,10 @@ def sort_observations(
     kinds: dict[tuple[str, str], str] = {}
     for seen in observations:
         owner_of, kind = SOURCES[seen.resource].owner, kind_of(seen.resource).name
+        if kind_of(seen.resource).shared:
+            reference = Reference(kind, seen.namespace, seen.name)
+            found.by_key[bucket_of(cluster, reference)].append(replace(seen, name=part_of(reference).name))
+            continue
         if owner_of is None:
             found.by_key[ObjectKey(cluster, seen.namespace, seen.name, kind)].append(seen)
             continue
@@ -101,6 +105,11 @@ class LivePart:
     generation: int
     resource_version: int
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Namespace and name of its object."""
+        return place_of(self.key, self.part_id)
+
 
 def live_parts(state: KeyState, resources: Iterable[Resource]) -> list[LivePart]:
     """The live parts of a key for some listeners."""
@@ -115,11 +124,7 @@ def live_parts(state: KeyState, resources: Iterable[Resource]) -> list[LivePart]
 def absent_from(snapshot: Snapshot, parts: Iterable[LivePart], generation: int) -> list[LivePart]:
     """Parts that a complete list does not hold and that are not newer than it (I5)."""
     listed = {(item.namespace, item.name) for item in snapshot.items}
-    return [
-        part
-        for part in _not_newer(snapshot, parts, generation)
-        if (part.key.namespace, part.part_id.name) not in listed
-    ]
+    return [part for part in _not_newer(snapshot, parts, generation) if part.place not in listed]
 
 
 def moved_in(snapshot: Snapshot, parts: Iterable[LivePart], generation: int) -> list[LivePart]:
@@ -131,7 +136,7 @@ def moved_in(snapshot: Snapshot, parts: Iterable[LivePart], generation: int) -> 
     return [
         part
         for part in _not_newer(snapshot, parts, generation)
-        if owners.get((part.key.namespace, part.part_id.name), part.key.name) != part.key.name
+        if owners.get(part.place, part.key.name) != part.key.name
     ]
 
 

@@ -25,14 +25,16 @@ from kubesync.cluster.keys.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.keys.claim_book import ClaimBook
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import NO_NOTES, KeyWrite, Made, Notes, Piece, weight_of
+from kubesync.cluster.keys.shared import SharedReader, reading, telling
 from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Node, Problem
 from kubesync.domain.large_keys import LARGE
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Assignment, assign_names, changes_of
+from kubesync.domain.sources.port import Kind, UnknownObjectError
 from kubesync.domain.sources.registry import KINDS, created_at, main_id, main_part
-from kubesync.domain.state import KeyState, Name, OpenMark, UpstreamState, names_of, problems_of_parts
+from kubesync.domain.state import KeyState, Name, OpenMark, Reference, UpstreamState, names_of, problems_of_parts
 from kubesync.domain.upstreams.nodes import digest
 
 logger = Logger(service="kubesync", child=True)
@@ -56,10 +58,12 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What planning a set of keys came to. ``promoted`` keys were given a name and have to be planned next."""
+    """What planning a set of keys came to. ``promoted`` keys were given a name and have to be planned next. ``changed``: shared objects
+    whose readers have to be planned, with the numbers of their notes."""
 
     writes: tuple[KeyWrite, ...]
     promoted: tuple[ObjectKey, ...] = ()
+    changed: Mapping[Reference, int] = field(default_factory=dict)
 
 
 class Planner:
@@ -95,6 +99,8 @@ class Planner:
         self._untrusted = untrusted
         self._limit = NamespaceLimit(states.counts, states.config.policy)
         self._book = ClaimBook(tables.claims, tables.state, fenced_here)
+        self._fresh: dict[ObjectKey, KeyState] = {}
+        self._changed: dict[Reference, int] = {}
 
     def plan(self, pairs: Iterable[tuple[KeyState, KeyState]], why: str, notes: Notes = NO_NOTES) -> Planned:
         """Plan keys, given as stored and as merged with what was seen.
@@ -105,7 +111,9 @@ class Planner:
             why: for the audit.
             notes: actions that have to be written not after a key, or not before it.
         """
-        wants = [(before, seen, self._wanted(seen)) for before, seen in pairs]
+        pairs = list(pairs)
+        self._fresh |= {seen.key: seen for _, seen in pairs if KINDS[seen.key.kind].shared}
+        wants = [(before, *self._wanted(seen)) for before, seen in pairs]
         self._book.read(self._names_in_question(wants))
         self._book.read_beside(
             {name for _, seen, want in wants for name in self._contested(seen, want)}, self._tables.reads
@@ -127,26 +135,37 @@ class Planner:
             if write is not None:
                 writes.append(write)
         promoted, self._book.promoted = tuple(self._book.promoted), []
-        return Planned(tuple(writes), promoted)
+        changed, self._changed = self._changed, {}
+        return Planned(tuple(writes), promoted, changed)
 
-    def _wanted(self, seen: KeyState) -> Desired:
+    def _wanted(self, seen: KeyState) -> tuple[KeyState, Desired]:
+        """What should exist because of a key, and the key with what its plan read."""
         views, kind = self._states.listeners, KINDS[seen.key.kind]
         if self._removing:
-            return Desired({}, {}, ())
+            return replace(seen, reads=frozenset()), Desired({}, {}, ())
         whole = {resource for resource, view in views.items() if view.whole or resource in self._listed}
         if self._states.set_aside(seen, self._listed):
             whole.difference_update(kind.beside)
-        for resource, view in views.items():
-            if resource not in kind.resources:
-                continue
+        shared = SharedReader(self._states, whole, self._fresh)
+        want = self._desired(kind, seen, whole, shared)
+        resources = {*kind.resources, *(KINDS[each].main for each in kind.reads)} & views.keys()
+        for resource in resources:
+            view = views[resource]
             if resource in whole:
                 view.unsure.discard(seen.key)
-            else:
+            elif resource in kind.resources or resource in shared.missing:
                 view.unsure.add(seen.key)
+        # A plan that is not known depends on what the last one read, too.
+        reads = shared.reads if want.records is not None else shared.reads | seen.reads
+        return (seen if reads == seen.reads else replace(seen, reads=frozenset(reads))), want
+
+    def _desired(self, kind: Kind, seen: KeyState, whole: AbstractSet[Resource], shared: SharedReader) -> Desired:
         if kind.main not in whole:
             return Desired(None, None, ())
         try:
-            return held_only(kind.desired(seen, whole, self._states.rules), seen)
+            return held_only(kind.desired(seen, whole, self._states.rules, shared), seen)
+        except UnknownObjectError:
+            return Desired(None, None, ())
         except Exception as error:  # a fault of ours that one object brings out must not stop the others (I4)
             logger.exception("key cannot be planned", service=str(seen.key))
             message = f"kubesync cannot plan it, its outputs stay as they are: {type(error).__name__}"
@@ -243,6 +262,11 @@ class Planner:
             after, of_upstreams, changed = self._upstreams(after, want.upstreams, stands, of_nodes)
             pieces += of_upstreams
             entries += changed
+        pieces += reading(before, after)
+        if kind.shared:
+            notes, changed_objects = telling(self._tables.state, before, after)
+            pieces += notes
+            self._changed |= changed_objects
         problems += conflict_problems(after.conflicts)
         after = replace(after, problems=tuple(sorted(set(problems))))
         after = self._opened(before, after, of_records, aside=aside)

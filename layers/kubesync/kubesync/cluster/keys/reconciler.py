@@ -28,7 +28,7 @@ from kubesync.domain.errors import ListenerError
 from kubesync.domain.merge import with_observations, without_tombstones
 from kubesync.domain.objects import ObjectKey, Observation, RawEvent, Resource
 from kubesync.domain.sources.registry import IDENTITY, SOURCES, created_at, main_id, main_part
-from kubesync.domain.state import KeyState, Part, PartId
+from kubesync.domain.state import KeyState, Part, PartId, Reference
 from kubesync.domain.window import Mode, WindowContent
 
 logger = Logger(service="kubesync", child=True)
@@ -47,13 +47,15 @@ _USUAL: Final = Mode()
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What was recorded: keys that are open now, keys that were given a name, keys that changed, what was held back, and ``ListMerge.missed``."""
+    """What was recorded: keys that are open now, keys that were given a name, keys that changed, what was held back, ``ListMerge.missed``,
+    and shared objects that changed (with the numbers of their notes)."""
 
     opened: tuple[ObjectKey, ...] = ()
     promoted: tuple[ObjectKey, ...] = ()
     changed: frozenset[ObjectKey] = frozenset()
     held: Mapping[Resource, str] | None = None
     missed: frozenset[ObjectKey] = frozenset()
+    shared: Mapping[Reference, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -274,7 +276,8 @@ class Reconciler:
         except BaseException:
             self._outbox.add(outbox)
             raise
-        return Recorded(tuple(outbox.opened), tuple(outbox.promoted), frozenset(outbox.changed), dict(held or {}))
+        opened, promoted, changed = tuple(outbox.opened), tuple(outbox.promoted), frozenset(outbox.changed)
+        return Recorded(opened, promoted, changed, dict(held or {}), shared=outbox.shared)
 
     def _plan(
         self,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from kubesync.domain.dns.desired import Desired, DnsRules, Keeping
 from kubesync.domain.objects import Resource
@@ -27,12 +27,29 @@ class Source:
         decode: its inverse.
         owner: the name of the key's object, in the same namespace; empty: the object belongs to no key. None: it always belongs to the
             key of its own name. An object whose owner may change is remembered with the owner that it had last.
+        namespaced: its objects have a namespace.
     """
 
     resource: Resource
     encode: Callable[[Any], list[object]]
     decode: Callable[[Sequence[Any]], object]
     owner: Callable[[Any], str] | None = None
+    namespaced: bool = True
+
+
+class UnknownObjectError(Exception):
+    """A plan reads a shared object, and its resource is not listed yet: the plan is not known (I5)."""
+
+
+class Shared(Protocol):
+    """Shared objects, for a plan."""
+
+    def get(self, kind: str, namespace: str, name: str) -> object | None:
+        """The value of an object; None: it does not exist. Whoever asked is planned again once that changes.
+
+        Raises:
+            UnknownObjectError: nobody knows yet. The rules let it pass through.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +64,11 @@ class Kind:
         beside: the other resources that its parts may come from. Of those that exclude each other the cluster's configuration names one.
         created_at: the creationTimestamp of the object itself, RFC 3339: the older object gets a name that two want.
         desired: what should exist because of a key, from those of its parts whose resources are complete (I5). The set holds the
-            complete resources, always the main one.
+            complete resources, always the main one. The last argument is what it may read besides.
         keeps: names that a key keeps while it publishes nothing there.
         of_records: the resources that the record sets of a key depend on.
+        reads: names of the kinds of shared objects that its plans read.
+        shared: its objects belong to no key, and plans of many keys read them (``shared_kind``).
     """
 
     name: str
@@ -58,11 +77,32 @@ class Kind:
     main: Resource
     beside: tuple[Resource, ...]
     created_at: Callable[[Any], str]
-    desired: Callable[[KeyState, AbstractSet[Resource], DnsRules], Desired]
+    desired: Callable[[KeyState, AbstractSet[Resource], DnsRules, Shared], Desired]
     keeps: Callable[[KeyState, DnsRules, Collection[str]], Keeping]
     of_records: Callable[[KeyState], frozenset[Resource]]
+    reads: tuple[str, ...] = ()
+    shared: bool = False
 
     @property
     def resources(self) -> tuple[Resource, ...]:
         """All resources that its parts may come from."""
         return (self.main, *self.beside)
+
+
+def shared_kind(name: str, api_version: str, resource: Resource) -> Kind:
+    """A kind of shared objects, such as Gateways or Namespaces.
+
+    They lie in buckets by the hash of their place. A bucket is a key that leads to nothing: its parts are the objects.
+    """
+    return Kind(
+        name=name,
+        option="",
+        api_version=api_version,
+        main=resource,
+        beside=(),
+        created_at=lambda _value: "",
+        desired=lambda *_args: Desired({}, {}, ()),
+        keeps=lambda *_args: Keeping(),
+        of_records=lambda _state: frozenset(),
+        shared=True,
+    )

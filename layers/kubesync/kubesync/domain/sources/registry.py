@@ -5,6 +5,7 @@ A further source is one file beside ``services``, one in ``kubernetes.wire``, an
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
@@ -12,7 +13,7 @@ from typing import Final
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources import services
 from kubesync.domain.sources.port import Kind, Source
-from kubesync.domain.state import KeyState, Part, PartId
+from kubesync.domain.state import KeyState, Part, PartId, Reference
 
 _SOURCES: Final[dict[Resource, Source]] = {}
 _KINDS: Final[dict[str, Kind]] = {}
@@ -24,6 +25,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(_KINDS)
 MOVING: Final[set[Resource]] = set()
 """Resources whose objects may move from key to key (``Source.owner``)."""
 
+BUCKETS_OF_SHARED: Final = 16
 IDENTITY: Final = (Resource.SERVICES, "default", "kubernetes")
 """The object whose uid identifies a cluster: resource, namespace and name (I5)."""
 
@@ -42,6 +44,25 @@ add(services.KIND, services.SOURCES)
 def kind_of(resource: Resource) -> Kind:
     """The kind of the keys that objects of a resource belong to."""
     return _KIND_OF[resource]
+
+
+def bucket_of(cluster: str, reference: Reference) -> ObjectKey:
+    """The bucket of a shared object."""
+    number = zlib.crc32(f"{reference.namespace}/{reference.name}".encode("utf-8", "surrogatepass")) % BUCKETS_OF_SHARED
+    return ObjectKey(cluster, "", f"{number:x}", reference.kind)
+
+
+def part_of(reference: Reference) -> PartId:
+    """The part of a shared object in its bucket."""
+    return PartId(KINDS[reference.kind].main, f"{reference.namespace}/{reference.name}")
+
+
+def place_of(key: ObjectKey, part_id: PartId) -> tuple[str, str]:
+    """Namespace and name of a part's object."""
+    if KINDS[key.kind].shared:
+        namespace, _, name = part_id.name.partition("/")
+        return namespace, name
+    return key.namespace, part_id.name
 
 
 def main_id(key: ObjectKey) -> PartId:

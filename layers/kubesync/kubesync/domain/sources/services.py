@@ -19,7 +19,7 @@ from kubesync.domain.objects import (
     Service,
     ServicePort,
 )
-from kubesync.domain.sources.port import Kind, Source
+from kubesync.domain.sources.port import Kind, Shared, Source
 from kubesync.domain.state import KeyState
 
 _ENDPOINT_FIELDS: Final = attrgetter("ip", "ready", "serving", "terminating", "node", "zone", "hostname", "pod")
@@ -27,7 +27,7 @@ _OF_ENDPOINTS: Final = (Resource.ENDPOINTSLICES, Resource.ENDPOINTS)
 _OF_SERVICE: Final = frozenset({Resource.SERVICES})
 
 
-def _desired(state: KeyState, complete: AbstractSet[Resource], rules: DnsRules) -> Desired:
+def _desired(state: KeyState, complete: AbstractSet[Resource], rules: DnsRules, _shared: Shared) -> Desired:
     source = next((resource for resource in _OF_ENDPOINTS if resource in complete), None)
     endpoints = None if source is None else state.endpoints(source)
     return desired(state.key, state.service, endpoints, rules, state.held)

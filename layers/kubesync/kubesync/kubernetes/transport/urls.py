@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from kubesync.domain.errors import DomainNameError
 from kubesync.domain.objects import Resource
+from kubesync.domain.sources.registry import SOURCES
 from kubesync.kubernetes.wire.sources import WIRE
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
@@ -85,8 +86,8 @@ def is_loopback(host: str) -> bool:
 
 
 def collection_path(resource: Resource, namespace: str = "") -> str:
-    """Path of a resource in one namespace; with an empty namespace, in all."""
-    scope = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+    """Path of a resource in one namespace; with an empty namespace, and where objects have none, of all."""
+    scope = f"/namespaces/{quote(namespace, safe='')}" if namespace and SOURCES[resource].namespaced else ""
     return f"{WIRE[resource].path}{scope}/{resource.value}"
 
 

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import Observation, RawEvent, Resource
+from kubesync.domain.sources.registry import SOURCES
 from kubesync.kubernetes.wire import lenient, models
 from kubesync.kubernetes.wire.lines import one_line
 from kubesync.kubernetes.wire.sources import WIRE
@@ -129,12 +130,12 @@ def read_event_header_as_json(line: bytes, resource: Resource) -> EventHeader:
         return UnreadableEvent(f"a {one_line(header['type'], 40)} event without a resourceVersion")
     if header["type"] == "BOOKMARK":
         return Bookmark(int(version))
-    name, namespace, uid = metadata.get("name"), metadata.get("namespace"), metadata.get("uid")
+    name, namespace, uid = metadata.get("name"), metadata.get("namespace") or "", metadata.get("uid")
     if header["type"] not in _EVENT_TYPES or target.get("kind") != WIRE[resource].kind:
         return UnreadableEvent(f"an event of type {one_line(header['type'], 40)!r} that is not about {resource.value}")
-    if not name or not namespace or not uid:
+    if not name or not uid or bool(namespace) is not SOURCES[resource].namespaced:
         return UnreadableEvent("an event of an object without name, namespace or uid")
-    if not all(map(_may_name_a_key, (namespace, name, uid))):
+    if not all(map(_may_name_a_key, filter(None, (namespace, name, uid)))):
         return UnreadableEvent(f"an event of an object with the invalid name {one_line(repr(name), 80)}")
     return RawEvent(header["type"], resource, namespace, name, uid, int(version), line)
 
@@ -205,11 +206,11 @@ def _read_list_item_by_item(resource: Resource, body: bytes, prefixes: tuple[str
             # Converted to JSON again, so that the rules for events apply to it too, those of UTF-8 included.
             items.append(reader.item.validate_json(json.dumps(item), context=prefixes))
         except ValidationError as error:
-            known = _known_metadata(item)
+            known = _known_metadata(resource, item)
             problem = _problem(error)
             if known is None:
                 unreadable.append(problem)
-            elif not (_may_name_a_key(known[0]) and _may_name_a_key(known[1])):
+            elif not all(map(_may_name_a_key, filter(None, known[:2]))):
                 # kubesync cannot have stored such an object: it can be skipped, as in a watch.
                 logger.warning("object skipped", extra={"resource": resource.value, "reason": problem})
             else:
@@ -229,7 +230,7 @@ def _page(metadata: Any, items: tuple[Observation, ...], unreadable: tuple[str, 
     )
 
 
-def _known_metadata(item: Any) -> tuple[str, str, str, int] | None:
+def _known_metadata(resource: Resource, item: Any) -> tuple[str, str, str, int] | None:
     """Namespace, name, uid and version of a broken item. uid is empty and version 0 if they cannot be read."""
     metadata = item.get("metadata") if isinstance(item, dict) else None
     if not isinstance(metadata, dict):
@@ -238,7 +239,7 @@ def _known_metadata(item: Any) -> tuple[str, str, str, int] | None:
         value if isinstance(value := metadata.get(key), str) else ""
         for key in ("name", "namespace", "uid", "resourceVersion")
     )
-    if not name or not namespace:
+    if not name or bool(namespace) is not SOURCES[resource].namespaced:
         return None
     uid = uid if _may_name_a_key(uid) else ""
     return namespace, name, uid, int(version) if _VERSION.fullmatch(version) else 0

@@ -60,7 +60,7 @@ def add(resource: Resource, kind: str, api_version: str, model: Any, project: Pr
         metadata = item["metadata"]
         return Observation(
             resource=resource,
-            namespace=metadata["namespace"],
+            namespace=metadata.get("namespace") or "",
             name=metadata["name"],
             uid=metadata["uid"],
             resource_version=int(metadata["resourceVersion"]),

@@ -204,7 +204,8 @@ class ClusterConfig(BaseModel):
     @property
     def remembered(self) -> tuple[Resource, ...]:
         """What its listeners read, or would read with another source of endpoints: their progress is known."""
-        return tuple(dict.fromkeys(resource for kind in self.kinds for resource in kind.resources))
+        read = (*self.kinds, *(KINDS[name] for kind in self.kinds for name in kind.reads))
+        return tuple(dict.fromkeys(resource for kind in read for resource in kind.resources))
 
     @property
     def resources(self) -> tuple[Resource, ...]:

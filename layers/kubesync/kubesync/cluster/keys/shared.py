@@ -1,0 +1,84 @@
+"""Shared objects: what plans read of them, which keys read which, and what follows where one changes.
+
+    a plan reads an object          ── its key is in the index, also where the object does not exist
+    an object changes               ── with its bucket: a durable note "plan its readers", where there are any
+    the cluster has time            ── it plans the readers, some at a time, and removes the note
+
+A bucket is recorded before the keys of its window, so no plan is older than the objects that it read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from kubesync.aws.tables.state import StateTable
+from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.keys.key_writes import Piece
+from kubesync.domain.objects import ObjectKey, Resource
+from kubesync.domain.sources.port import UnknownObjectError
+from kubesync.domain.sources.registry import KINDS, bucket_of, part_of, place_of
+from kubesync.domain.state import KeyState, PartId, Reference
+
+# Of more objects of a bucket the whole index is read.
+_ASKED_ONE_BY_ONE: Final = 4
+
+
+class SharedReader:
+    """Implements ``Shared`` for one plan of one key, and notes what it reads.
+
+    Args:
+        complete: resources whose views are complete.
+        fresh: buckets as they are about to be recorded with the same plan.
+    """
+
+    def __init__(self, states: KeyStates, complete: AbstractSet[Resource], fresh: Mapping[ObjectKey, KeyState]) -> None:
+        self.reads: set[Reference] = set()
+        self.missing: set[Resource] = set()
+        self._states = states
+        self._complete = complete
+        self._fresh = fresh
+
+    def get(self, kind: str, namespace: str, name: str) -> object | None:
+        reference = Reference(kind, namespace, name)
+        self.reads.add(reference)
+        if KINDS[kind].main not in self._complete:
+            self.missing.add(KINDS[kind].main)
+            raise UnknownObjectError(str(reference))
+        bucket = bucket_of(self._states.config.name, reference)
+        state = self._fresh.get(bucket) or self._states.states([bucket])[bucket]
+        part = state.parts.get(part_of(reference))
+        return None if part is None else part.value
+
+
+def reading(before: KeyState, after: KeyState) -> list[Piece]:
+    """What keeps the index as the key reads."""
+    added, dropped = after.reads - before.reads, before.reads - after.reads
+    actions = [StateTable.read_by(after.key, reference, reads=True) for reference in sorted(added)]
+    actions += [StateTable.read_by(after.key, reference, reads=False) for reference in sorted(dropped)]
+    return [Piece((action,), lambda state: state) for action in actions]
+
+
+def changed_objects(before: KeyState, after: KeyState) -> list[Reference]:
+    """The shared objects of a bucket whose values change."""
+
+    def value(state: KeyState, part_id: PartId) -> object:
+        part = state.parts.get(part_id)
+        return None if part is None else part.value
+
+    parts = sorted(before.parts.keys() | after.parts.keys())
+    changed = (part_id for part_id in parts if value(before, part_id) != value(after, part_id))
+    return [Reference(after.key.kind, *place_of(after.key, part_id)) for part_id in changed]
+
+
+def telling(table: StateTable, before: KeyState, after: KeyState) -> tuple[list[Piece], dict[Reference, int]]:
+    """Notes for the objects of a bucket that change and that somebody reads, and their numbers."""
+    cluster, number, changed = after.key.cluster, before.version + 1, changed_objects(before, after)
+    if len(changed) > _ASKED_ONE_BY_ONE:
+        known = table.read_of(after.key)
+        read = [reference for reference in changed if reference in known]
+    else:
+        read = [each for each in changed if next(table.readers(cluster, each), None) is not None]
+    pieces = [Piece((table.mark_changed(cluster, ref, number),), lambda state: state) for ref in read]
+    return pieces, dict.fromkeys(read, number)
