@@ -244,8 +244,7 @@ class Stack:
                 found[key.label] = {"alias": record_set.alias.name}
             else:
                 found[key.label] = {"ttl": record_set.ttl, "values": list(record_set.values)}
-            if record_set.weight is not None:
-                found[key.label]["weight"] = record_set.weight
+            found[key.label] |= record_set.routing.fields
         return found
 
     def upstreams(self) -> dict[str, list[dict[str, Any]]]:

@@ -11,6 +11,7 @@ from harness.fakes.memory_store import LandLater
 from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
+from kubesync.domain.dns.routing import SIMPLE, Weighted
 from kubesync.domain.errors import BatchRefusedError, ZoneDeniedError, ZoneOutcomeUnknownError, ZoneUnavailableError
 from kubesync_local.standins.route53.zone.model import Alias, Change, Element, Limits, SetKey, StoredSet
 from kubesync_local.standins.route53.zone.names import lets_change
@@ -187,7 +188,7 @@ def _change(change: BatchChange) -> Change:
     if wanted.alias is not None:
         alias = Alias(wanted.alias.zone_id, to_route53(wanted.alias.name), wanted.alias.evaluate_health)
     key = SetKey(name, change.key.type, change.key.identifier)
-    routing = () if wanted.weight is None else (Element("Weight", str(wanted.weight)),)
+    routing = tuple(Element(name.title(), str(value)) for name, value in wanted.routing.fields.items())
     return Change(change.action, StoredSet(key, wanted.ttl, wanted.values, alias, routing), name)
 
 
@@ -201,5 +202,5 @@ def _record_set(stored: StoredSet) -> RecordSet:
         stored.ttl,
         canonical_values(stored.key.type, stored.values),
         None if alias is None else AliasTarget(alias.zone_id, from_route53(alias.name), alias.evaluate_health),
-        weight=next((int(element.text) for element in stored.routing if element.tag == "Weight"), None),
+        routing=next((Weighted(int(e.text)) for e in stored.routing if e.tag == "Weight"), SIMPLE),
     )

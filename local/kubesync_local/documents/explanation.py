@@ -199,8 +199,7 @@ def _value(record_set: RecordSet) -> dict[str, Any]:
         value["alias"] = record_set.alias.name
         if not record_set.alias.evaluate_health:
             value["evaluate_health"] = False
-    if record_set.weight is not None:
-        value["weight"] = record_set.weight
+    value |= record_set.routing.fields
     if record_set.foreign_form:
         value["foreign_form"] = record_set.foreign_form
     return value

@@ -233,7 +233,7 @@ class ClusterRecovery:
                 others = [
                     other
                     for other in at_name[key.name]
-                    if other not in state.applied and in_the_way(other, standing[other], key)
+                    if other not in state.applied and in_the_way(other, standing[other], key, record_set)
                 ]
                 self.differing.update(others)
                 report["differing"] += [differing(other, standing[other], key, record_set, service) for other in others]

@@ -38,7 +38,7 @@ def differences(key: RecordKey, stands: RecordSet, wanted_key: RecordKey, wanted
     found = {
         "type": key.type != wanted_key.type,
         "set identifier": key.identifier != wanted_key.identifier,
-        "weight": stands.weight != wanted.weight,
+        "weight": stands.routing != wanted.routing,
         "routing": stands.foreign_form != wanted.foreign_form,
     }
     if stands.alias is None and wanted.alias is None:

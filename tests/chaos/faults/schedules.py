@@ -31,6 +31,7 @@ from chaos.stories.requests_story import ask
 from chaos.stories.verdict import shortened
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.routing import SIMPLE
 from sequences.outside import FOREIGN, UnrulyWorld, an_outside, register
 from sequences.player import happen
 from sequences.shrinking import shrunk
@@ -241,7 +242,7 @@ def _of_ours(world: World) -> Iterator[tuple[RecordKey, RecordSet]]:
     for zone_id in world.route53.ids:
         for key, record_set in world.route53.records(zone_id).items():
             ours = key.type not in ("SOA", "NS") and not key.name.startswith("_kubesync-") and key not in FOREIGN
-            if ours and record_set.alias is None and record_set.weight is None:
+            if ours and record_set.alias is None and record_set.routing == SIMPLE:
                 yield key, record_set
 
 

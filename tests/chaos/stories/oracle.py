@@ -108,11 +108,11 @@ def _named(world: World, upstreams: dict[str, list[dict[str, object]]]) -> dict[
 
 
 def _blocked(by_key: dict[ObjectKey, Sets], others: Sets) -> bool:
-    sets = {key for wanted in by_key.values() for key in wanted}
+    sets = {key: found for wanted in by_key.values() for key, found in wanted.items()}
     return any(
-        (other.zone_id, other.name) == (key.zone_id, key.name) and in_the_way(other, stands, key)
+        (other.zone_id, other.name) == (key.zone_id, key.name) and in_the_way(other, stands, key, found)
         for other, stands in others.items()
-        for key in sets
+        for key, found in sets.items()
     )
 
 

@@ -16,6 +16,7 @@ from kubesync.aws.route53.client import ReadPolicy, Route53ZoneClient, build_rou
 from kubesync.aws.route53.rate import TokenBucket
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet
+from kubesync.domain.dns.routing import Weighted
 from kubesync.domain.errors import (
     BatchRefusedError,
     ZoneError,
@@ -243,14 +244,17 @@ def test_weighted_set_with_a_health_check_never_equals_ours(
     boto.change_resource_record_sets(HostedZoneId=zone_id, ChangeBatch=batch)  # type: ignore[arg-type]
     assert adapter.read(zone_id, "web.example.com") == {
         RecordKey(zone_id, "web.example.com", "A", "blue"): RecordSet(
-            30, ("192.0.2.1",), foreign_form="HealthCheckId=abc", weight=10
+            30, ("192.0.2.1",), foreign_form="HealthCheckId=abc", routing=Weighted(10)
         )
     }
 
 
 def test_weighted_sets_go_both_ways(r53: StrictRoute53, zone_id: str, adapter: Route53ZoneClient) -> None:
     keys = [RecordKey(zone_id, "web.example.com", "A", identifier) for identifier in ("a b#c", "blue")]
-    sets = {keys[0]: RecordSet(30, ("192.0.2.1",), weight=0), keys[1]: RecordSet(30, ("192.0.2.2",), weight=255)}
+    sets = {
+        keys[0]: RecordSet(30, ("192.0.2.1",), routing=Weighted(0)),
+        keys[1]: RecordSet(30, ("192.0.2.2",), routing=Weighted(255)),
+    }
     adapter.change(zone_id, [BatchChange("CREATE", key, sets[key]) for key in keys])
     assert adapter.read(zone_id, "web.example.com") == sets
     adapter.change(zone_id, [BatchChange("DELETE", keys[0], sets[keys[0]])])
@@ -279,7 +283,10 @@ def test_sets_that_differ_by_identifier_are_read_one_by_one(
         batch = {"Changes": [{"Action": "CREATE", "ResourceRecordSet": record_set}]}
         boto.change_resource_record_sets(HostedZoneId=zone_id, ChangeBatch=batch)  # type: ignore[arg-type]
     found = adapter.read(zone_id, "web.example.com")
-    assert [(key.identifier, record_set.weight) for key, record_set in found.items()] == [("blue", 1), ("green", 1)]
+    assert [(key.identifier, record_set.routing) for key, record_set in found.items()] == [
+        ("blue", Weighted(1)),
+        ("green", Weighted(1)),
+    ]
     assert len([key for key, _ in adapter.walk(zone_id) if key.name == "web.example.com"]) == 2
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from kubesync.domain.dns.desired import DnsRules
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
+from kubesync.domain.dns.routing import SIMPLE, Weighted
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
@@ -108,7 +109,7 @@ def key_of(text: str) -> ObjectKey:
 
 def line_of(key: RecordKey, found: RecordSet, *, zones: bool) -> str:
     """A record set as a line."""
-    weighted = f" [{key.identifier} {found.weight}]" if key.identifier else ""
+    weighted = f" [{key.identifier} {found.routing.fields['weight']}]" if key.identifier else ""
     zone = f"{key.zone_id}: " if zones else ""
     held = f"{found.ttl} {', '.join(found.values)}"
     if found.alias is not None:
@@ -129,6 +130,6 @@ def sets_of(lines: Iterable[str]) -> dict[RecordKey, RecordSet]:
             None if alias else int(match["ttl"]),
             () if alias else tuple(match["values"].split(", ")),
             alias,
-            weight=int(match["weight"]) if match["weight"] else None,
+            routing=Weighted(int(match["weight"])) if match["weight"] else SIMPLE,
         )
     return found

@@ -34,6 +34,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import AliasTarget, Node, Problem, RecordChange, RecordKey, RecordSet
+from kubesync.domain.dns.routing import Weighted
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import (
     Endpoint,
@@ -87,7 +88,9 @@ def a_web_state() -> KeyState:
     )
     plain = RecordKey("Z1", NAME.name, "A")
     weighted = RecordKey("Z1", WEIGHTED.name, "A", WEIGHTED.identifier)
-    alias = RecordSet(None, (), AliasTarget("Z32O12XQLNTSW2", "lb.eu-west-1.elb.amazonaws.com.", False), weight=10)
+    alias = RecordSet(
+        None, (), AliasTarget("Z32O12XQLNTSW2", "lb.eu-west-1.elb.amazonaws.com.", False), routing=Weighted(10)
+    )
     return KeyState(
         WEB,
         parts={

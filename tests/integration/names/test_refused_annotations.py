@@ -13,6 +13,7 @@ from harness.seen.builders import a_service, an_endpoint, an_endpoints
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import RULES_VERSION
+from kubesync.domain.dns.routing import Weighted
 from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync_local.recovery.recovery import RecoveryRequest
 
@@ -247,11 +248,11 @@ def test_other_identifier_in_the_same_change_does_not_lose_a_name_that_is_held_i
     deployment.apply("web", a_service(annotations=given, ports=()))
     deployment.pass_time()
     found = {
-        (key.name, key.identifier, record_set.weight)
+        (key.name, key.identifier, record_set.routing)
         for key, record_set in deployment.route53.records(ZONE_ID).items()
         if key.type == "A"
     }
-    assert found == {("web.shop.svc.prod.example.com", "eu", 1), (WWW, "eu", 1)}
+    assert found == {("web.shop.svc.prod.example.com", "eu", Weighted(1)), (WWW, "eu", Weighted(1))}
 
 
 def test_health_of_aliases_is_evaluated_unless_the_service_says_otherwise(deployment: Deployment) -> None:

@@ -23,6 +23,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
+from kubesync.domain.dns.routing import Weighted
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
@@ -101,7 +102,7 @@ def test_set_with_an_identifier_and_its_claim() -> None:
     store = tables("at-rest")
     blue, app = state(store, "blue"), Name(PUBLIC, "app.example.com", "prod/1")
     assert blue.intended[RecordKey(PUBLIC, "app.example.com", "A", "prod/1")] == RecordSet(
-        60, ("10.61.0.12",), weight=1
+        60, ("10.61.0.12",), routing=Weighted(1)
     )
     assert app in blue.claims
     assert ClaimTable(store).read([app]) == {app: Claim(app, key("blue"), 1, 0)}

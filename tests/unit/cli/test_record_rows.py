@@ -9,6 +9,7 @@ import pytest
 
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet
+from kubesync.domain.dns.routing import Weighted
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
@@ -43,7 +44,7 @@ def test_applied_set_is_shown_as_it_stands() -> None:
 
 
 def test_weighted_set_shows_identifier_and_weight() -> None:
-    key, found = RecordKey("Z1", "web.example.com", "A", "blue"), RecordSet(30, ("10.0.0.1",), weight=0)
+    key, found = RecordKey("Z1", "web.example.com", "A", "blue"), RecordSet(30, ("10.0.0.1",), routing=Weighted(0))
     row = only_row(replace(STATE, intended={key: found}, applied={key: found}))
 
     assert (row["identifier"], row["weight"], row["values"]) == ("blue", 0, ["10.0.0.1"])

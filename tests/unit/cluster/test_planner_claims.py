@@ -14,6 +14,7 @@ from harness.seen.builders import SLICES, a_config, a_list, a_service, an_endpoi
 from kubesync.aws.dynamodb.store import Put
 from kubesync.aws.tables.control.fences import fence_key
 from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.routing import Weighted
 from kubesync.domain.objects import Observation, Service, Snapshot
 
 NAME = "x.example.com"
@@ -290,7 +291,9 @@ def test_claim_of_a_name_in_conflict_is_let_go_with_the_conflict() -> None:
     # Somebody replaces the record set by one of a form that is never ours, and a resync finds it.
     key = RecordKey(ZONE_ID, NAME, "A")
     deployment.route53.by_hand("DELETE", key, deployment.route53.records(ZONE_ID)[key])
-    deployment.route53.by_hand("CREATE", replace(key, identifier="theirs"), RecordSet(60, ("192.0.2.1",), weight=1))
+    deployment.route53.by_hand(
+        "CREATE", replace(key, identifier="theirs"), RecordSet(60, ("192.0.2.1",), routing=Weighted(1))
+    )
     session.resync(*listed)
     assert NAME not in deployment.claims()
     session.record(saw(wants(NAME), 30, "other"))

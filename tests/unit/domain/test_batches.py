@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from harness.seen.builders import a_key
 from kubesync.domain.batches import BatchLimits, Unit, fill, halves, in_stable_order, units_of, without_rivals
 from kubesync.domain.dns.records import AliasTarget, RecordChange, RecordKey, RecordSet
+from kubesync.domain.dns.routing import SIMPLE, Weighted
 
 ROOM = BatchLimits(elements=998, characters=31_800)
 
@@ -43,7 +44,7 @@ def test_changes_of_one_name_go_apart_unless_a_cname_comes_or_goes() -> None:
 
 
 def weighted(name: str, kind: str, identifier: str, *, gone: bool = False) -> RecordChange:
-    found = RecordSet(60, ("10.0.0.1",), weight=1 if identifier else None)
+    found = RecordSet(60, ("10.0.0.1",), routing=Weighted(1) if identifier else SIMPLE)
     return RecordChange(RecordKey("Z1", name, kind, identifier), *((found, None) if gone else (None, found)))
 
 

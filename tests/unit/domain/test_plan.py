@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from harness.seen.builders import a_key
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
+from kubesync.domain.dns.routing import Weighted
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy, assign_names, changes_of
 from kubesync.domain.state import KeyState, Name
@@ -15,7 +16,7 @@ from kubesync.domain.state import KeyState, Name
 NAME = Name("Z1", "web.example.com")
 A, AAAA, CNAME = (RecordKey("Z1", "web.example.com", kind) for kind in ("A", "AAAA", "CNAME"))
 BLUE, GREEN = (RecordKey("Z1", "web.example.com", "A", identifier) for identifier in ("blue", "green"))
-HALF = RecordSet(60, ("10.0.0.1",), weight=1)
+HALF = RecordSet(60, ("10.0.0.1",), routing=Weighted(1))
 ONE, TWO = RecordSet(60, ("10.0.0.1",)), RecordSet(60, ("10.0.0.2",))
 SIX, HOST = RecordSet(60, ("fd00::1",)), RecordSet(60, ("a.example.org.",))
 ME, OTHER = a_key(), a_key("other")

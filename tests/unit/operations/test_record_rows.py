@@ -6,6 +6,7 @@ from typing import Final
 
 from kubesync.cluster.keys.reconciler import Preview
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet
+from kubesync.domain.dns.routing import Weighted
 from kubesync.domain.dns.standing import Drift
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy
@@ -88,7 +89,7 @@ def test_set_that_has_landed_and_is_not_settled_is_done() -> None:
 
 
 def test_weights_and_aliases_are_shown() -> None:
-    alias = RecordSet(None, (), AliasTarget("ZELB", "x.elb.amazonaws.com", evaluate_health=True), weight=7)
+    alias = RecordSet(None, (), AliasTarget("ZELB", "x.elb.amazonaws.com", evaluate_health=True), routing=Weighted(7))
 
     (row,) = rows(alias, None)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet
+from kubesync.domain.dns.routing import Weighted
 from kubesync.domain.errors import UsageError
 from kubesync_local.commands.run.recover_rows import record_rows_of, rows_of
 from kubesync_local.recovery.registry_changes import empty_folder, write_changes
@@ -46,13 +47,13 @@ def a_report(**kinds: Any) -> dict[str, Any]:
           f"alias {ELB.name} (zone Z32O12XQLNTSW2, evaluate-health yes)", ["alias target"])),
         (WEB, RecordSet(None, (), ELB), RecordKey("Z1", "www.example.com", "CNAME"), RecordSet(30, (f"{ELB.name}.",)),
          (f"alias {ELB.name} (zone Z32O12XQLNTSW2, evaluate-health yes)", f"CNAME {ELB.name}. ttl 30", ["type", "alias"])),
-        (PROD, RecordSet(300, ("192.0.2.1",), weight=90), PROD, RecordSet(300, ("192.0.2.1",), weight=10),
+        (PROD, RecordSet(300, ("192.0.2.1",), routing=Weighted(90)), PROD, RecordSet(300, ("192.0.2.1",), routing=Weighted(10)),
          ("192.0.2.1 ttl 300 [set identifier prod, weight 90]", "192.0.2.1 ttl 300 [set identifier prod, weight 10]",
           ["weight"])),
-        (PROD, RecordSet(300, ("192.0.2.1",), weight=90), WEB, RecordSet(300, ("192.0.2.1",)),
+        (PROD, RecordSet(300, ("192.0.2.1",), routing=Weighted(90)), WEB, RecordSet(300, ("192.0.2.1",)),
          ("192.0.2.1 ttl 300 [set identifier prod, weight 90]", "192.0.2.1 ttl 300", ["set identifier", "weight"])),
         (PROD, RecordSet(300, ("192.0.2.1",), foreign_form="Failover=PRIMARY"), PROD,
-         RecordSet(300, ("192.0.2.1",), weight=1),
+         RecordSet(300, ("192.0.2.1",), routing=Weighted(1)),
          ("192.0.2.1 ttl 300 [set identifier prod, Failover=PRIMARY]", "192.0.2.1 ttl 300 [set identifier prod, weight 1]",
           ["weight", "routing"])),
         (WEB, RecordSet(300, ("192.0.2.1",), foreign_form="HealthCheckId=abc"), WEB, RecordSet(300, ("192.0.2.1",)),
@@ -77,7 +78,7 @@ def test_fields_of_a_row_that_exist_stay() -> None:
 
 def test_set_of_external_dns_is_not_shown_twice() -> None:
     found = row(WEB, RecordSet(300, ("192.0.2.1",)))
-    report = a_report(unwanted=[found, row(PROD, RecordSet(300, ("192.0.2.2",), weight=1))])
+    report = a_report(unwanted=[found, row(PROD, RecordSet(300, ("192.0.2.2",), routing=Weighted(1)))])
     report["registered"] = [{**found, "cluster": "", "owner": "default", "resource": "service/a/b", "why": "x"}]
     assert [(line["what"], line.get("registered_for")) for line in rows_of(report)] == [
         ("external-dns keeps it, kubesync does not want it: you decide", "service/a/b (owner default)"),

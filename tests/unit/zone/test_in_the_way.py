@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other, in_the_way
+from kubesync.domain.dns.routing import Weighted
 from kubesync.domain.dns.standing import why_foreign
 
-SIMPLE, WEIGHTED = RecordSet(60, ("192.0.2.1",)), RecordSet(60, ("192.0.2.1",), weight=1)
+SIMPLE, WEIGHTED = RecordSet(60, ("192.0.2.1",)), RecordSet(60, ("192.0.2.1",), routing=Weighted(1))
 BY_REGION = RecordSet(60, ("192.0.2.1",), foreign_form="Region=eu-west-1,SetIdentifier=x")
 
 
@@ -43,13 +44,18 @@ def test_sets_that_cannot_stand_together_exclude_each_other(
         (a_key("A", "x"), WEIGHTED, a_key("A", "y"), False),
         (a_key("A", "x"), BY_REGION, a_key("A", "y"), True),
         (a_key("A", "x"), BY_REGION, a_key("AAAA", "y"), False),
-        (a_key("A", "x"), RecordSet(60, (), foreign_form="HealthCheckId=h", weight=1), a_key("A", "y"), False),
+        (
+            a_key("A", "x"),
+            RecordSet(60, (), foreign_form="HealthCheckId=h", routing=Weighted(1)),
+            a_key("A", "y"),
+            False,
+        ),
     ],
 )
 def test_foreign_set_is_in_the_way_of_what_cannot_stand_beside_it(
     standing: RecordKey, stands: RecordSet, wanted: RecordKey, *, out: bool
 ) -> None:
-    assert in_the_way(standing, stands, wanted) is out
+    assert in_the_way(standing, stands, wanted, WEIGHTED if wanted.identifier else SIMPLE) is out
 
 
 @pytest.mark.parametrize(

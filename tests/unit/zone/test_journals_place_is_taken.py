@@ -9,10 +9,11 @@ import pytest
 from harness.deployment import JOURNAL, ZONE_ID, Deployment
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.routing import Weighted
 
 TAKEN = [
     (replace(JOURNAL, type="CNAME"), RecordSet(300, ("elsewhere.example.net.",)), "CNAME"),
-    (replace(JOURNAL, identifier="a"), RecordSet(300, ('"theirs"',), weight=1), "TXT [a]"),
+    (replace(JOURNAL, identifier="a"), RecordSet(300, ('"theirs"',), routing=Weighted(1)), "TXT [a]"),
 ]
 
 

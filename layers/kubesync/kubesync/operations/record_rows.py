@@ -37,8 +37,7 @@ def side(record_set: RecordSet) -> dict[str, Any]:
     found = dict(cast("dict[str, Any]", describe(record_set)))
     if record_set.alias is not None:
         found |= {"alias_zone": record_set.alias.zone_id, "evaluate_health": record_set.alias.evaluate_health}
-    if record_set.weight is not None:
-        found["weight"] = record_set.weight
+    found |= record_set.routing.fields
     if record_set.foreign_form:
         found["foreign_form"] = record_set.foreign_form
     return found

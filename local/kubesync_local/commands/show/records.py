@@ -106,8 +106,7 @@ def _value(record_set: RecordSet | None) -> dict[str, Any]:
     value: dict[str, Any] = {"ttl": record_set.ttl, "values": list(record_set.values)}
     if record_set.alias is not None:
         value["alias"] = record_set.alias.name
-    if record_set.weight is not None:
-        value["weight"] = record_set.weight
+    value |= record_set.routing.fields
     return value
 
 

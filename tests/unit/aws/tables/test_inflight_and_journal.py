@@ -16,6 +16,7 @@ from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import AliasTarget, RecordChange, RecordKey, RecordSet, Zone
+from kubesync.domain.dns.routing import SIMPLE, Weighted
 from kubesync.domain.errors import TransactionRefusedError
 
 JOURNAL = RecordKey("Z1", "_kubesync-main-0.example.com", "TXT")
@@ -136,7 +137,7 @@ def test_anything_else_at_its_name_belongs_to_nobody_we_know(found: RecordSet) -
     ],
 )
 def test_set_that_excludes_a_journal_belongs_to_nobody_we_know(key: RecordKey, label: str) -> None:
-    found = RecordSet(300, (TEXT,), weight=1 if key.identifier else None)
+    found = RecordSet(300, (TEXT,), routing=Weighted(1) if key.identifier else SIMPLE)
     assert read(found, key) == Journal(found, owner="", epoch=0, batch="", label=label)
 
 

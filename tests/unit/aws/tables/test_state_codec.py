@@ -20,6 +20,7 @@ from kubesync.aws.tables.state_codec import (
     unpack,
 )
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
+from kubesync.domain.dns.routing import SIMPLE, Weighted
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
@@ -73,9 +74,9 @@ def parts(draw: st.DrawFn) -> tuple[PartId, Part]:
 
 
 record_keys = st.builds(RecordKey, strange, strange, strange, strange)
-weights = st.none() | st.integers(0, 255)
-record_sets = st.builds(RecordSet, st.integers(0, 2**31), strings, weight=weights) | st.builds(
-    RecordSet, st.none(), st.just(()), st.builds(AliasTarget, strange, strange, st.booleans()), weight=weights
+routings = st.just(SIMPLE) | st.builds(Weighted, st.integers(0, 255))
+record_sets = st.builds(RecordSet, st.integers(0, 2**31), strings, routing=routings) | st.builds(
+    RecordSet, st.none(), st.just(()), st.builds(AliasTarget, strange, strange, st.booleans()), routing=routings
 )
 sets = st.dictionaries(record_keys, record_sets, max_size=3)
 names = st.builds(Name, strange, strange, strange)
@@ -148,7 +149,7 @@ def test_documents_from_before_set_identifiers_are_read() -> None:
 
 
 def test_weighted_set_is_stored_with_its_identifier_and_weight() -> None:
-    held = {RecordKey("Z1", "a", "A", "blue"): RecordSet(60, ("10.0.0.1",), weight=0)}
+    held = {RecordKey("Z1", "a", "A", "blue"): RecordSet(60, ("10.0.0.1",), routing=Weighted(0))}
     assert encode_sets(held) == [["Z1", "a", ["A", "blue"], 60, ["10.0.0.1"], None, 0]]
 
 

@@ -14,6 +14,7 @@ from kubesync.domain.dns.addresses import parse_address
 from kubesync.domain.dns.desired import Desired, DnsRules, desired
 from kubesync.domain.dns.names import why_illegal
 from kubesync.domain.dns.records import Zone
+from kubesync.domain.dns.routing import SIMPLE
 from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, Service, ServicePort
 
 ZONES = (
@@ -143,7 +144,7 @@ def _check_records(plan: Desired, zones: dict[str, str]) -> None:
         assert len(record_set.values) <= 400
         assert record_set.characters <= 15_500
         # Route 53 takes an identifier with a weight only, and a weight with an identifier only.
-        assert (record_set.weight is not None) == bool(key.identifier)
+        assert (record_set.routing != SIMPLE) == bool(key.identifier)
     assert len({key.identifier for key in plan.records}) <= 1
     for (zone_id, name), found in types.items():
         assert "CNAME" not in found or (found == {"CNAME"} and name != zones[zone_id])

@@ -168,7 +168,7 @@ def test_what_is_kept_says_the_same_as_all_of_it(given: dict[str, str], prefixes
     def obeyed(asked: DnsAnnotations) -> tuple[object, ...]:
         return (
             asked.exclude, asked.include, asked.hostnames, asked.internal_hostnames, asked.targets, asked.ttl_seconds,
-            asked.alias, asked.identifier, asked.weight, asked.unpublishable, asked.evaluate_health, asked.only_held,
+            asked.alias, asked.identifier, asked.routing, asked.unpublishable, asked.evaluate_health, asked.only_held,
         )  # fmt: skip
 
     assert obeyed(stored) == obeyed(whole)

@@ -24,6 +24,7 @@ from kubesync.aws.route53.rate import TokenBucket
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.clock import Clock
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
+from kubesync.domain.dns.routing import SIMPLE, Simple, Weighted
 from kubesync.domain.errors import ZoneError, ZoneThrottledError, ZoneUnavailableError
 
 if TYPE_CHECKING:
@@ -200,11 +201,12 @@ def _change(change: BatchChange) -> ChangeTypeDef:
         "Name": to_route53(change.key.name),
         "Type": change.key.type,  # type: ignore[typeddict-item]  # Route 53 itself refuses unknown types
     }
-    if change.key.identifier:
-        if wanted.weight is None:
-            raise ValueError("a set with a set identifier needs a weight")
-        record_set["SetIdentifier"] = change.key.identifier
-        record_set["Weight"] = wanted.weight
+    if bool(change.key.identifier) is isinstance(wanted.routing, Simple):
+        raise ValueError("a set identifier goes with every routing policy but the simple one")
+    match wanted.routing:
+        case Weighted():
+            record_set["SetIdentifier"] = change.key.identifier
+            record_set["Weight"] = wanted.routing.weight
     if wanted.alias is not None:
         record_set["AliasTarget"] = {
             "HostedZoneId": wanted.alias.zone_id,
@@ -230,5 +232,5 @@ def _record_set(item: ResourceRecordSetOutputTypeDef) -> RecordSet:
         else AliasTarget(alias["HostedZoneId"], from_route53(alias["DNSName"]), alias["EvaluateTargetHealth"]),
         # Fields outside of simple and weighted sets, future ones included: a set with one never equals ours (I3).
         foreign_form=",".join(f"{field}={value}" for field, value in sorted(item.items()) if field not in ours),
-        weight=item.get("Weight"),
+        routing=Weighted(item["Weight"]) if "Weight" in item else SIMPLE,
     )

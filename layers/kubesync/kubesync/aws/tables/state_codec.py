@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
+from kubesync.domain.dns.routing import SIMPLE, Routing, Simple, Weighted
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource
 from kubesync.domain.sources.registry import SOURCES
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, Reference, UpstreamState
@@ -146,16 +147,24 @@ def _decode_key(row: Sequence[Any]) -> RecordKey:
 
 
 def _encode_set(record_set: RecordSet) -> list[object]:
-    alias, weight = record_set.alias, record_set.weight
+    alias, routing = record_set.alias, _encode_routing(record_set.routing)
     row: list[object] = [record_set.ttl, list(record_set.values)]
-    if alias is not None or weight is not None:
+    if alias is not None or routing is not None:
         row.append(None if alias is None else [alias.zone_id, alias.name, alias.evaluate_health])
-    return row if weight is None else [*row, weight]
+    return row if routing is None else [*row, routing]
+
+
+def _encode_routing(routing: Routing) -> int | None:
+    match routing:
+        case Simple():
+            return None
+        case Weighted():
+            return routing.weight
 
 
 def _decode_set(row: Sequence[Any]) -> RecordSet:
     alias = AliasTarget(*row[2]) if len(row) > 2 and row[2] is not None else None
-    return RecordSet(row[0], tuple(row[1]), alias, weight=row[3] if len(row) > 3 else None)
+    return RecordSet(row[0], tuple(row[1]), alias, routing=Weighted(row[3]) if len(row) > 3 else SIMPLE)
 
 
 def _encode_part(part_id: PartId, part: Part) -> list[object]:

@@ -12,11 +12,11 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from kubesync.aws.tables.name_counts import NameCounts
-from kubesync.domain.dns.annotations.reading import DEFAULT_WEIGHT
 from kubesync.domain.dns.desired import Desired, bounded
 from kubesync.domain.dns.permissions import too_many
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.routing import DEFAULT_WEIGHT, SIMPLE, Routing, Weighted
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name, names_of
@@ -52,17 +52,17 @@ def held_only(want: Desired, state: KeyState) -> Desired:
             records[wanted] = record_set
         elif identifiers:
             key = replace(wanted, identifier=min(identifiers))
-            records[key] = replace(record_set, weight=_weight(state, key.identifier))
+            records[key] = replace(record_set, routing=_routing(state, key.identifier))
     return replace(want, records=records)
 
 
-def _weight(state: KeyState, identifier: str) -> int | None:
-    """The weight that goes with an identifier that is held: all sets of a Service have the same."""
+def _routing(state: KeyState, identifier: str) -> Routing:
+    """The routing that goes with an identifier that is held: all sets of a Service have the same."""
     if not identifier:
-        return None
+        return SIMPLE
     sets = [*state.intended.items(), *state.applied.items()]
-    weights = [found.weight for key, found in sets if key.identifier == identifier and found.weight is not None]
-    return next(iter(weights), DEFAULT_WEIGHT)
+    held = (found.routing for key, found in sets if key.identifier == identifier and found.routing != SIMPLE)
+    return next(held, Weighted(DEFAULT_WEIGHT))
 
 
 class NamespaceLimit:

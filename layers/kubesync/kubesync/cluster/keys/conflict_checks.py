@@ -82,7 +82,7 @@ def judge(refusal: Refusal, state: KeyState) -> Outcome:
     ours = {change.key for change in unit.changes} | state.applied.keys()
     for key, record_set in actual.items():
         for change in unit.changes:
-            if key not in ours and change.after is not None and in_the_way(key, record_set, change.key):
+            if key not in ours and change.after is not None and in_the_way(key, record_set, change.key, change.after):
                 return Outcome(unit, conflict=True, reason=why_foreign(key, record_set, change.key))
     return Outcome(unit, code="Rejected", reason=f"Route 53 rejects it: {refusal.message}")
 
@@ -155,7 +155,7 @@ def _why_foreign(name: Name, state: KeyState, standing: Mapping[RecordKey, Recor
         for key, stands in standing.items()
         if key not in state.applied
         for other in wanted
-        if in_the_way(key, stands, other)
+        if in_the_way(key, stands, other, state.intended[other])
     ]
     known = state.conflicts[name]
     return known if known in reasons else next(iter(reasons), "")

@@ -28,6 +28,7 @@ from kubesync.domain.dns.endpoints import not_let_in
 from kubesync.domain.dns.names import why_illegal, zones_of
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.records import NOTHING_HELD, AliasTarget, Held, Problem, RecordKey, RecordSet, Zone
+from kubesync.domain.dns.routing import SIMPLE, Routing
 
 # https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html: 400 values a record set.
 MAX_VALUES: Final = 400
@@ -51,14 +52,14 @@ class Targets:
 class RecordPlan:
     """Collects the record sets of one service, and the problems of what cannot be published.
 
-    ``identifier`` is the set identifier of all the sets (empty: simple sets); ``weight`` goes with it.
+    ``identifier`` is the set identifier of all the sets (empty: simple sets); ``routing`` goes with it.
     ``evaluate_health``: of aliases. ``networks``: only addresses of these are published; empty: all. ``held``: what the key has.
     """
 
     zones: tuple[Zone, ...]
     ttl_seconds: int
     identifier: str = ""
-    weight: int | None = None
+    routing: Routing = SIMPLE
     evaluate_health: bool = True
     networks: tuple[Network, ...] = ()
     held: Held = NOTHING_HELD
@@ -142,21 +143,21 @@ class RecordPlan:
             )
         if fitting:
             for zone in zones:
-                self._plan(zone, name, record_type, RecordSet(self.ttl_seconds, fitting, weight=self.weight))
+                self._plan(zone, name, record_type, RecordSet(self.ttl_seconds, fitting, routing=self.routing))
 
     def _put_cname(self, zones: Iterable[Zone], name: str, host: str) -> None:
         for zone in zones:
             if name == zone.name:
                 self.problems.add(Problem("CnameAtApex", name, "the apex of a zone cannot have a CNAME"))
             else:
-                self._plan(zone, name, "CNAME", RecordSet(self.ttl_seconds, (f"{host}.",), weight=self.weight))
+                self._plan(zone, name, "CNAME", RecordSet(self.ttl_seconds, (f"{host}.",), routing=self.routing))
 
     def _put_alias(self, zones: Iterable[Zone], name: str, target: AliasTarget) -> None:
         # The name of a load balancer does not show whether it has IPv6. If it has none, an AAAA alias answers with no data,
         # which is right. external-dns makes both for the same reason, and evaluates health by default.
         for zone in zones:
             for record_type in ("A", "AAAA"):
-                self._plan(zone, name, record_type, RecordSet(None, (), alias=target, weight=self.weight))
+                self._plan(zone, name, record_type, RecordSet(None, (), alias=target, routing=self.routing))
 
     def _plan(self, zone: Zone, name: str, record_type: str, record_set: RecordSet) -> None:
         self.sets[RecordKey(zone.id, name, record_type, self.identifier)] = record_set

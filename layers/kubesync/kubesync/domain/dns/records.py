@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from kubesync.domain.dns.routing import SIMPLE, Routing, may_stand_beside
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Zone:
@@ -20,7 +22,7 @@ class Zone:
 class RecordKey:
     """Identifies one record set: zone id, name (lower case, unescaped, without trailing dot), type, and set identifier.
 
-    ``identifier`` is empty for a simple set. It distinguishes the weighted sets of one name and type.
+    ``identifier`` is empty for a simple set. It distinguishes sets of one name and type that share it by a routing policy.
     """
 
     zone_id: str
@@ -66,15 +68,15 @@ class RecordSet:
 
     Values are in Route 53's own presentation form (host names in lower case with trailing dot, TXT quoted), sorted
     canonically, without duplicates. For an alias, ``ttl`` is None and ``values`` empty. ``foreign_form`` names settings that
-    kubesync never makes (other routing policies, a health check): a set with one never equals ours. ``weight``, 0 to
-    255, goes with the key's set identifier; without one it is None.
+    kubesync never makes (other routing policies, a health check): a set with one never equals ours. ``routing`` goes with the key's
+    set identifier.
     """
 
     ttl: int | None
     values: tuple[str, ...]
     alias: AliasTarget | None = None
     foreign_form: str = ""
-    weight: int | None = None
+    routing: Routing = SIMPLE
 
     @property
     def elements(self) -> int:
@@ -87,14 +89,14 @@ class RecordSet:
         return sum(map(len, self.values))
 
 
-def in_the_way(current_key: RecordKey, current: RecordSet, wanted: RecordKey) -> bool:
+def in_the_way(current_key: RecordKey, current: RecordSet, wanted_key: RecordKey, wanted: RecordSet) -> bool:
     """Whether a foreign set keeps out a set that we want: it has the same key, or excludes it.
 
-    Routing policies of one name and type do not mix: where weighted sets exist, only weighted ones can be added.
+    A set of a policy that kubesync never makes reads as a simple one, so nothing of ours stands beside it.
     """
-    if current_key == wanted or exclude_each_other(current_key, wanted):
+    if current_key == wanted_key or exclude_each_other(current_key, wanted_key):
         return True
-    return current_key.type == wanted.type and current.weight is None
+    return current_key.type == wanted_key.type and not may_stand_beside(current.routing, wanted.routing)
 
 
 @dataclass(frozen=True, slots=True)

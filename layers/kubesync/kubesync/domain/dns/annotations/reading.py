@@ -20,6 +20,7 @@ from kubesync.domain.dns.annotations.known import (
 )
 from kubesync.domain.dns.names import canonical_name
 from kubesync.domain.dns.records import Problem
+from kubesync.domain.dns.routing import DEFAULT_WEIGHT, MAX_WEIGHT, SIMPLE, Routing, Weighted
 
 # RFC 2181 8, and the range that external-dns accepts.
 MIN_TTL_SECONDS: Final = 1
@@ -27,8 +28,6 @@ MAX_TTL_SECONDS: Final = 2_147_483_647
 
 # https://docs.aws.amazon.com/Route53/latest/APIReference/API_ResourceRecordSet.html: SetIdentifier, Weight.
 MAX_IDENTIFIER_CHARACTERS: Final = 128
-MAX_WEIGHT: Final = 255
-DEFAULT_WEIGHT: Final = 1
 
 CONTROLLERS: Final = ("dns-controller", "kubesync")
 """Values of ``controller`` that leave a Service to kubesync. The first is external-dns' own."""
@@ -56,7 +55,7 @@ class DnsAnnotations:
     """What a Service asks for. Names and targets are canonical but not checked. ``ttl_seconds`` None: use the default.
 
     ``targets`` is None if the annotation is missing or empty; an empty tuple means that it holds nothing usable.
-    ``alias`` is None if the cluster's setting decides. ``identifier`` and ``weight`` make all record sets of the Service
+    ``alias`` is None if the cluster's setting decides. ``identifier`` and ``routing`` make all record sets of the Service
     weighted; both are empty for simple sets. ``unpublishable``: Route 53 does not accept the identifier. Nothing is published
     then, because simple sets would exclude other Services that share the name. ``evaluate_health``: of its aliases.
 
@@ -72,7 +71,7 @@ class DnsAnnotations:
     ttl_seconds: int | None = None
     alias: bool | None = None
     identifier: str = ""
-    weight: int | None = None
+    routing: Routing = SIMPLE
     unpublishable: bool = False
     evaluate_health: bool = True
     only_held: bool = False
@@ -115,7 +114,7 @@ def read_annotations(
                     "the default is used",
                 )
             )
-    identifier, weight, unpublishable = _weighted(given, problems)
+    identifier, routing, unpublishable = _routing(given, problems)
     alias = _switch(given, "alias", "InvalidAlias", "the cluster's setting is used", problems)
     health = _switch(
         given, "aws-evaluate-target-health", "InvalidEvaluateTargetHealth", "health is evaluated", problems
@@ -131,7 +130,7 @@ def read_annotations(
         ttl_seconds=ttl,
         alias=alias,
         identifier=identifier,
-        weight=weight,
+        routing=routing,
         unpublishable=unpublishable,
         evaluate_health=health is not False,
         only_held=bool(withheld),
@@ -202,8 +201,8 @@ def _unknown(given: _Given) -> Iterator[Problem]:
             yield Problem("UnknownAnnotation", key, "has no effect" + (f"; did you mean {close}?" if close else ""))
 
 
-def _weighted(given: _Given, problems: list[Problem]) -> tuple[str, int | None, bool]:
-    """Set identifier, weight, and whether the identifier is unusable.
+def _routing(given: _Given, problems: list[Problem]) -> tuple[str, Routing, bool]:
+    """Set identifier, routing, and whether the identifier is unusable.
 
     set-identifier    aws-weight        identifier    weight
     --------------    ----------        ----------    ------
@@ -221,18 +220,18 @@ def _weighted(given: _Given, problems: list[Problem]) -> tuple[str, int | None, 
             problems.append(
                 Problem("WeightWithoutIdentifier", weight_key, "has no effect: give a set-identifier as well")
             )
-        return "", None, False
+        return "", SIMPLE, False
     if len(identifier) > MAX_IDENTIFIER_CHARACTERS or not (identifier.isascii() and identifier.isprintable()):
         message = f"must be 1 to {MAX_IDENTIFIER_CHARACTERS} printable ASCII characters; nothing is published"
         problems.append(Problem("InvalidSetIdentifier", identifier_key, message))
-        return "", None, True
+        return "", SIMPLE, True
     if not weight_text:
-        return identifier, DEFAULT_WEIGHT, False
+        return identifier, Weighted(DEFAULT_WEIGHT), False
     if re.fullmatch("[0-9]{1,3}", weight_text) is None or int(weight_text) > MAX_WEIGHT:
         message = f"must be a whole number from 0 to {MAX_WEIGHT}; {DEFAULT_WEIGHT} is used"
         problems.append(Problem("InvalidWeight", weight_key, message))
-        return identifier, DEFAULT_WEIGHT, False
-    return identifier, int(weight_text), False
+        return identifier, Weighted(DEFAULT_WEIGHT), False
+    return identifier, Weighted(int(weight_text)), False
 
 
 def parse_ttl(text: str) -> int | None:
