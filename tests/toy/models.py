@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, with_config
 
 from kubesync.kubernetes.wire import registry
 from kubesync.kubernetes.wire.models import Metadata, Name, PortNumber, Short, Version
+from kubesync.kubernetes.wire.port import wire_source
 from toy.rules import BOXES, TOYS, Box, Toy
 
 

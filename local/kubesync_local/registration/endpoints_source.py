@@ -11,7 +11,7 @@ from kubesync.domain.objects import Resource
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.wire.decode import read_list_page
-from kubesync.kubernetes.wire.sources import WIRE
+from kubesync.kubernetes.wire.registry import WIRE
 
 
 @with_config(ConfigDict(extra="ignore"))

@@ -15,7 +15,7 @@ from kubesync.kubernetes.transport.client import logger
 from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.transport.streams import Block, LineStream
 from kubesync.kubernetes.wire.decode import Bookmark, StreamError, UnreadableEvent, read_event_headers
-from kubesync.kubernetes.wire.sources import WIRE
+from kubesync.kubernetes.wire.registry import WIRE
 
 
 class WatchEnd(StrEnum):

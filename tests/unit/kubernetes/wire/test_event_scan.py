@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kubesync.domain.objects import RawEvent, Resource
 from kubesync.kubernetes.wire.decode import read_event_header_as_json
 from kubesync.kubernetes.wire.lines import ChunkDecoder, LineSplitter
-from kubesync.kubernetes.wire.sources import WIRE
+from kubesync.kubernetes.wire.registry import WIRE
 
 LIMIT = 1_000
 SERVICES = Resource.SERVICES

@@ -145,9 +145,7 @@ def desired(
         # Report only mistyped values. The cluster itself asks for leaving the other Services out.
         return Desired({}, {}, tuple(problem for problem in asked.problems if problem.code == "InvalidInclude"))
     ttl = rules.default_ttl if asked.ttl_seconds is None else asked.ttl_seconds
-    plan = RecordPlan(
-        rules.zones, ttl, asked.identifier, asked.routing, asked.evaluate_health, rules.target_nets, held
-    )
+    plan = RecordPlan(rules.zones, ttl, asked.identifier, asked.routing, asked.evaluate_health, rules.target_nets, held)
     plan.problems.update(asked.problems)
     allowed = permitted((*asked.hostnames, *asked.internal_hostnames), key, rules.names, held.names)
     if allowed.refused:

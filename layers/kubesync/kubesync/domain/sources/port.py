@@ -3,7 +3,7 @@
     Source   one resource of the API:   how its objects are stored, and which key each belongs to
     Kind     one kind of key:           which resources its parts come from, and its rules: from parts to record sets and upstreams
 
-How the API writes a resource is in ``kubernetes.wire.sources``.
+How the API writes a resource is in ``kubernetes.wire.port``.
 """
 
 from __future__ import annotations

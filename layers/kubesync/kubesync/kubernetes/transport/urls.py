@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 from kubesync.domain.errors import DomainNameError
 from kubesync.domain.objects import Resource
 from kubesync.domain.sources.registry import SOURCES
-from kubesync.kubernetes.wire.sources import WIRE
+from kubesync.kubernetes.wire.registry import WIRE
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}

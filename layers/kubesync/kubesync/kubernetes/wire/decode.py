@@ -21,7 +21,7 @@ from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.sources.registry import SOURCES
 from kubesync.kubernetes.wire import lenient, models
 from kubesync.kubernetes.wire.lines import one_line
-from kubesync.kubernetes.wire.sources import WIRE
+from kubesync.kubernetes.wire.registry import WIRE
 
 logger = Logger(service="kubesync", child=True)
 

@@ -1,20 +1,29 @@
-"""How the API writes each resource that kubesync reads: its path, its models, and the values that are kept of it.
+"""The port for sources, on the side of the API: its path, its models, and the values that are kept of it.
 
-A further resource is one more file with a model and a projection, which calls ``add``. What its values mean is in ``domain.sources``.
+What these values mean is in ``domain.sources``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+<<<<<<< HEAD:layers/kubesync/kubesync/kubernetes/wire/sources.py
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
+=======
+from typing import Any, Literal
+>>>>>>> 5d0b5b0 (Write down the port for sources, and routing as a value):layers/kubesync/kubesync/kubernetes/wire/port.py
 
 from pydantic import AfterValidator, TypeAdapter, ValidationInfo
 
+<<<<<<< HEAD:layers/kubesync/kubesync/kubernetes/wire/sources.py
 from kubesync.domain.objects import Observation, Resource
 from kubesync.kubernetes.wire import models, projections
+=======
+from kubesync.domain.objects import Resource
+from kubesync.kubernetes.wire import models
+>>>>>>> 5d0b5b0 (Write down the port for sources, and routing as a value):layers/kubesync/kubesync/kubernetes/wire/port.py
 from kubesync.kubernetes.wire.event_scan import Scan, head_of, scan_of
 
 type Project = Callable[[Any, tuple[str, ...]], object]
@@ -30,6 +39,7 @@ class WireSource:
     ``head``: the usual beginning of a line of its watch; ``scan`` reads the usual part of its watch.
     """
 
+    resource: Resource
     kind: str
     path: str
     event: TypeAdapter[Any]
@@ -40,13 +50,8 @@ class WireSource:
     scan: Scan
 
 
-_WIRE: Final[dict[Resource, WireSource]] = {}
-WIRE: Final[Mapping[Resource, WireSource]] = MappingProxyType(_WIRE)
-"""All resources that this release reads."""
-
-
-def add(resource: Resource, kind: str, api_version: str, model: Any, project: Project) -> None:
-    """Add a resource.
+def wire_source(resource: Resource, kind: str, api_version: str, model: Any, project: Project) -> WireSource:
+    """Describe a resource.
 
     Args:
         api_version: as objects say it, such as ``v1`` or ``discovery.k8s.io/v1``.
@@ -69,7 +74,8 @@ def add(resource: Resource, kind: str, api_version: str, model: Any, project: Pr
 
     item: Any = Annotated[model, AfterValidator(listed)]
     list_model: Any = models.ListModel  # its kind is known only here
-    _WIRE[resource] = WireSource(
+    return WireSource(
+        resource,
         kind,
         path,
         TypeAdapter(models.EventModel[model]),
@@ -79,14 +85,3 @@ def add(resource: Resource, kind: str, api_version: str, model: Any, project: Pr
         re.compile(head_of(kind, api_version).encode()),
         scan_of(resource, kind, api_version),
     )
-
-
-add(Resource.SERVICES, "Service", "v1", models.ServiceModel, projections.project_service)
-add(Resource.ENDPOINTS, "Endpoints", "v1", models.EndpointsModel, projections.project_endpoints)
-add(
-    Resource.ENDPOINTSLICES,
-    "EndpointSlice",
-    "discovery.k8s.io/v1",
-    models.EndpointSliceModel,
-    projections.project_endpoint_slice,
-)
