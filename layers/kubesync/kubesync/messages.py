@@ -16,7 +16,7 @@ The way of a change:
     cluster <─ Standing(names) ─── zone       a conflict check: what stands at names in conflict
     cluster ── Closed(decisions) ─> zone
 
-Words: a *key* is one Service of a cluster. A *unit* is what a key wants at one name: it lands as a whole. A key is *open* while it wants a
+Words: a *key* is one object of a cluster, such as a Service. A *unit* is what a key wants at one name: it lands as a whole. A key is *open* while it wants a
 change. A cluster *closes* a key: it writes what stands in the zone now. The *inflight item* is the zone's note in DynamoDB of the batch that
 it sends next, with its units. The *journal* is a record set in the zone: every batch deletes the one that it knows and creates its own.
 

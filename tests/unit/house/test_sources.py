@@ -1,0 +1,55 @@
+"""The rest of the deployed package asks the registries of sources, and names no kind and no resource."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import kubesync
+import toy
+from kubesync.domain.sources.registry import KINDS, SOURCES
+from kubesync.kubernetes.wire.registry import WIRE
+
+PACKAGE: Final = Path(kubesync.__file__).parent
+NAMED: Final = re.compile(
+    r"\bResource\.[A-Z]+\b|\bServiceKey\b|\"(services|endpoints|endpointslices)\"|\bisinstance\(.*\bService\b"
+)
+KNOWS_NONE: Final = (
+    *("zone", "session", "operations", "actors", "upstreams", "telemetry", "bootstrap", "messages.py"),
+    *(
+        f"cluster/keys/{name}.py"
+        for name in ("observations", "list_diff", "planner", "committer", "key_writes", "shared")
+    ),
+    *("cluster/run.py", "cluster/actor.py", "cluster/listener.py", "cluster/published.py"),
+    *(
+        f"kubernetes/{name}.py"
+        for name in ("transport/urls", "wire/event_scan", "wire/decode", "watch", "reflector", "lister")
+    ),
+    *("aws/tables/state.py", "aws/tables/state_codec.py", "aws/tables/control/listeners.py"),
+)
+
+
+@pytest.mark.parametrize("place", KNOWS_NONE)
+def test_room_names_no_kind_and_no_resource(place: str) -> None:
+    found = PACKAGE / place
+    files = [found] if found.suffix else sorted(found.rglob("*.py"))
+    assert files
+    named = [
+        f"{file.relative_to(PACKAGE)}:{number}: {line.strip()}"
+        for file in files
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if NAMED.search(line)
+    ]
+    assert named == []
+
+
+def test_source_that_only_tests_know_is_one_file_of_models_and_one_of_rules() -> None:
+    folder = Path(toy.__file__).parent
+    assert sorted(path.name for path in folder.glob("*.py")) == ["__init__.py", "models.py", "rules.py"]
+    assert {"toys", "boxes"} <= {*SOURCES} & {*WIRE}
+    assert KINDS["Toy"].reads == ("Box",)
+    mentions = [path for path in PACKAGE.rglob("*.py") if re.search(r"\btoys?\b", path.read_text(), re.IGNORECASE)]
+    assert mentions == []
