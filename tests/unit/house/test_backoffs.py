@@ -9,7 +9,7 @@ from typing import Final
 
 import kubesync
 from kubesync.domain.state import CONFLICT_CHECK_SECONDS
-from kubesync.kubernetes.transport.client import ReflectorPolicy
+from kubesync.kubernetes.ports import ReflectorPolicy
 
 PACKAGE: Final = Path(kubesync.__file__).parent
 PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "architecture.md"
