@@ -16,24 +16,10 @@ The way of a change:
     cluster <─ Standing(names) ─── zone       a conflict check: what stands at names in conflict
     cluster ── Closed(decisions) ─> zone
 
-Words: a *key* is one object of a cluster, such as a Service. A *unit* is what a key wants at one name: it lands as a whole. A key is *open* while it wants a
-change. A cluster *closes* a key: it writes what stands in the zone now. The *inflight item* is the zone's note in DynamoDB of the batch that
-it sends next, with its units. The *journal* is a record set in the zone: every batch deletes the one that it knows and creates its own.
-
-If a session dies between sending a batch and its answer: the inflight item, written before, names the batch. The next session's zone reads
-the journal. If it names the item's batch, the units have landed: the zone sends ``Landed``, and the clusters close what is not closed yet.
-Then the zone swaps the journal, so that no late batch can land. If the swap is refused, a late batch came first, and the zone begins
-again. A batch that the journal does not name never happened: its keys are open, and are sent anew.
-
-If a cluster does not close within 5 seconds, it *owes* these units. Every later item carries them until it has closed: so they count as
-landed, also for the next session. The cluster's keys wait, those of others go on. If clusters owe more than fits a batch, the zone waits.
-
-Rules:
-
-- ``Publish``, ``Wishes`` and ``Closed`` say all that a key wants in a zone now, and replace what was said before. No changes: nothing.
-- A refusal counts only for a unit that the key still wants.
-- A cluster answers each question of a zone with ``Closed`` and the question's id. A zone waits 5 seconds, then goes on without its keys.
-- A listener's message names its run. What an older run observed is ignored.
+Words: a *key* is one object of a cluster, such as a Service. A *unit* is what a key wants at one name: it lands as a whole. A key is
+*open* while it wants a change. A cluster *closes* a key: it writes what stands in the zone now. The *inflight item* is the zone's note in
+DynamoDB of the batch that it sends next, with its units. The *journal* is a record set in the zone: every batch deletes the one that it
+knows and creates its own.
 """
 
 from __future__ import annotations
