@@ -83,9 +83,9 @@ def peak_megabytes() -> float:
 def listed(store: Store, names: list[str]) -> int:
     """How many of these clusters have durable lists: both listeners have a checkpoint."""
     from kubesync.aws.tables.control.listeners import ListenerTable
-    from kubesync.domain.sources.registry import SOURCES
+    from kubesync.domain.sources import services
 
-    remembered = ListenerTable(store).remembered(dict.fromkeys(names, SOURCES))
+    remembered = ListenerTable(store).remembered(dict.fromkeys(names, services.KIND.resources))
     return sum(len(each.checkpoints) == 2 for each in remembered.values())
 
 

@@ -27,7 +27,7 @@ from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import ObjectKey, Observation, RawEvent, Resource, Snapshot
 from kubesync.domain.report import SessionReport
-from kubesync.domain.sources.registry import SOURCES
+from kubesync.domain.sources import services
 from kubesync.domain.state import KeyState
 from kubesync_local.documents.audit_log import AuditLog, Span
 from simulation.cluster import ScriptedCluster
@@ -319,7 +319,7 @@ class FedSession:
 
     def identity(self) -> str | None:
         """Who the cluster was when that was last known."""
-        return self.listeners.remembered({self._name: SOURCES})[self._name].identity
+        return self.listeners.remembered({self._name: services.KIND.resources})[self._name].identity
 
     def open(self, cluster: str = "") -> set[str]:
         """Names of the keys that are open."""

@@ -29,7 +29,7 @@ from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.domain.dns.records import RecordSet
 from kubesync.domain.errors import BodyError, ListenerError, StoreUnavailableError
 from kubesync.domain.objects import Resource
-from kubesync.domain.sources.registry import SOURCES
+from kubesync.domain.sources import services
 from kubesync.kubernetes.list_room import Space
 from kubesync.kubernetes.ports import WatchSink
 from kubesync.telemetry.metrics import MetricsPublisher
@@ -56,7 +56,7 @@ class Fault:
     error: ListenerError
     hangs: float = 0.0
     stands: float | None = None
-    only: frozenset[Resource] = frozenset(SOURCES)
+    only: frozenset[Resource] = frozenset(services.KIND.resources)
     in_the_room: bool = False
 
 

@@ -40,7 +40,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="an unreadable item fails the whole list",
         invariants="I4",
         file="kubernetes/wire/decode.py",
-        old="            known = _known_metadata(item)\n",
+        old="            known = _known_metadata(resource, item)\n",
         new='            raise BodyError("bad item") from error\n',
         caught_by=(_OBJECTS + "test_bad_items_of_a_list_stop_no_other_i4",),
     ),

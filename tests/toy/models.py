@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Required, TypedDict
 
-from kubesync.kubernetes.wire.port import wire_source
 from pydantic import ConfigDict, Field, with_config
 
 from kubesync.kubernetes.wire import registry

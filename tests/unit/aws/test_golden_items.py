@@ -41,7 +41,7 @@ from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
-from kubesync.domain.sources.registry import SOURCES
+from kubesync.domain.sources import services
 from kubesync.domain.state import OpenMark, PartId
 from kubesync_local.documents.audit_log import AuditLog, Span
 
@@ -90,7 +90,7 @@ def test_configurations_and_ways_to_zones_are_read(store: Store) -> None:
 
 def test_what_listeners_left_is_read(store: Store) -> None:
     table = ListenerTable(store)
-    found = table.remembered({"prod": SOURCES})["prod"]
+    found = table.remembered({"prod": services.KIND.resources})["prod"]
     assert found.checkpoints == {Resource.SERVICES: CHECKPOINT}
     assert found.checkpoints[Resource.SERVICES].works_since == NOW
     assert found.identity == "uid-of-kubernetes"

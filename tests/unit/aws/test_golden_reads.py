@@ -33,7 +33,7 @@ from kubesync.domain.objects import (
     Service,
     ServicePort,
 )
-from kubesync.domain.sources.registry import SOURCES
+from kubesync.domain.sources import services
 from kubesync.domain.state import Name, OpenMark, Part, PartId, UpstreamState
 from kubesync.domain.upstreams.named import Member, NamedOf, NamedUpstream, parse_service, parse_static
 
@@ -231,7 +231,7 @@ def test_lease_of_a_master_that_was_killed_and_of_one_that_ended_cleanly() -> No
 
 def test_checkpoints_identity_and_ends_of_listeners() -> None:
     table = ListenerTable(tables("at-rest"))
-    found = table.remembered({"prod": SOURCES})["prod"]
+    found = table.remembered({"prod": services.KIND.resources})["prod"]
     basis = Basis(1, "https://prod.test:6443", 3)
     assert found.checkpoints[Resource.SERVICES] == Checkpoint(
         219, 1, basis, found.checkpoints[Resource.SERVICES].version
@@ -245,7 +245,7 @@ def test_checkpoints_identity_and_ends_of_listeners() -> None:
 
 
 def test_checkpoint_of_a_selector() -> None:
-    found = ListenerTable(tables("scopes")).remembered({"prod": SOURCES})["prod"].checkpoints
+    found = ListenerTable(tables("scopes")).remembered({"prod": services.KIND.resources})["prod"].checkpoints
     assert {resource: (each.selector, each.basis.revision) for resource, each in found.items()} == {
         Resource.SERVICES: ("!hidden", 1), Resource.ENDPOINTS: ("!hidden", 1),
     }  # fmt: skip

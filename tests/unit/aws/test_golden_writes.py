@@ -38,7 +38,7 @@ from kubesync.aws.tables.state_codec import unpack
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.sources.registry import SOURCES
+from kubesync.domain.sources import services
 from kubesync.domain.state import KeyState, Name, UpstreamState
 from kubesync_local.registration.named_upstreams import NamedRegistry
 
@@ -103,7 +103,7 @@ def a_checkpoint(scene: Scene, key: Key, item: Item) -> list[Action]:
 
 def an_identity(scene: Scene, key: Key, _item: Item) -> list[Action]:
     cluster = key.partition.removeprefix("cluster#")
-    uid = ListenerTable(scene.store).remembered({cluster: SOURCES})[cluster].identity
+    uid = ListenerTable(scene.store).remembered({cluster: services.KIND.resources})[cluster].identity
     assert uid is not None
     return [ListenerTable.put_identity(cluster, uid)]
 

@@ -10,7 +10,7 @@ from kubesync.aws.dynamodb.store import Key, Put, Update
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
 from kubesync.domain.errors import ErrorCode, TransactionRefusedError
 from kubesync.domain.objects import Resource
-from kubesync.domain.sources.registry import SOURCES
+from kubesync.domain.sources import services
 
 BASIS = Basis(3, "https://prod.test", 1)
 SERVICES, SLICES = Resource.SERVICES, Resource.ENDPOINTSLICES
@@ -53,11 +53,11 @@ def test_checkpoint_follows_the_one_that_was_read(store: MemoryStore) -> None:
 
 def test_identity_of_the_cluster_is_remembered(store: MemoryStore) -> None:
     table = ListenerTable(store)
-    assert table.remembered({"prod": SOURCES})["prod"].identity is None
+    assert table.remembered({"prod": services.KIND.resources})["prod"].identity is None
     action = table.put_identity("prod", "uid")
     assert isinstance(action, Put)
     store.write(action)
-    assert table.remembered({"prod": SOURCES})["prod"].identity == "uid"
+    assert table.remembered({"prod": services.KIND.resources})["prod"].identity == "uid"
 
 
 def test_errors_are_counted_by_code_and_how_it_ended_never_hides_the_last_one(store: MemoryStore) -> None:

@@ -30,7 +30,7 @@ from kubesync.domain.objects import (
     Service,
     ServicePort,
 )
-from kubesync.domain.sources.registry import SOURCES
+from kubesync.domain.sources.services import KIND
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
 
 strange = st.text(st.characters(), max_size=12) | st.sampled_from(
@@ -64,7 +64,7 @@ endpoints_objects = st.builds(EndpointsObject, strange, st.lists(groups, max_siz
 
 @st.composite
 def parts(draw: st.DrawFn) -> tuple[PartId, Part]:
-    resource = draw(st.sampled_from(sorted(SOURCES)))
+    resource = draw(st.sampled_from(KIND.resources))
     value: Service | EndpointsObject | None = draw(st.none() | services)
     if resource is not Resource.SERVICES:
         value = draw(st.none() | endpoints_objects)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from harness.seen.recorded import read_event_header, recorded
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import RawEvent, Resource
-from kubesync.domain.sources.registry import SOURCES
+from kubesync.domain.sources import services
 from kubesync.kubernetes.wire.decode import (
     Bookmark,
     StreamError,
@@ -103,8 +103,8 @@ usual = st.one_of(st.from_regex(r"[-A-Za-z0-9._:]{1,12}", fullmatch=True), names
 
 
 @given(
-    resource=st.sampled_from(sorted(SOURCES)),
-    said=st.one_of(st.none(), st.sampled_from(sorted(SOURCES))),
+    resource=st.sampled_from(services.KIND.resources),
+    said=st.one_of(st.none(), st.sampled_from(services.KIND.resources)),
     kind=st.one_of(st.sampled_from(["ADDED", "MODIFIED", "DELETED"]), st.sampled_from(["BOOKMARK", "ERROR"]), names),
     fields=st.one_of(
         st.fixed_dictionaries({"name": usual, "namespace": usual, "uid": usual}),

@@ -22,7 +22,7 @@ from kubesync.domain.objects import (
     Service,
     ServicePort,
 )
-from kubesync.domain.sources.registry import SOURCES
+from kubesync.domain.sources import services
 from kubesync.kubernetes.wire.decode import observe, read_list_page
 
 METADATA = {"name": "web", "namespace": "shop", "uid": "u-1", "resourceVersion": "9"}
@@ -306,7 +306,7 @@ shapes = st.recursive(
 
 
 @given(
-    st.sampled_from(sorted(SOURCES)),
+    st.sampled_from(services.KIND.resources),
     st.dictionaries(st.sampled_from(["spec", "status", "subsets", "endpoints", "ports", "addressType"]), shapes),
 )
 def test_no_object_can_make_reading_fail_and_list_and_event_agree(resource: Resource, fields: dict[str, Any]) -> None:

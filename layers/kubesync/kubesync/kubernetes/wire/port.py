@@ -8,22 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-<<<<<<< HEAD:layers/kubesync/kubesync/kubernetes/wire/sources.py
-from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal
-=======
-from typing import Any, Literal
->>>>>>> 5d0b5b0 (Write down the port for sources, and routing as a value):layers/kubesync/kubesync/kubernetes/wire/port.py
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, TypeAdapter, ValidationInfo
 
-<<<<<<< HEAD:layers/kubesync/kubesync/kubernetes/wire/sources.py
 from kubesync.domain.objects import Observation, Resource
-from kubesync.kubernetes.wire import models, projections
-=======
-from kubesync.domain.objects import Resource
 from kubesync.kubernetes.wire import models
->>>>>>> 5d0b5b0 (Write down the port for sources, and routing as a value):layers/kubesync/kubesync/kubernetes/wire/port.py
 from kubesync.kubernetes.wire.event_scan import Scan, head_of, scan_of
 
 type Project = Callable[[Any, tuple[str, ...]], object]
