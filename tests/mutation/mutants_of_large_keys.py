@@ -128,7 +128,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="a key whose endpoints are not taken in has none",
         invariants="I5",
         file="cluster/keys/planner.py",
-        old="""            whole.discard(self._states.config.endpoints_source)
+        old="""            whole.difference_update(kind.beside)
 """,
         new="""            pass
 """,
@@ -142,7 +142,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="a list replaces the endpoints of a key that is set aside",
         invariants="I5",
         file="cluster/keys/list_diff.py",
-        old="""            if aside and resource is not Resource.SERVICES:
+        old="""            if aside and resource is not KINDS[key.kind].main:
 """,
         new="""            if False:
 """,

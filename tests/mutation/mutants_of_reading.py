@@ -354,7 +354,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         name="page-is-parsed-at-once",
         without="all objects of a page are in memory, with what is not kept of them, until the last one is parsed",
         invariants="I9",
-        file="kubernetes/wire/decode.py",
+        file="kubernetes/wire/port.py",
         old="    item: Any = Annotated[model, AfterValidator(listed)]\n",
         new=(
             "    seen: list[Any] = []\n"
