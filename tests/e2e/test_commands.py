@@ -62,6 +62,7 @@ def test_cluster_list_is_a_flat_array(stack: CliStack) -> None:
         "namespaces": [],
         "exclude_namespaces": [],
         "selector": "",
+        "sources": ["service"],
         "select_endpoints": False,
         "opt_in": False,
         "annotation_prefix": None,

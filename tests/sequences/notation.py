@@ -6,11 +6,15 @@ from collections.abc import Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 
+from kubesync.domain.objects import Resource
+
 
 def written(value: object) -> str:
-    """A dataclass, an enum, a tuple or a plain value as Python."""
+    """A dataclass, an enum, a resource, a tuple or a plain value as Python."""
     if isinstance(value, Enum):
         return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, Resource):
+        return f"Resource({value.value!r})"
     if is_dataclass(value) and not isinstance(value, type):
         return f"{type(value).__name__}({', '.join(_arguments(value))})"
     if isinstance(value, tuple):

@@ -261,9 +261,9 @@ def test_weighted_sets_go_both_ways(r53: StrictRoute53, zone_id: str, adapter: R
     assert adapter.read(zone_id, "web.example.com") == {keys[1]: sets[keys[1]]}
 
 
-def test_identifier_without_a_weight_is_not_sent(zone_id: str, r53: StrictRoute53, adapter: Route53ZoneClient) -> None:
+def test_identifier_without_a_policy_is_not_sent(zone_id: str, r53: StrictRoute53, adapter: Route53ZoneClient) -> None:
     key = RecordKey(zone_id, "web.example.com", "A", "blue")
-    with pytest.raises(ValueError, match="needs a weight"):
+    with pytest.raises(ValueError, match="goes with every routing policy but the simple one"):
         adapter.change(zone_id, [BatchChange("CREATE", key, a_set("192.0.2.1"))])
     assert r53.batches() == []
 

@@ -84,7 +84,7 @@ def test_script_in_words_is_the_script() -> None:
     known = {word.__name__: word for word in words} | vars(steps) | {"ZoneReference": type(PUBLIC)}
     assert eval(shown, known) == script
     assert shown.splitlines()[4:] == [
-        "    Delete('prod', Resource.ENDPOINTSLICES, 'shop', 's1'),",
+        "    Delete('prod', Resource('endpointslices'), 'shop', 's1'),",
         "    Moment(read=('prod services',), record=('prod',), write=2),",
         "    Kill(calls=7, before=False),",
         "    End(),",

@@ -71,7 +71,7 @@ def test_cluster_that_a_newer_release_wrote_to_is_left_out_and_the_others_go_on_
         }[what]
         if what == "state":  # an open key is read at the beginning, any other when something changes
             stack.store.transact([StateTable.mark_open(web, OpenMark())], "by-hand")
-        stack.store.write(Update(place, set={"v": 2, "unheard": "of"}))
+        stack.store.write(Update(place, set={"v": 9, "unheard": "of"}))
         newer_item = stack.store.get(place)
         zone = stack.records()
 

@@ -43,7 +43,7 @@ def test_i4_object_that_brings_out_a_fault_of_ours_blocks_no_other(monkeypatch: 
             raise ZeroDivisionError("a fault of ours")
         return desired(key, *others)
 
-    monkeypatch.setattr("kubesync.cluster.keys.planner.desired", faulty)
+    monkeypatch.setattr("kubesync.domain.sources.services.desired", faulty)
     with a_stack() as stack:
         stack.add_cluster()
         put_raw(stack.api, raw_service("bad"))
