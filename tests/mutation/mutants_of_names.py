@@ -338,6 +338,17 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         caught_by=(_RESTORED + "test_i9_resync_takes_a_name_from_nobody_who_has_it_or_is_about_to",),
     ),
     Mutant(
+        name="torn-batch-is-forgotten",
+        without="that an inflight item was torn is known only in the session that finds it",
+        invariants="I10",
+        file="zone/actor.py",
+        old="            self._journal.torn |= self._noted_problem == _TORN\n",
+        new="",
+        caught_by=(
+            "unit/zone/test_settling.py::test_i10_batch_in_flight_of_which_an_item_is_lost_is_a_problem_over_sessions_until_a_resync",
+        ),
+    ),
+    Mutant(
         name="newer-owners-have-nothing",
         without="a full resync takes names from owners that a newer release wrote",
         invariants="I4",

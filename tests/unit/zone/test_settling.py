@@ -63,6 +63,28 @@ def test_i1_batch_in_flight_that_the_journal_holds_had_landed_and_is_not_sent_ag
     assert deployment.announced() == ""
 
 
+def test_i10_batch_in_flight_of_which_an_item_is_lost_is_a_problem_over_sessions_until_a_resync(
+    deployment: Deployment,
+) -> None:
+    dies_at_its_batch(deployment, landed=True)
+    deployment.store.write(Update(Key(CONTROL, "inflight#0", ZONE_ID), set={"slices": 2}))
+    for address in ("10.0.0.2", "10.0.0.4"):
+        deployment.start()
+        deployment.want("other", address)
+        deployment.pass_time(5)
+        (problem,) = deployment.problems()
+        assert problem.startswith("an item of what was under way was deleted or restored, and is lost")
+        assert deployment.sets() == WEB | {"other A": (address,)}, "others go on"
+        deployment.end()
+    deployment.start()
+    deployment.want("other", "10.0.0.3")
+    deployment.pass_time(5)
+    deployment.resync()
+    deployment.pass_time(5)
+    assert deployment.problems() == []
+    assert deployment.end().clean
+
+
 @pytest.mark.parametrize(("announced", "blocked"), [(1, True), (2, False), (None, False)])
 def test_i2_journal_that_no_inflight_item_announced_tells_of_restored_tables(
     deployment: Deployment, announced: int | None, blocked: bool

@@ -61,6 +61,10 @@ logger = Logger(service="kubesync", child=True)
 _BACKOFF: Final = Backoff(initial=0.5, cap=30.0, least=0.5, most=1.5)
 _BLOCKED_SECONDS: Final = 60.0
 _AFTER_A_FAULT_SECONDS: Final = 5.0
+_TORN: Final = (
+    "an item of what was under way was deleted or restored, and is lost: names that had landed are in conflict; adopt them with "
+    "`kubesync recover`, then run `kubesync resync`"
+)
 
 
 class ZoneActor:
@@ -200,7 +204,7 @@ class ZoneActor:
             self._progress = self._progress.busy(self._now())
         else:
             self._progress = self._progress.quiet()
-        self._progress = self._progress.full(self._now(), is_full=bool(self._queue.problem))
+        self._progress = self._progress.full(self._now(), is_full=bool(self._queue.problem) or self._journal.torn)
         self._blocked_by = None
         self.report.remark = self._journal.remark
         problem = self._talks.problem or self._queue.problem
@@ -245,6 +249,8 @@ class ZoneActor:
     def _note_problem(self, problem: str) -> None:
         if self._noted_problem is None:
             self._noted_problem = self._ports.problems.read(self.zone_id)  # of an earlier session
+            self._journal.torn |= self._noted_problem == _TORN
+        problem = problem or (_TORN if self._journal.torn else "")
         if problem != self._noted_problem:
             self._journal.note_problem(problem)
             self._noted_problem = problem
@@ -305,6 +311,7 @@ class ZoneActor:
         if isinstance(request, CompareZone) and request.mend and self._journal.holds_landed:
             self._journal.clear()  # what is applied may change now without a batch
         if isinstance(request, Reach):
+            self._journal.torn = False  # a resync looks at the zone
             request.reply.set_result(None)
             return
         standing = request.standing

@@ -51,6 +51,7 @@ class ZoneJournal:
 
     ``served``: clusters that have published here in this session. An announcement checks their fences.
     ``owed``: by cluster, landed units that it owes. What is written next holds them.
+    ``torn``: an inflight item was, and nobody has compared the zone since.
     """
 
     def __init__(self, zone_id: str, ports: ZonePorts, zone: Zone | None) -> None:
@@ -58,6 +59,7 @@ class ZoneJournal:
         self.remark = ""
         self.served: set[str] = set()
         self.owed: dict[str, LandedUnits] = {}
+        self.torn = False
         self._ports = ports
         self._zone = zone
         self._journal: Journal | None = None
@@ -160,6 +162,7 @@ class ZoneJournal:
             self._inflight = self._ports.inflight.read(self.zone_id)
             if self._inflight is not None:
                 self.owed = {**self._inflight.owed, **self.owed}
+                self.torn |= self._inflight.torn
             self._inflight_read = True
         return self._inflight
 

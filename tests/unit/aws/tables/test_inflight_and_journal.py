@@ -66,7 +66,7 @@ def test_i4_batch_of_which_a_slice_is_deleted_or_restored_is_no_fault(restored: 
     store.transact(actions, "t2")
     store.write(Put(place, older) if restored else Delete(place))
     found = table.read("Z1")
-    assert found == replace(second, units=())
+    assert found == replace(second, units=(), torn=True)
     assert found.knows(8)
 
 

@@ -54,6 +54,7 @@ class Inflight:
 
     ``journal_epoch``: no journal of ours is newer. None: written by a release that did not write the item before each change.
     ``owed``: by cluster, units of an earlier batch that have landed, and that the cluster has not closed yet.
+    ``torn``: an operator deleted or restored one of its items, and what it held is lost.
     """
 
     batch: str
@@ -63,6 +64,7 @@ class Inflight:
     version: int = 0
     journal_epoch: int | None = None
     owed: Mapping[str, LandedUnits] = field(default_factory=dict)
+    torn: bool = False
 
     def knows(self, journal_epoch: int) -> bool:
         """Whether these tables may know a journal of this epoch."""
@@ -86,12 +88,13 @@ class InflightTable:
         head = self._store.get(self._place(zone_id))
         if head is None:
             return None
+        rows, torn = [], False
         try:
             rows = read_slices(self._store, self._place(zone_id), head)
         except (KeyError, ValueError, zlib.error):
-            # An operator deleted or restored a slice. What landed is in conflict then, until a person adopts it; other zones go on (I4).
+            # What landed is in conflict then, until a person adopts it; other zones go on (I4).
             logger.error("what is under way in a zone is lost", extra={"zone": zone_id})
-            rows = []
+            torn = True
         units: list[Unit] = []
         owed: dict[str, LandedUnits] = {}
         for row in rows:
@@ -109,6 +112,7 @@ class InflightTable:
             cast(int, head["version"]),
             cast("int | None", head.get("journal_epoch")),
             owed,
+            torn,
         )
 
     def zones(self) -> list[str]:
@@ -147,7 +151,7 @@ class InflightTable:
         actions += [Put(slice_place(place, n), {"v": schema, "body": body}) for n, body in enumerate(bodies[1:], 1)]
         surplus = range(len(bodies), before.slices) if before is not None else range(0)
         actions += [Delete(slice_place(place, n)) for n in surplus]
-        return replace(after, slices=len(bodies), version=version, journal_epoch=after.epoch), actions
+        return replace(after, slices=len(bodies), version=version, journal_epoch=after.epoch, torn=False), actions
 
     def _place(self, zone_id: str) -> Key:
         return Key(CONTROL, self._partition, zone_id)
