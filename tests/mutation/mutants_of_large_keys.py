@@ -7,6 +7,7 @@ from typing import Final
 from mutation.mutant import Mutant
 
 _CHOSEN = "unit/domain/test_chosen_nodes.py::"
+_HEADLESS = "unit/domain/dns/test_desired_headless.py::"
 _LARGE_SERVICE = "integration/recording/test_large_service.py::"
 _LARGE_KEYS = "unit/cluster/test_large_keys.py::"
 _SET_ASIDE = "integration/recording/test_set_aside.py::"
@@ -26,6 +27,24 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
             _CHOSEN + "test_i9_upstreams_of_a_service_share_its_cap",
             _CHOSEN + "test_i9_small_upstreams_leave_their_share_to_large_ones",
         ),
+    ),
+    Mutant(
+        name="host-names-have-no-cap",
+        without="each endpoint of a headless Service has a name, however many there are",
+        invariants="I9",
+        file="domain/dns/headless.py",
+        old="    if len(addresses) > MAX_HOST_NAMES:",
+        new="    if False:",
+        caught_by=(_HEADLESS + "test_i9_at_most_10_000_host_names_of_endpoints_get_names_in_any_order_of_slices",),
+    ),
+    Mutant(
+        name="host-names-go-to-others",
+        without="of more host names than the cap those that a Service has already may go",
+        invariants="I9",
+        file="domain/dns/headless.py",
+        old="(full not in plan.held.names, full)",
+        new="full",
+        caught_by=(_HEADLESS + "test_host_names_that_a_service_has_already_stay_beyond_the_limit",),
     ),
     Mutant(
         name="upstreams-share-alike",

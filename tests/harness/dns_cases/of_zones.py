@@ -146,7 +146,8 @@ LIMITS: Final = Rule(
     "Limits",
     "Labels have 1 to 63 characters and names at most 253 (RFC 1035 2.3.4). kubesync reports a name beyond "
     "these limits and leaves it out. Everything else goes on. A record set holds at most 400 values and 15,500 "
-    "characters. If there are more, kubesync publishes the first ones in order and reports the rest.",
+    "characters. If there are more, kubesync publishes the first ones in order and reports the rest. The same holds for more than "
+    "10,000 host names of the endpoints of one headless Service, where names that the Service has already go first.",
     [
         Case(
             "a label of 63 characters",

@@ -56,6 +56,7 @@ def test_i9_upstreams_of_a_large_service_are_not_in_memory_together() -> None:
         (("100", "60", "1000"), 532_300),
         (("100", "60", "1000", "--full-names"), 134_000),
         (("10", "52", "1000"), 520_000),  # ten full upstreams lose no node
+        (("1", "60", "1000", "--headless"), 35_047),  # with the host names of 10,000
     ],
 )
 def test_i9_largest_service_is_planned_within_64_megabytes(arguments: tuple[str, ...], nodes: int) -> None:

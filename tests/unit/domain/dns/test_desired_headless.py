@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.seen.builders import a_key, a_service, an_endpoint, an_endpoints, plain, rules
 from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.records import NOTHING_HELD, Held
 from kubesync.domain.objects import EndpointPort, EndpointsObject, Service, ServicePort
 
 NAME = "pg.data.svc.prod.example.com"
@@ -11,8 +12,8 @@ PG = ServicePort("pg", "TCP", 5432)
 PG_PORT = EndpointPort("pg", "TCP", 5433)
 
 
-def plan(service: Service, *endpoints: EndpointsObject) -> Desired:
-    return desired(a_key("pg", "data"), service, endpoints, rules())
+def plan(service: Service, *endpoints: EndpointsObject, held: Held = NOTHING_HELD) -> Desired:
+    return desired(a_key("pg", "data"), service, endpoints, rules(), held)
 
 
 def headless(*, publish_not_ready: bool = False, ports: tuple[ServicePort, ...] = (PG,), **annotations: str) -> Service:
@@ -107,6 +108,33 @@ def test_headless_beyond_limits_keeps_first_values_and_reports() -> None:
     assert (len(srv), srv[-1]) == (336, f"0 1 5433 pg-0336.{NAME}.")
     assert records[f"pg-0450.{NAME} A"] == ["10.1.1.194"]
     assert codes(found) == [("TooManyValues", f"_pg._tcp.{NAME} SRV"), ("TooManyValues", f"{NAME} A")]
+
+
+def test_i9_at_most_10_000_host_names_of_endpoints_get_names_in_any_order_of_slices() -> None:
+    first, rest = (
+        an_endpoints(*(an_endpoint("10.1.0.1", hostname=f"pg-{i:05}") for i in numbers), ports=[PG_PORT])
+        for numbers in (range(9_000), range(9_000, 10_002))
+    )
+
+    found = plan(headless(), rest, first)
+
+    names = {name for name in plain(found.records) if name.startswith("pg-")}
+    assert (len(names), max(names)) == (10_000, f"pg-09999.{NAME} A")
+    assert ("TooManyValues", NAME) in codes(found)
+    assert [p.message for p in found.problems if p.subject == NAME] == [
+        "2 of 10002 host names of endpoints have no names: a Service has at most 10000"
+    ]
+
+
+def test_host_names_that_a_service_has_already_stay_beyond_the_limit() -> None:
+    slices = an_endpoints(*(an_endpoint("10.1.0.1", hostname=f"pg-{i:05}") for i in range(10_002)), ports=[PG_PORT])
+
+    found = plan(headless(), slices, held=Held(frozenset({f"pg-10001.{NAME}", f"pg-00000.{NAME}"})))
+
+    records = plain(found.records)
+    assert f"pg-10001.{NAME} A" in records
+    assert f"pg-09998.{NAME} A" in records
+    assert f"pg-09999.{NAME} A" not in records
 
 
 def test_bad_host_names_of_endpoints_are_reported_and_left_out() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from kubesync.domain.dns.addresses import Address
 from kubesync.domain.dns.endpoints import AddressedGroup
@@ -11,6 +12,9 @@ from kubesync.domain.dns.provenance import OF_PORTS, Origin, endpoints_source
 from kubesync.domain.dns.publishing import RecordPlan, Targets
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.objects import Endpoint, Service
+
+MAX_HOST_NAMES: Final = 10_000
+"""Of a Service (I9). A hosted zone holds no more record sets by default, and each name takes 3 KB of memory while it is planned."""
 
 
 def published_groups(service: Service, groups: Sequence[AddressedGroup]) -> tuple[AddressedGroup, ...]:
@@ -32,7 +36,8 @@ def endpoint_host_names(
 
     Returns:
         the targets by full name, and the full name by the endpoint's ``hostname`` as written. A host name is in neither, and
-        reported, if it is not one label or its full name is in no zone.
+        reported, if it is not one label, its full name is in no zone, or ``MAX_HOST_NAMES`` come before it: those that the key
+        holds first, then in order.
     """
     addresses: dict[str, set[Address]] = {}
     names: dict[str, str] = {}
@@ -40,7 +45,12 @@ def endpoint_host_names(
         for endpoint, address in group.members:
             if endpoint.hostname and (full := _full_name(endpoint, name, names, plan)):
                 addresses.setdefault(full, set()).add(address)
-    usable = {host: full for host, full in names.items() if full}
+    if len(addresses) > MAX_HOST_NAMES:
+        message = f"{len(addresses) - MAX_HOST_NAMES} of {len(addresses)} host names of endpoints have no names: "
+        plan.problems.add(Problem("TooManyValues", name, f"{message}a Service has at most {MAX_HOST_NAMES}"))
+        first = sorted(addresses, key=lambda full: (full not in plan.held.names, full))[:MAX_HOST_NAMES]
+        addresses = {full: addresses[full] for full in first}
+    usable = {host: full for host, full in names.items() if full in addresses}
     return {full: Targets(frozenset(found)) for full, found in addresses.items()}, usable
 
 
