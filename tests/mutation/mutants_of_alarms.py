@@ -163,7 +163,7 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="a full zone is not stuck, since deletions land",
         invariants="I10",
         file="zone/actor.py",
-        old="        self._progress = self._progress.full(self._now(), is_full=bool(self._queue.problem))\n",
+        old="        self._progress = self._progress.full(self._now(), is_full=bool(self._queue.problem) or self._journal.torn)\n",
         new="",
         caught_by=(_CAUSES + "test_i10_cause_shows",),
         slow=True,
