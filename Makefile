@@ -36,7 +36,7 @@ help:
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
 	@echo "make dns      write docs/dns.md and the tables of docs/annotations.md anew, from tables in the code"
 	@echo "make causes   write the table of causes in docs/runbook.md anew, from those that tests drive"
-	@echo "make reference write docs/reference anew, from the code and a run on stand-ins"
+	@echo "make reference write docs/reference and the lists of docs/invariants.md anew, from the code, the tests and a run on stand-ins"
 	@echo "make screenshots pictures of kubesync ui and of commands on terminals, by the system's Chromium, in build/screenshots"
 	@echo "make pictures draw the pictures of docs/ anew, and the way of an event"
 	@echo "make lock     compile the requirements anew"
@@ -165,8 +165,8 @@ dns: $(ready)
 
 .PHONY: causes
 causes: $(ready)
-	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.causes.page
-	@PYTHONPATH=layers/kubesync:local:tests $(python) -m chaos.faults.items_page
+	@PYTHONPATH=layers/kubesync:local:tests:tools $(python) -m harness.causes.page
+	@PYTHONPATH=layers/kubesync:local:tests:tools $(python) -m chaos.faults.items_page
 
 .PHONY: pictures
 pictures: $(ready)
@@ -174,6 +174,7 @@ pictures: $(ready)
 
 .PHONY: reference
 reference: $(ready)
+	@PYTHONPATH=layers/kubesync:local:tests $(python) tools/invariants_page.py
 	@PYTHONPATH=layers/kubesync:local:tests $(python) tools/reference.py
 
 # ARGS="failing many": only these scenes

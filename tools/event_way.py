@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Final
 
 from harness.deployment import Deployment
+from page_parts import with_part
 
 _TRIVIAL: Final = ("clock", "on_bookmark", "__init__", "closes_at", "problem", "nothing")
 _NOTHING_TO_DO: Final = ("step", "due_in", "give_up_round", "take_early_promoted", "listed", "tell_listed")
@@ -99,8 +100,7 @@ def table() -> str:
 
 def page_with(text: str, found: str) -> str:
     """The page's text with this table in its place."""
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{found}\n{END}{rest.partition(END)[2]}"
+    return with_part(text, BEGIN, END, found)
 
 
 def main() -> int:

@@ -117,7 +117,7 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         file="zone/actor.py",
         old="            return True\n        self._journal.clear()\n        return False\n",
         new="            return True\n        return False\n",
-        caught_by=(_REQUESTS + "test_forget_waits_for_what_is_under_way_and_clears_the_item",),
+        caught_by=(_REQUESTS + "test_i3_forget_waits_for_what_is_under_way_and_clears_the_item",),
     ),
     Mutant(
         name="ended-while-announced",

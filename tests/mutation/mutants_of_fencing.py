@@ -98,7 +98,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         old='        guard = (Absent(),) if before.version == 0 else (Equals("version", before.version),)\n',
         new="        guard: tuple[Absent | Equals, ...] = ()\n",
         caught_by=(
-            "unit/aws/tables/test_state_table.py::test_stale_version_is_refused",
+            "unit/aws/tables/test_state_table.py::test_i2_stale_version_is_refused",
             _CHANGES + "test_state_written_by_hand_is_read_anew_and_planned_on",
         ),
         section=3,

@@ -25,7 +25,7 @@ OF_RESYNCS: Final[tuple[Mutant, ...]] = (
         file="operations/requests.py",
         old="                writer.run((), actions, token)  # no cluster: checks the shard's fence\n",
         new="                self._master.parts.store.transact(actions, token)\n",
-        caught_by=(_GOES_ON + "test_i2_master_that_lost_its_shard_keeps_no_result",),
+        caught_by=(_GOES_ON + "test_i1_i2_master_that_lost_its_shard_keeps_no_result",),
     ),
     Mutant(
         name="forced-resync-goes-on",

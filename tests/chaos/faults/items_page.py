@@ -6,6 +6,7 @@ from typing import Final
 
 from chaos.faults.items import ENDS, Ends
 from harness.wire.template import ROOT
+from page_parts import with_part
 
 PAGE: Final = ROOT / "docs" / "runbook.md"
 BEGIN: Final = "<!-- items: made by make causes -->\n"
@@ -97,9 +98,7 @@ def _row(kinds: tuple[str, ...]) -> str:
 
 def page_with(page: str, made: str) -> str:
     """The page with this table between its markers."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + BEGIN + "\n" + made + "\n" + END + after
+    return with_part(page, BEGIN, END, made)
 
 
 def main() -> None:

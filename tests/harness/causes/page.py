@@ -7,6 +7,7 @@ from typing import Final
 
 from harness.causes.table import CAUSES, Cause
 from harness.wire.template import ROOT, read_template, resources
+from page_parts import with_part
 
 PAGE: Final = ROOT / "docs" / "runbook.md"
 BEGIN: Final = "<!-- causes: made by make causes -->\n"
@@ -35,9 +36,7 @@ def _row(cause: Cause, metrics: Iterable[str]) -> str:
 
 def page_with(page: str, made: str) -> str:
     """The page with this table between its markers."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + BEGIN + "\n" + made + "\n" + END + after
+    return with_part(page, BEGIN, END, made)
 
 
 def main() -> None:

@@ -162,7 +162,7 @@ def test_difference_between_cluster_and_state_is_found_without_any_event() -> No
         assert names == {"web", "new", "kubernetes"}
 
 
-def test_set_that_was_replaced_by_one_of_another_form_is_reported_and_left_alone() -> None:
+def test_i3_set_that_was_replaced_by_one_of_another_form_is_reported_and_left_alone() -> None:
     with a_stack() as stack:
         prepare(stack).end()
         stack.by_hand("DELETE", WEB, "A", "10.68.0.10")

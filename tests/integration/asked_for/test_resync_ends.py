@@ -185,7 +185,7 @@ def test_dry_run_of_a_cluster_that_refuses_connections_fails_at_once() -> None:
         assert cluster["error"].endswith("check that the API server runs, its address, and the network in between")
 
 
-def test_forced_resync_that_was_given_up_forces_no_later_list() -> None:
+def test_i5_forced_resync_that_was_given_up_forces_no_later_list() -> None:
     """I5: what a person decided was about the lists of then."""
     with a_hurried_stack() as stack:
         names = [f"web-{number}" for number in range(12)]

@@ -351,7 +351,7 @@ def test_resync_that_nobody_finishes_within_an_hour_ends_with_an_error() -> None
 
 
 @pytest.mark.parametrize("dropped", [False, True], ids=["", "dropped by an older release"])
-def test_i2_master_that_lost_its_shard_keeps_no_result(*, dropped: bool) -> None:
+def test_i1_i2_master_that_lost_its_shard_keeps_no_result(*, dropped: bool) -> None:
     with three() as scene:
         scene.start()
         scene.spoil()

@@ -227,7 +227,7 @@ WHY: Final = {
 }  # fmt: skip
 
 
-def test_page_moves_every_name_and_none_is_away_or_without_an_owner(player: Player) -> None:
+def test_i3_page_moves_every_name_and_none_is_away_or_without_an_owner(player: Player) -> None:
     stack, used = player.stack, MOVED | KEPT | OTHERS
     player.play(1)
     assert stack.session(lambda: "kubesync-first.example.com A" in stack.zone_records() and stack.settled()).json[

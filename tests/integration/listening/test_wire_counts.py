@@ -80,7 +80,7 @@ def test_four_scalings_in_one_window_make_one_write_per_upstream() -> None:
         assert len(stack.r53.calls) == batches
 
 
-def test_window_without_effect_writes_nothing_but_a_checkpoint_every_30_s() -> None:
+def test_i6_window_without_effect_writes_nothing_but_a_checkpoint_every_30_s() -> None:
     """I6: a label change leads to the same outputs."""
     with a_stack() as stack:
         cluster = stack.api.cluster
@@ -117,7 +117,7 @@ def test_window_without_effect_writes_nothing_but_a_checkpoint_every_30_s() -> N
 
 
 @pytest.mark.parametrize("services", [3, 300])
-def test_resumed_session_without_events_asks_little_whatever_the_size_of_the_cluster(services: int) -> None:
+def test_i7_resumed_session_without_events_asks_little_whatever_the_size_of_the_cluster(services: int) -> None:
     """I7: no list, no call to Route 53, at most 20 requests to DynamoDB, hand-over and end included."""
     with a_stack() as stack:
         create_services(stack, services)

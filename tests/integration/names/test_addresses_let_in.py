@@ -100,7 +100,7 @@ def test_i9_nobody_is_newly_pointed_at_such_an_address(deployment: Deployment, s
     assert deployment.sets() == ({"web A": ("10.1.0.1",)} if source == "endpoints" else {})
 
 
-def test_i6_update_leaves_what_stands_and_reports_it(deployment: Deployment) -> None:
+def test_i6_i9_update_leaves_what_stands_and_reports_it(deployment: Deployment) -> None:
     service = a_service(annotations={"target": METADATA})
     as_the_release_before_left_it(deployment, METADATA, Node(AWS, 8080, True), service=service)
     sent, version = len(deployment.sent), deployment.state("web").version

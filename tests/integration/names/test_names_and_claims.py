@@ -256,7 +256,7 @@ FOREIGN: Mapping[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("form", sorted(FOREIGN))
-def test_foreign_set_is_never_touched_and_the_name_heals_when_it_has_gone(form: str) -> None:
+def test_i3_foreign_set_is_never_touched_and_the_name_heals_when_it_has_gone(form: str) -> None:
     """I3: it may even be equal. I4: nothing else waits for it."""
     record_type, value = FOREIGN[form]
     with a_stack() as stack:

@@ -46,7 +46,7 @@ def until(stack: Stack, *names: str) -> Callable[[], bool]:
     return lambda: services(stack) == set(names) == upstreams(stack)
 
 
-def test_second_session_resumes_without_a_list_and_sees_what_happened_in_between() -> None:
+def test_i7_second_session_resumes_without_a_list_and_sees_what_happened_in_between() -> None:
     with a_stack() as stack:
         expose(stack, "one", "two")
         stack.add_cluster()

@@ -128,7 +128,7 @@ def merged(seen: list[Observation]) -> list[Observation]:
 
 @settings(deadline=None, max_examples=40)
 @given(histories(), st.data())
-def test_replay_from_any_checkpoint_in_other_windows_comes_to_the_same(
+def test_i1_replay_from_any_checkpoint_in_other_windows_comes_to_the_same(
     seen: list[Observation], data: st.DataObject
 ) -> None:
     """A session dies and the next one reads again from an earlier checkpoint: as if it had read once, in order."""

@@ -104,7 +104,7 @@ def streams(draw: st.DrawFn) -> list[RawEvent | Snapshot | int]:
 
 @settings(deadline=None, max_examples=40)
 @given(streams(), st.sets(st.integers(0, 25)))
-def test_windows_lose_nothing_and_checkpoints_never_run_ahead(
+def test_i1_windows_lose_nothing_and_checkpoints_never_run_ahead(
     said: list[RawEvent | Snapshot | int], closings: set[int]
 ) -> None:
     window = Window(1.0)

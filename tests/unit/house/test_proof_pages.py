@@ -1,4 +1,4 @@
-"""The pages about invariants and client-go name tests that exist, and mutants that still fit the code."""
+"""The pages about invariants and client-go name tests and places that exist, and mutants that still fit the code."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 
 import pytest
 
+import invariants_page
 from mutation.mutant import Mutant
 from mutation.mutants import MUTANTS
 from mutation.trial import mutated
 
 ROOT: Final = Path(__file__).resolve().parents[3]
-PAGES: Final = ("docs/invariants.md", "docs/client-go-behaviours.md")
 PAGES_WITH_PLACES: Final = (
     "CONTRIBUTING.md",
     "docs/adr/0006-settling-after-an-unclean-end.md",
@@ -24,7 +24,6 @@ PAGES_WITH_PLACES: Final = (
 )
 _TEST: Final = re.compile(r"`(?P<file>(?:unit|contract|integration|e2e)/[\w/]+\.py)::(?P<name>\w+)`")
 _PLACE: Final = re.compile(r"`(?P<file>(?:\w+/)+\w+\.py)` (?P<names>`\w+`(?:, `\w+`)*)")
-_INVARIANTS: Final = [f"I{number}" for number in range(1, 11)]
 
 
 @cache
@@ -40,14 +39,14 @@ def _missing(test: str) -> bool:
     return not path.is_file() or name not in _names(path)
 
 
-def _sections() -> dict[str, str]:
-    parts = re.split(r"^## (I\d+) ", (ROOT / "docs/invariants.md").read_text(), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+def test_lists_of_invariants_are_as_the_tests_and_mutants_are() -> None:
+    page = invariants_page.PAGE.read_text()
+    assert invariants_page.page_with_lists(page) == page, "make reference"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_test_that_a_page_names_exists(page: str) -> None:
-    named = [f"{match['file']}::{match['name']}" for match in _TEST.finditer((ROOT / page).read_text())]
+def test_every_test_that_the_page_about_client_go_names_exists() -> None:
+    page = (ROOT / "docs/client-go-behaviours.md").read_text()
+    named = [f"{match['file']}::{match['name']}" for match in _TEST.finditer(page)]
     assert len(named) > 50
     assert [test for test in named if _missing(test)] == []
 
@@ -70,21 +69,28 @@ def _places_that_are_gone(page: str) -> list[tuple[str, str]]:
     return sorted((file, name) for file, name in named if name not in _names(package / file))
 
 
-@pytest.mark.parametrize("invariant", _INVARIANTS)
+@pytest.mark.parametrize("invariant", invariants_page.INVARIANTS)
 def test_every_invariant_has_tests_that_name_it_and_a_mutant(invariant: str) -> None:
-    section = _sections()[invariant]
-    naming = re.compile(rf"(?:\btest|_){invariant.lower().replace('i', '_i')}(?:_|$)|_{invariant.lower()}$")
-    assert [match["name"] for match in _TEST.finditer(section) if naming.search(match["name"])]
+    assert invariants_page.tests_of(invariant)
     assert [mutant.name for mutant in MUTANTS if invariant in mutant.invariants.split()]
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("test_i1_i2_kill_between_two", {"I1", "I2"}),
+        ("test_key_is_read_once_i7", {"I7"}),
+        ("test_i10_cause_shows", {"I10"}),
+        ("test_ipv4_is_let_in_i9s", set()),
+    ],
+)
+def test_numbers_in_a_tests_name_are_its_invariants(name: str, expected: set[str]) -> None:
+    assert invariants_page.invariants_of(name) == expected
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_mutant_fits_the_code_and_stands_on_the_page(mutant: Mutant) -> None:
+def test_mutant_fits_the_code_and_names_tests_that_exist(mutant: Mutant) -> None:
     changed = mutated(mutant)
     compile(changed, mutant.file, "exec")
     assert mutant.caught_by
     assert [test for test in mutant.caught_by if _missing(test)] == []
-    caught = ", ".join(f"`{test}`" for test in mutant.caught_by)
-    by_chaos = f"; section {mutant.section} of `make chaos`" if mutant.section else ""
-    row = f"| `{mutant.name}` | {mutant.without} | {caught}{by_chaos} |"
-    assert row in _sections()[mutant.invariants.split()[0]].splitlines()

@@ -132,7 +132,7 @@ def test_batches_hold_what_route_53_takes(tmp_path: Path) -> None:
     assert by_hand == []
 
 
-def test_only_records_of_names_that_kubesync_holds_are_removed(tmp_path: Path) -> None:
+def test_i3_only_records_of_names_that_kubesync_holds_are_removed(tmp_path: Path) -> None:
     weighted = {**a_record(4, weight=90), "identifier": "prod"}
     routed = {**a_record(5, foreign_form="Failover=PRIMARY"), "identifier": "x"}
     records = [a_record(1), a_record(2, held=False), a_record(3, alone=False), weighted, routed]

@@ -29,7 +29,7 @@ def reported(name: str = "", shown: set[RecordKey] | None = None, **view: set[Re
 
 
 @pytest.mark.parametrize(("held", "expected"), [({A, AAAA}, True), ({A}, False), (set[RecordKey](), False)])
-def test_txt_record_is_held_only_if_all_that_it_covers_is(held: set[RecordKey], expected: bool) -> None:
+def test_i3_txt_record_is_held_only_if_all_that_it_covers_is(held: set[RecordKey], expected: bool) -> None:
     """I3: external-dns would lose what it still keeps."""
     (row,) = reported(held=held).records
     assert (row["covers"], row["held"]) == (["www.example.com A", "www.example.com AAAA"], expected)

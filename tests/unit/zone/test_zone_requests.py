@@ -53,7 +53,7 @@ def test_blocked_zone_tells_who_waits() -> None:
     assert reached.result(0) is None
 
 
-def test_forget_waits_for_what_is_under_way_and_clears_the_item() -> None:
+def test_i3_forget_waits_for_what_is_under_way_and_clears_the_item() -> None:
     world = World("prod", "test")
     test = world.clusters["test"]
     test.silent = True

@@ -63,7 +63,7 @@ def test_key_is_stored_under_its_version() -> None:
     assert table.put(KeyState(a_key()), first, "t")[1][0].conditions == (Absent(),)
 
 
-def test_stale_version_is_refused() -> None:
+def test_i2_stale_version_is_refused() -> None:
     store, table = a_table()
     first = put(store, table, KeyState(a_key()), KeyState(a_key(), intended=HELD))
     put(store, table, first, replace(first, problems=long(1)))
