@@ -268,7 +268,7 @@ def settled(store: Store) -> bool:
         if config.disabled:
             continue
         found = ListenerTable(store).checkpoints(config.name).values()
-        if config.deleting or [each.basis.revision for each in found] != [config.revision] * 2:
+        if config.deleting or [each.basis.revision for each in found] != [config.revision] * len(config.resources):
             return False
         if not all(mark.attempts for _, mark in StateTable(store).open_keys(config.name)):
             return False

@@ -61,7 +61,9 @@ def _desired(state: KeyState, _complete: AbstractSet[Resource], rules: DnsRules,
         plan.publish(toy.host, Targets(frozenset(addresses)))
     nodes = tuple(Node(address.text, toy.port, True) for address in sorted(addresses))
     upstreams = {upstream_key(state.key, toy.port, "TCP"): nodes} if toy.port else {}
-    return Desired(plan.finish(), upstreams, tuple(sorted(plan.problems)), {}, allowed.counted)
+    records = plan.finish()
+    origins = {name: tuple(sorted(found)) for name, found in plan.origins.items()}
+    return Desired(records, upstreams, tuple(sorted(plan.problems)), origins, allowed.counted)
 
 
 def _keeps(state: KeyState, _rules: DnsRules, _held: Collection[str]) -> Keeping:

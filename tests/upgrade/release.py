@@ -30,6 +30,7 @@ for arguments in json.load(sys.stdin):
     if status:
         sys.exit(f"{' '.join(arguments)}: status {status}")
 """
+_WITH_TOYS: Final = "import runpy, toy; runpy.run_module('kubesync_local', run_name='__main__', alter_sys=True)"
 _WINDOW: Final = re.compile(r" (?P<cluster>[\w-]+): (?P<events>\d+) events?[, ]")
 
 
@@ -40,16 +41,18 @@ class Release:
     Args:
         root: the folder that holds its ``layers`` and ``local``.
         environment: leads to the stand-ins; see ``harness.cli_stack``.
+        with_toys: it knows the source that only tests know.
     """
 
     name: str
     root: Path
     environment: Mapping[str, str]
+    with_toys: bool = False
 
     def run(self, *arguments: str) -> Any:
         """Run one command to its end; returns the JSON that it prints."""
         done = subprocess.run(
-            [sys.executable, "-m", "kubesync_local", *arguments],
+            [sys.executable, *self._command(), *arguments],
             env=self._environment(),
             capture_output=True,
             text=True,
@@ -87,7 +90,7 @@ class Release:
     def start(self) -> RunningRelease:
         """Begin a session."""
         process = subprocess.Popen(
-            [sys.executable, "-u", "-m", "kubesync_local", "session", "--max-runtime", "3600"],
+            [sys.executable, "-u", *self._command(), "session", "--max-runtime", "3600"],
             env=self._environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -95,9 +98,12 @@ class Release:
         )
         return RunningRelease(self.name, process)
 
+    def _command(self) -> Sequence[str]:
+        return ("-c", _WITH_TOYS) if self.with_toys else ("-m", "kubesync_local")
+
     def _environment(self) -> dict[str, str]:
-        paths = os.pathsep.join(str(self.root / part) for part in ("layers/kubesync", "local"))
-        return {**self.environment, "PYTHONPATH": paths}
+        folders = ("layers/kubesync", "local", *(("tests",) if self.with_toys else ()))
+        return {**self.environment, "PYTHONPATH": os.pathsep.join(str(self.root / folder) for folder in folders)}
 
 
 @dataclass
@@ -155,6 +161,12 @@ class RunningRelease:
         report: dict[str, Any] = json.loads("".join(self.printed))
         assert report["clean"], (self.name, report, self.said)
         return report
+
+    def ended_itself(self) -> int:
+        """Wait until it has ended by itself; returns its exit status."""
+        status = self.process.wait(PATIENCE_SECONDS)
+        self._join()
+        return status
 
     def kill(self) -> None:
         """SIGKILL: nothing of it runs any more when this returns."""

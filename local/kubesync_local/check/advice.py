@@ -6,6 +6,7 @@ from typing import Final
 
 from kubesync.domain.errors import TOO_LONG, TOO_LONG_ADVICE, DeniedError, ErrorCode, ListenerError, StatusError
 from kubesync.domain.objects import Resource
+from kubesync.kubernetes.wire.registry import WIRE
 
 # The first text that the message contains (in lower case) decides. The texts are OpenSSL's.
 _TLS: Final = (
@@ -51,7 +52,6 @@ UNGUARDED: Final = (
 )
 """What is missing where neither a list nor a question shows the uid that identifies a cluster (I5)."""
 IDENTITY: Final = "let it list Services in namespace default too (docs/cluster-access.yaml)"
-_GROUP: Final = {Resource.ENDPOINTSLICES: "endpointslices of discovery.k8s.io"}
 
 
 # Of references to secrets: aws.secrets.references.
@@ -123,11 +123,15 @@ def of_authentication(error: ListenerError, signs_in_by: str) -> str:
 
 def of_verb(error: ListenerError, verb: str, resource: Resource) -> str:
     """For a request that is refused though the sign-in works."""
-    what = _GROUP.get(resource, resource.value)
+    # The core group's path is /api/v1, any other's /apis/GROUP/VERSION.
+    _, _, *group = WIRE[resource].path.split("/")
+    what = f"{resource} of {group[0]}" if len(group) > 1 else str(resource)
     if isinstance(error, DeniedError) and error.status == 403:
         return f"allow {verb} on {what}: kubectl apply -f docs/cluster-access.yaml"
     if isinstance(error, StatusError) and error.status == 404 and resource is Resource.ENDPOINTSLICES:
         return "this API server has no EndpointSlices: register the cluster with --endpoints-source endpoints"
+    if isinstance(error, StatusError) and error.status == 404 and len(group) > 1:
+        return f"this API server does not know {what}: install their CustomResourceDefinition"
     if isinstance(error, StatusError) and error.status == 404:
         return "the server there is not an API server: check the path of --server"
     return of_error(error)

@@ -13,7 +13,6 @@ from kubesync.aws.secrets.references import SecretKind, SecretToken
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, HandshakeError, ListenerError, StatusError
-from kubesync.domain.objects import Resource
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 from kubesync.kubernetes.transport.validity import of_pem, of_token
@@ -83,7 +82,7 @@ def _asked(api: ApiClient) -> str | None:
 def _by_list(api: ApiClient, config: ClusterConfig) -> str:
     """Empty: signed in, but the name is unknown."""
     try:
-        api.fetch(urls.list_page(Resource.SERVICES, config.scope.namespace, limit=1))
+        api.fetch(urls.list_page(config.resources[0], config.scope.namespace, limit=1))
     except DeniedError as error:
         if error.status != 403:
             raise

@@ -34,7 +34,7 @@ def rights_steps(new_api: Callable[[], ApiClient], config: ClusterConfig, clock:
             step, version = _list(api, config, resource)
             return step, _watch(api, config, resource, version, clock)
 
-    resources = (Resource.SERVICES, config.endpoints_source)
+    resources = config.resources
     with ThreadPoolExecutor(len(resources), thread_name_prefix="check") as pool:
         for steps in pool.map(both, resources):
             yield from steps

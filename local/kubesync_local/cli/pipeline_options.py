@@ -45,7 +45,11 @@ def _add_wait(commands: Commands) -> None:
         "published, 1 not within the time: one line says why. What its annotations ask for and kubesync refuses does not count; it is "
         "said on standard error.",
     )
-    wait.add_argument("service", metavar="SERVICE_KEY", help="cluster/namespace/name, or namespace/name with --cluster")
+    wait.add_argument(
+        "service",
+        metavar="SERVICE_KEY",
+        help="cluster/namespace/name, or namespace/name with --cluster; of another kind Kind:name",
+    )
     wait.add_argument("--cluster", metavar="NAME", default="", help="the cluster, if the key does not name it")
     wait.add_argument(
         "--timeout", type=positive, default=300.0, metavar="S", help="wait at most S seconds (default: 300)"

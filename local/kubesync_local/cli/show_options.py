@@ -26,7 +26,10 @@ def add_show_commands(commands: Commands) -> None:
             _add_record_filters(command)
         if name == "upstreams":
             command.add_argument(
-                "--service", metavar="SERVICE", default="", help="only this Service: namespace/name, or its key"
+                "--service",
+                metavar="SERVICE",
+                default="",
+                help="only this Service: namespace/name, or its key; of another kind namespace/Kind:name",
             )
             add_sort(command, ("upstream", "version", "updated_at", "nodes"))
         if name == "status":
@@ -45,7 +48,9 @@ def _add_explain(commands: Commands) -> None:
         description="Shows for every record set and upstream of a Service: which rule wants it, who owns the name, what the zone "
         "holds now, what is wrong, and what happens next.",
     )
-    explain.add_argument("service", metavar="SERVICE_KEY", help="cluster/namespace/name")
+    explain.add_argument(
+        "service", metavar="SERVICE_KEY", help="cluster/namespace/name; of another kind cluster/namespace/Kind:name"
+    )
     add_output(explain)
 
 
@@ -61,7 +66,12 @@ def _add_record_filters(records: argparse.ArgumentParser) -> None:
 
 
 def _add_audit_filters(audit: argparse.ArgumentParser) -> None:
-    audit.add_argument("--service", metavar="KEY", default="", help="only this Service: cluster/namespace/name")
+    audit.add_argument(
+        "--service",
+        metavar="KEY",
+        default="",
+        help="only this Service: cluster/namespace/name; of another kind cluster/namespace/Kind:name",
+    )
     audit.add_argument("--name", metavar="NAME", default="", help="only this DNS name or upstream; * matches anything")
     since = audit.add_mutually_exclusive_group()
     since.add_argument(

@@ -12,6 +12,7 @@ from kubesync.aws.dynamodb.store import AUDIT, Item, Store
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.state_codec import unpack
 from kubesync.aws.tables.upstreams import timestamp
+from kubesync_local.documents.kinds import kind_of_key
 
 KINDS: Final = ("intended", "record", "refused", "upstream")
 """The first word of ``Entry.what`` is one of these."""
@@ -104,6 +105,7 @@ def _row(entry: Entry) -> dict[str, Any]:
     cause = _OBJECT.fullmatch(entry.why)
     return {
         "service": entry.service,
+        "object_kind": kind_of_key(entry.service),
         "what": entry.what,
         "kind": kind if kind in KINDS else None,
         **of_set,

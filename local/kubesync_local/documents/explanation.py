@@ -1,8 +1,9 @@
-"""One Service explained, as JSON. ``docs/explain.md`` describes the fields. Pure: evidence in, a document out."""
+"""One object explained, as JSON. ``docs/explain.md`` describes the fields. Pure: evidence in, a document out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,10 +15,12 @@ from kubesync.domain.dns.desired import Desired, without_valid_target
 from kubesync.domain.dns.names import NO_NAMES
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
-from kubesync.domain.objects import ObjectKey, Service
+from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.reasons import WITHHOLDING, advice_for
+from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Name, Part, PartId
 from kubesync.domain.upstreams.nodes import upstream_key
+from kubesync_local.documents.kinds import has_object
 from kubesync_local.documents.outlook import (
     NOTHING_THERE,
     Finding,
@@ -41,7 +44,7 @@ class Evidence:
 
     ``want`` is planned from what is stored, with the current configuration; ``withheld`` are those of its record sets that an
     annotation keeps from being published. ``current`` is what the zones hold at the names of
-    the key, ours or not; ``unread`` says why a zone could not be read.
+    the key, ours or not; ``unread`` says why a zone could not be read. ``listed``: resources that sessions have listed.
     """
 
     config: ClusterConfig
@@ -53,6 +56,7 @@ class Evidence:
     unread: Mapping[str, str]
     upstreams: Mapping[str, StoredUpstream]
     around: Surroundings
+    listed: AbstractSet[Resource] = frozenset()
     withheld: frozenset[RecordKey] = frozenset()
 
 
@@ -63,6 +67,7 @@ def document(found: Evidence) -> dict[str, Any]:
     retry_at = tried_next(state, found.around.looked_at)
     return {
         "service": str(state.key),
+        "kind": state.key.kind,
         "type": service.type if service is not None else None,
         "state": "open" if mark is not None else "closed",
         "attempts": mark.attempts if mark is not None else 0,
@@ -106,20 +111,24 @@ def _ttl(service: Service, config: ClusterConfig) -> dict[str, Any]:
 
 def _remarks(found: Evidence) -> Iterator[str]:
     """Why rightly nothing is wanted, and what is true for all outputs."""
-    service, config = found.state.service, found.config
+    service, config, kind = found.state.service, found.config, KINDS[found.state.key.kind]
     if config.paused:
         yield f"the cluster is disabled: everything stays as it is until `kubesync cluster enable {config.name}`"
     if config.deleting:
         yield "the cluster is being removed: nothing is wanted any more"
-    elif service is None:
+    elif not has_object(found.state):
         what = "deleted, out of the cluster's scope, or unreadable"
-        yield f"the Service is {what}: nothing is wanted"
-    elif read_annotations(service.annotations).exclude:
+        yield f"the {kind.name} is {what}: nothing is wanted"
+    elif service is not None and read_annotations(service.annotations).exclude:
         yield "annotation kubesync.io/exclude leaves the Service out"
-    elif config.opt_in and not read_annotations(service.annotations).include:
+    elif service is not None and config.opt_in and not read_annotations(service.annotations).include:
         yield 'the cluster is opt-in, and the Service has no annotation kubesync.io/include: "true": it is left out'
     elif found.want.records is None or found.want.upstreams is None:
-        yield f"{config.endpoints_source} were not listed yet: what depends on them is unknown"
+        beside = {*kind.beside, *(KINDS[each].main for each in kind.reads)}.intersection(config.resources)
+        unlisted = ", ".join(sorted(beside - found.listed)) or "objects that its plan reads"
+        yield f"{unlisted} were not listed yet: what depends on them is unknown"
+    elif service is None:
+        pass
     elif found.want.origins and without_valid_target(service, rules_of(config)):
         yield NO_TARGET_LEFT
     elif config.template == NO_NAMES and not found.want.origins and not found.state.problems:
@@ -129,7 +138,7 @@ def _remarks(found: Evidence) -> Iterator[str]:
     elif not found.want.records and service.headless and not found.state.problems:
         yield "no endpoint is ready: there is no address to publish"
     for name in sorted(found.state.empty_claims):
-        yield f"{name.label}: the Service {NOTHING_THERE}; others wait until it asks for the name no more"
+        yield f"{name.label}: the {kind.name} {NOTHING_THERE}; others wait until it asks for the name no more"
     if not found.around.running:
         yield "no session is running: all changes wait for the next one"
 

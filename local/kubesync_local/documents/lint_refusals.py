@@ -7,20 +7,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from kubesync.domain.objects import Resource
-from kubesync.kubernetes.wire import models
+from kubesync.domain.sources.registry import SOURCES
 from kubesync.kubernetes.wire.lines import one_line
+from kubesync.kubernetes.wire.registry import WIRE
 
 LABEL_RULE: Final = "lower-case letters, digits and hyphens, at most 63 characters, and a letter or digit at both ends (an RFC 1123 label)"
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SIMPLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-_MODELS: Final[Mapping[Resource, TypeAdapter[Any]]] = {
-    Resource.SERVICES: TypeAdapter(models.ServiceModel),
-    Resource.ENDPOINTS: TypeAdapter(models.EndpointsModel),
-    Resource.ENDPOINTSLICES: TypeAdapter(models.EndpointSliceModel),
-}
 
 
 def is_label(text: str) -> bool:
@@ -30,7 +26,7 @@ def is_label(text: str) -> bool:
 
 def why_unnamed(resource: Resource, metadata: Mapping[str, Any]) -> str | None:
     """Why Kubernetes refuses the object's name or namespace; None if it takes both."""
-    for field in ("name", "namespace"):
+    for field in ("name", "namespace") if SOURCES[resource].namespaced else ("name",):
         value = metadata.get(field)
         if value is None or value == "":
             return f"metadata.{field} is missing"
@@ -45,7 +41,7 @@ def why_unnamed(resource: Resource, metadata: Mapping[str, Any]) -> str | None:
 def whys_unread(resource: Resource, item: Mapping[str, Any]) -> list[str]:
     """Which fields do not have the form that the API asks for. Empty if all have it, or if no field can be named."""
     try:
-        _MODELS[resource].validate_json(json.dumps(item))
+        WIRE[resource].item.validate_json(json.dumps(item), context=())
     except ValidationError as error:
         found = error.errors(include_url=False)
         return [_in_words(each) for each in found if each["loc"]]

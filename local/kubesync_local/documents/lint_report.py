@@ -1,4 +1,4 @@
-"""What kubesync would publish for Services that no cluster has yet. Pure: manifests and rules in, a document out.
+"""What kubesync would publish for objects that no cluster has yet. Pure: manifests and rules in, a document out.
 
 It asks the functions that a session asks. What only a cluster knows has a stand-in, which the document shows in words:
 
@@ -20,9 +20,10 @@ from typing import Any, Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.keys.allowed_names import held_only
 from kubesync.cluster.keys.key_states import rules_of
-from kubesync.domain.dns.desired import Desired, desired, without_valid_target
+from kubesync.domain.dns.desired import Desired, without_valid_target
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import (
+    SERVICE,
     Endpoint,
     EndpointGroup,
     EndpointPort,
@@ -34,9 +35,12 @@ from kubesync.domain.objects import (
 )
 from kubesync.domain.plan import assign_names
 from kubesync.domain.reasons import advice_for
-from kubesync.domain.state import KeyState, Name, names_of
+from kubesync.domain.sources.port import UnknownObjectError
+from kubesync.domain.sources.registry import KINDS, SOURCES, kind_of, main_id
+from kubesync.domain.state import KeyState, Name, Part, PartId, Reference, names_of
 from kubesync.domain.upstreams.nodes import node_document
 from kubesync.kubernetes.wire.decode import read_list_page
+from kubesync.kubernetes.wire.registry import WIRE
 from kubesync_local.documents.explanation import NO_TARGET_LEFT
 from kubesync_local.documents.lint_refusals import why_unnamed, whys_unread
 
@@ -51,11 +55,6 @@ _IN_WORDS: Final = {
 }
 # No later version of a manifest comes by itself.
 _ADVICE: Final = {"Unreadable": "Correct the manifest."}
-_LISTS: Final = {
-    Resource.SERVICES: "ServiceList",
-    Resource.ENDPOINTS: "EndpointsList",
-    Resource.ENDPOINTSLICES: "EndpointSliceList",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +68,35 @@ class Given:
 
 @dataclass(slots=True)
 class _Found:
-    """A Service and what belongs to it."""
+    """An object that has a key, and what belongs to it. ``value``: None: it cannot be read."""
 
     key: ObjectKey
     place: str
-    service: Service | None
+    value: object | None
     notes: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    endpoints: dict[Resource, list[EndpointsObject]] = field(default_factory=dict)
+    beside: dict[Resource, list[object]] = field(default_factory=dict)
+
+    @property
+    def service(self) -> Service | None:
+        return self.value if isinstance(self.value, Service) else None
+
+    @property
+    def created_at(self) -> str:
+        return "" if self.value is None else KINDS[self.key.kind].created_at(self.value)
+
+
+class _Shared:
+    """Implements ``Shared`` with the shared objects of the manifests. Nobody knows whether others exist."""
+
+    def __init__(self) -> None:
+        self.known: dict[Reference, object] = {}
+
+    def get(self, kind: str, namespace: str, name: str) -> object | None:
+        reference = Reference(kind, namespace, name)
+        if reference not in self.known:
+            raise UnknownObjectError(f"{kind} {f'{namespace}/{name}' if namespace else name}")
+        return self.known[reference]
 
 
 type OwnersOf = Callable[[Iterable[Name]], Mapping[Name, ObjectKey]]
@@ -85,13 +105,11 @@ type OwnersOf = Callable[[Iterable[Name]], Mapping[Name, ObjectKey]]
 
 def lint_report(given: Sequence[Given], namespace: str, config: ClusterConfig, owners_of: OwnersOf) -> dict[str, Any]:
     """The document of ``kubesync lint``. ``namespace``: of objects that name none."""
-    services, endpoints, lost = _read(given, namespace, config)
+    objects, shared, lost = _read(given, namespace, config)
     taken: dict[Name, ObjectKey] = {}
-    rows: list[dict[str, Any]] = []
     # The oldest gets a name that several want, as in a session.
-    for found in sorted(services.values(), key=lambda f: (f.service.created_at if f.service else "", f.key)):
-        found.endpoints = endpoints.get((found.key.namespace, found.key.name), {})
-        rows.append(_row(found, config, taken, owners_of))
+    by_age = sorted(objects, key=lambda found: (found.created_at, found.key))
+    rows = [_row(found, config, shared, taken, owners_of) for found in by_age]
     rows.sort(key=lambda row: str(row["service"]))
     return {
         "ok": not lost and not any(row["problems"] for row in rows),
@@ -104,46 +122,54 @@ def lint_report(given: Sequence[Given], namespace: str, config: ClusterConfig, o
 
 def _read(
     given: Sequence[Given], namespace: str, config: ClusterConfig
-) -> tuple[dict[ObjectKey, _Found], dict[tuple[str, str], dict[Resource, list[EndpointsObject]]], list[dict[str, Any]]]:
-    services: dict[ObjectKey, _Found] = {}
-    endpoints: dict[tuple[str, str], dict[Resource, list[EndpointsObject]]] = {}
+) -> tuple[list[_Found], _Shared, list[dict[str, Any]]]:
+    objects: dict[ObjectKey, _Found] = {}
+    beside: dict[ObjectKey, dict[Resource, list[object]]] = {}
+    shared = _Shared()
     lost: list[dict[str, Any]] = []
     for each in given:
-        item = _completed_metadata(each.value, namespace)
+        source, kind = SOURCES[each.resource], kind_of(each.resource)
+        item = _completed_metadata(each.value, namespace if source.namespaced else "")
         unnamed = why_unnamed(each.resource, item["metadata"])
         seen = unnamed or _observed(each.resource, item, config)
         if isinstance(seen, str):
             lost.append(_problem(Problem("Unreadable", each.place, seen)))
             continue
         wrong = (whys_unread(each.resource, item) or [seen.problem]) if seen.problem else []
-        if each.resource is Resource.SERVICES:
-            key = ObjectKey(config.name, seen.namespace, seen.name)
-            found = _Found(key, each.place, seen.value if isinstance(seen.value, Service) else None)
-            if key in services:
-                found.notes.append(f"{services[key].place} holds it too: the last one counts")
-            if key.name[0].isdigit():
+        if each.resource is kind.main and not kind.shared:
+            key = ObjectKey(config.name, seen.namespace, seen.name, kind.name)
+            found = _Found(key, each.place, seen.value)
+            if key in objects:
+                found.notes.append(f"{objects[key].place} holds it too: the last one counts")
+            if key.kind == SERVICE and key.name[0].isdigit():
                 found.notes.append("Kubernetes before 1.36 refuses a Service whose name begins with a digit")
-            found.problems += [Problem("Unreadable", f"services/{seen.name}", text) for text in wrong]
+            found.problems += [Problem("Unreadable", f"{each.resource}/{seen.name}", text) for text in wrong]
             if found.service is not None:
-                found.service = _completed(found.service, each.value, found.notes)
-            services[key] = found
+                found.value = _completed(found.service, each.value, found.notes)
+            objects[key] = found
         elif wrong:
             lost += [_problem(Problem("Unreadable", each.place, text)) for text in wrong]
-        elif isinstance(seen.value, EndpointsObject):
-            place = endpoints.setdefault((seen.namespace, seen.value.service), {})
-            place.setdefault(each.resource, []).append(seen.value)
-    return services, endpoints, lost
+        elif kind.shared and seen.value is not None:
+            shared.known[Reference(kind.name, seen.namespace, seen.name)] = seen.value
+        elif seen.value is not None:
+            owner = seen.name if source.owner is None else source.owner(seen.value)
+            of_key = beside.setdefault(ObjectKey(config.name, seen.namespace, owner, kind.name), {})
+            of_key.setdefault(each.resource, []).append(seen.value)
+    for key, found in objects.items():
+        found.beside = beside.get(key, {})
+    return list(objects.values()), shared, lost
 
 
 def _completed_metadata(manifest: Mapping[str, Any], namespace: str) -> dict[str, Any]:
     """The object with what an API server adds to its metadata."""
     given = {name: value for name, value in manifest["metadata"].items() if value is not None}
-    return {**manifest, "metadata": {"namespace": namespace, **given, "uid": "lint", "resourceVersion": "1"}}
+    place = {"namespace": namespace} if namespace else {}
+    return {**manifest, "metadata": {**place, **given, "uid": "lint", "resourceVersion": "1"}}
 
 
 def _observed(resource: Resource, item: Mapping[str, Any], config: ClusterConfig) -> Observation | str:
     """The object as a list would show it; or why it cannot be identified."""
-    page = {"kind": _LISTS[resource], "metadata": {"resourceVersion": "1"}, "items": [item]}
+    page = {"kind": f"{WIRE[resource].kind}List", "metadata": {"resourceVersion": "1"}, "items": [item]}
     read = read_list_page(resource, json.dumps(page).encode(), config.annotation_prefixes)
     if read.items:
         return read.items[0]
@@ -167,14 +193,18 @@ def _completed(service: Service, manifest: Mapping[str, Any], notes: list[str]) 
     return service
 
 
-def _row(found: _Found, config: ClusterConfig, taken: dict[Name, ObjectKey], owners_of: OwnersOf) -> dict[str, Any]:
+def _row(
+    found: _Found, config: ClusterConfig, shared: _Shared, taken: dict[Name, ObjectKey], owners_of: OwnersOf
+) -> dict[str, Any]:
     key, rules = found.key, rules_of(config)
     if not config.scope.holds(key.namespace):
         found.notes.append(f"cluster {config.name} does not watch namespace {key.namespace}: nothing is published")
         want = Desired({}, {}, ())
+    elif KINDS[key.kind] not in config.kinds:
+        found.notes.append(f"cluster {config.name} reads no {key.kind}: nothing is published")
+        want = Desired({}, {}, ())
     else:
-        known = _endpoints(found, config)
-        want = held_only(desired(key, found.service, known or _stand_in(found), rules), KeyState(key))
+        want = _wanted(found, config, shared)
         if found.service is not None and want.origins and without_valid_target(found.service, rules):
             found.notes.append(NO_TARGET_LEFT)
     records = dict(want.records or {})
@@ -187,13 +217,16 @@ def _row(found: _Found, config: ClusterConfig, taken: dict[Name, ObjectKey], own
     zones = {zone.id: zone.name for zone in config.zones}
     return {
         "service": str(key),
+        "kind": key.kind,
         "type": found.service.type if found.service else None,
         "place": found.place,
         "records": [_record(each, record_set, zones, want) for each, record_set in sorted(assigned.intended.items())],
         "upstreams": [
             {
                 "upstream": name,
-                "nodes": [_node(node_document(node)) for node in nodes] if found.endpoints else ["(its ready pods)"],
+                "nodes": ["(its ready pods)"]
+                if key.kind == SERVICE and not found.beside
+                else [_node(node_document(node)) for node in nodes],
             }
             for name, nodes in sorted((want.upstreams or {}).items())
         ],
@@ -202,12 +235,33 @@ def _row(found: _Found, config: ClusterConfig, taken: dict[Name, ObjectKey], own
     }
 
 
-def _endpoints(found: _Found, config: ClusterConfig) -> list[EndpointsObject]:
+def _wanted(found: _Found, config: ClusterConfig, shared: _Shared) -> Desired:
+    """As a session plans it whose lists are complete."""
+    values = dict(found.beside)
+    if found.key.kind == SERVICE:
+        values = {config.endpoints_source: [*(_endpoints(found, config) or _stand_in(found))]}
+    parts = {
+        PartId(resource, f"{number:06}"): Part("lint", 1, 1, value)
+        for resource, some in values.items()
+        for number, value in enumerate(some)
+    }
+    if found.value is not None:
+        parts[main_id(found.key)] = Part("lint", 1, 1, found.value)
+    state = KeyState(found.key, parts=parts)
+    try:
+        want = KINDS[found.key.kind].desired(state, frozenset(config.resources), rules_of(config), shared)
+    except UnknownObjectError as error:
+        found.notes.append(f"it depends on {error}, which the manifests lack: what it leads to is not known")
+        return Desired({}, {}, ())
+    return held_only(want, KeyState(found.key))
+
+
+def _endpoints(found: _Found, config: ClusterConfig) -> list[object]:
     """Of the cluster's source. Kubernetes copies Endpoints made by hand into EndpointSlices."""
-    own = found.endpoints.get(config.endpoints_source)
+    own = found.beside.get(config.endpoints_source)
     if own is None and config.endpoints_source is Resource.ENDPOINTSLICES:
-        own = found.endpoints.get(Resource.ENDPOINTS)
-    if own is None and found.endpoints:
+        own = found.beside.get(Resource.ENDPOINTS)
+    if own is None and found.beside:
         found.notes.append(
             f"cluster {config.name} reads {config.endpoints_source}: the manifest's other objects do not count"
         )

@@ -197,7 +197,7 @@ class _Pages:
         seen, config = self._chosen(parsed.cluster)
         found = self._gatherer.explanation(parsed, config, again=_again())
         if found.value is None:
-            abort(404, f"kubesync knows no Service {key} now; Changes shows what became of a deleted one")
+            abort(404, f"kubesync knows no {parsed.kind} {key} now; Changes shows what became of a deleted one")
         shown = {"read": found, "found": found.value, "config": config, "blocks": views.blocks_of(found.value)}
         return render_template("service.html", **shown, running=seen.running)
 

@@ -12,8 +12,10 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.objects import EndpointsObject
 from kubesync.domain.reasons import advice_for
+from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState
 from kubesync_local.commands.show.records import rows_of
+from kubesync_local.documents.kinds import has_object
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import side_in_words
 
@@ -25,10 +27,11 @@ _UNNAMED: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class ServiceRow:
-    """One Service in lists and in searches.
+    """One object in lists and in searches.
 
     Args:
-        path: ``namespace/name``.
+        path: ``namespace/name`` or ``namespace/Kind:name``.
+        kind: of a Service its type; empty: the object is not there.
         state: ``conflict``, ``held``, ``open``, ``problem`` or ``closed``: the first that is true.
         words: its names and addresses in lower case, one a line.
     """
@@ -91,9 +94,11 @@ class FactsReader:
     _sets_in_zone: Counter[str] = field(default_factory=Counter)
 
     def add(self, states: Iterable[KeyState]) -> None:
-        """Add some keys. Tombstones alone are no Service."""
+        """Add some keys. Tombstones alone are no object, and shared objects have no rows."""
         for state in states:
-            if not state.bare:
+            if KINDS[state.key.kind].shared:
+                self._add_problems(state)
+            elif not state.bare:
                 self._add(state)
 
     def _add(self, state: KeyState) -> None:
@@ -103,16 +108,19 @@ class FactsReader:
         self._upstreams += len(state.upstreams)
         self._states[row.state] += 1
         self._sets_in_zone.update(key.zone_id for key in state.applied)
+        self._add_problems(state)
+        for pending in _pending(state, self.config) if row.state != "closed" or state.intended != state.applied else ():
+            self._pending_counts[pending["state"]] += 1
+            if len(self._pending) < MAX_PENDING:
+                self._pending.append(pending)
+
+    def _add_problems(self, state: KeyState) -> None:
         self._held.update(part_id.resource.value for part_id, part in state.parts.items() if part.held)
         self._problem_counts.update(problem.code for problem in state.problems)
         for problem in state.problems if len(self._problems) < MAX_PROBLEMS else ():
             message = in_the_way_for_people(problem.message)
             told = {"code": problem.code, "subject": problem.subject, "message": message}
             self._problems.append({"service": str(state.key), **told, "advice": advice_for(problem.code)})
-        for pending in _pending(state, self.config) if row.state != "closed" or state.intended != state.applied else ():
-            self._pending_counts[pending["state"]] += 1
-            if len(self._pending) < MAX_PENDING:
-                self._pending.append(pending)
 
     def done(self, read_at: float, seconds: float) -> ClusterFacts:
         """The facts. ``read_at``: epoch seconds at which reading began; ``seconds``: how long it took."""
@@ -135,19 +143,24 @@ class FactsReader:
 
 
 def _row(state: KeyState) -> ServiceRow:
-    service = state.service
     codes = {problem.code for problem in state.problems}
     if state.opened is not None and state.opened.code:
         codes.add(state.opened.code)
     return ServiceRow(
-        path=f"{state.key.namespace}/{state.key.name}",
-        kind=_UNNAMED if service is None else "headless" if service.headless else service.type,
+        path=state.key.path,
+        kind=_kind(state),
         state=_word(state),
         record_sets=len(state.applied),
         upstreams=len(state.upstreams),
         codes=tuple(sorted(codes)),
         words="\n".join(dict.fromkeys(_words(state))).lower(),
     )
+
+
+def _kind(state: KeyState) -> str:
+    if (service := state.service) is not None:
+        return "headless" if service.headless else service.type
+    return state.key.kind if has_object(state) else _UNNAMED
 
 
 # | names in conflict | a part is held | open | problems | state    |

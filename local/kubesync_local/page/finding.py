@@ -80,7 +80,9 @@ def _hit(cluster: str, row: ServiceRow, text: str) -> Hit | None:
 
 def _rank(text: str) -> Callable[[Hit], tuple[bool, str, str]]:
     def rank(hit: Hit) -> tuple[bool, str, str]:
-        exact = text in (f"{hit.cluster}/{hit.row.path}", hit.row.path, hit.row.path.partition("/")[2], *hit.words[:1])
+        path = hit.row.path.lower()
+        name = path.partition("/")[2]
+        exact = text in (f"{hit.cluster}/{path}", path, name, name.partition(":")[2] or name, *hit.words[:1])
         return not exact, hit.cluster, hit.row.path
 
     return rank

@@ -193,7 +193,8 @@ def _of_codes(seen: Overview, facts: Mapping[str, ClusterFacts]) -> Iterator[Nee
             f"{what}: {counted(count, 'Service')}",
             in_the_way_for_people(told[first[0]]) if len(told) == 1 else "",
             advice_for(code) if code else "Nothing: kubesync writes it with the next batch, or tries again.",
-            tuple(Link("service", service, service) for service in first),
+            # Shared objects have no page: their keys have no namespace.
+            tuple(Link("service", service, service) for service in first if "//" not in service),
             count - len(first),
         )
 

@@ -249,7 +249,7 @@ def blocks_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
         place = f"in {record['zone_name'] or 'a zone that the cluster no longer has'}"
         blocks.append(
             {
-                **_block(record, list(_of_record(record))),
+                **_block(record, list(_of_record(record, found["kind"]))),
                 "title": f"{record['name']} {record['type']}{of_set}",
                 "place": place,
                 "zone": record["zone"],
@@ -268,7 +268,7 @@ def _block(found: Mapping[str, Any], rows: list[tuple[str, str]]) -> dict[str, A
     return {"state": found["state"], "rows": rows}
 
 
-def _of_record(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _of_record(record: Mapping[str, Any], kind: str) -> Iterator[tuple[str, str]]:
     for origin in record["origins"]:
         yield "by", f"{origin['rule']} ← {origin['source']}"
     yield "wanted", _value(record["wanted"], "nothing")
@@ -280,7 +280,7 @@ def _of_record(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for other in record["in_the_way"]:
         yield "in the way", f"{other['type']} {_value(other, 'nothing')}"
     claim = record["claim"]
-    owner = "this Service's" if claim["own"] else f"{claim['owner']}'s" if claim["owner"] else "nobody's"
+    owner = f"this {kind}'s" if claim["own"] else f"{claim['owner']}'s" if claim["owner"] else "nobody's"
     waiting = claim["waiting"]
     more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
     yield "claim", owner + (f"; waiting: {', '.join(waiting[:3])}{more}" if waiting else "")

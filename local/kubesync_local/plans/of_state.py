@@ -30,6 +30,7 @@ from kubesync.cluster.keys.planner import Planner, Tables
 from kubesync.domain.dns.records import RecordChange
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import changes_of
+from kubesync.domain.sources.registry import created_at
 from kubesync.domain.state import KeyState, Name
 from kubesync.operations.record_rows import side
 from kubesync_local.plans.plan import UPSTREAMS, Group, Line, Numbers, Plan, Sign, in_order, parts_of, sign_of
@@ -188,4 +189,4 @@ def _notes(before: ClusterConfig, after: ClusterConfig, *, listed: bool) -> tupl
 
 
 def _age(state: KeyState) -> tuple[str, str]:
-    return state.service.created_at if state.service is not None else "", str(state.key)
+    return created_at(state), str(state.key)

@@ -32,6 +32,7 @@ from kubesync.domain.dns.standing import Stands, what_stands
 from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.reasons import WITHHOLDING
+from kubesync.domain.sources.registry import created_at
 from kubesync.domain.state import KeyState, Name
 from kubesync.domain.window import Mode
 from kubesync.messages import Claim, RecordLists
@@ -281,7 +282,7 @@ def _wants(states: Iterable[KeyState], zone: Zone) -> Iterator[tuple[KeyState, R
     """The sets that are wanted in a zone. The oldest Services come first, as they do where they wait for names."""
 
     def age(state: KeyState) -> tuple[str, str]:
-        return state.service.created_at if state.service is not None else "", str(state.key)
+        return created_at(state), str(state.key)
 
     for state in sorted(states, key=age):
         for key, record_set in state.intended.items():

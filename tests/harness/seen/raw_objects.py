@@ -6,7 +6,13 @@ import json
 from typing import Any
 
 from kubesync_local.standins.apiserver import ApiServer
-from kubesync_local.standins.apiserver.objects.resources import ENDPOINTS, ENDPOINTSLICES, SERVICES, ResourceType
+from kubesync_local.standins.apiserver.objects.resources import (
+    BY_PLURAL,
+    ENDPOINTS,
+    ENDPOINTSLICES,
+    SERVICES,
+    ResourceType,
+)
 from kubesync_local.standins.apiserver.objects.store import StoredObject, object_key
 
 RESOURCES: dict[str, ResourceType] = {each.plural: each for each in (SERVICES, ENDPOINTS, ENDPOINTSLICES)}
@@ -53,6 +59,6 @@ def put_raw(
         if metadata.get("resourceVersion") == "0":
             metadata["resourceVersion"] = str(version)
         body = encoded.replace(b"VERSION", str(version).encode()) or json.dumps(item, separators=(",", ":")).encode()
-        key = object_key(str(metadata.get("namespace")), str(metadata.get("name")))
-        api.store.commit(RESOURCES[resource], change, StoredObject(key, version, item, body))
+        key = object_key(str(metadata.get("namespace", "")), str(metadata.get("name")))
+        api.store.commit(BY_PLURAL[resource], change, StoredObject(key, version, item, body))
         return version

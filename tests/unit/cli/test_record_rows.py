@@ -38,6 +38,7 @@ def test_applied_set_is_shown_as_it_stands() -> None:
         "ttl": 30,
         "values": ["10.0.0.1"],
         "service": "prod/shop/web",
+        "kind": "Service",
         "state": "applied",
         "reason": "",
     }

@@ -11,13 +11,14 @@ from pydantic import ValidationError
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain
 from kubesync.domain.errors import UsageError
-from kubesync.domain.objects import ObjectKey
+from kubesync.domain.objects import SERVICE, ObjectKey
+from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import Name
 from kubesync_local.commands.lint.manifests import Manifest, read_manifests
 from kubesync_local.documents.lint_refusals import LABEL_RULE, is_label
 from kubesync_local.documents.lint_report import Given, OwnersOf, lint_report
 from kubesync_local.registration.name_rules import ONE_DAY, settled_rules
-from kubesync_local.terminal.escaping import with_spelled_subjects
+from kubesync_local.terminal.escaping import spelled, with_spelled_subjects
 from kubesync_local.terminal.logs import set_up_logs
 from kubesync_local.terminal.output import counted, print_document, print_table, remark
 from kubesync_local.workplace.workplace import Workplace
@@ -64,16 +65,18 @@ def _default_rules(domain: str) -> ClusterConfig:
     try:
         zone = ZoneReference(id="ZLINT", name=domain)
         server = "https://lint.invalid"
-        rules = {**settled_rules({}, None, domain), "max_ttl": ONE_DAY}
+        sources = tuple(kind.option for kind in KINDS.values() if not kind.shared)
+        rules = {**settled_rules({}, None, domain), "max_ttl": ONE_DAY, "sources": sources}
         return ClusterConfig(**{"name": "cluster", "server": server, "domain": domain, "zones": (zone,), **rules})
     except ValidationError as invalid:
         raise UsageError(f"--domain: {explain(invalid).partition(': ')[2] or explain(invalid)}") from None
 
 
 def _remark_on(report: Mapping[str, Any], manifests: Iterable[Manifest], config: ClusterConfig) -> None:
-    others = sum(each.resource is None for each in manifests)
+    others = [str(each.value["kind"]) for each in manifests if each.resource is None]
     if others:
-        remark(f"{counted(others, 'object')} of other kinds: kubesync reads Services, EndpointSlices and Endpoints")
+        kinds = ", ".join(spelled(kind) for kind in sorted(set(others)))
+        remark(f"{counted(len(others), 'object')} of other kinds, which kubesync does not read: {kinds}")
     if config.selector:
         remark(
             f"note: cluster {config.name} watches only Services with {config.selector}; lint does not compare labels"
@@ -96,6 +99,7 @@ def _show(report: Mapping[str, Any]) -> None:
     ]
     for number, (shown, columns, title, names) in enumerate(table for table in tables if table[0]):
         print_table(shown, columns, title, names, first=number == 0)
-    services = counted(len(report["services"]), "Service")
+    only_services = all(row["kind"] == SERVICE for row in report["services"])
+    services = counted(len(report["services"]), "Service" if only_services else "object")
     sets = f"{len(rows['records'])} record set{'' if len(rows['records']) == 1 else 's'}"
     remark(f"{services}: {sets}, {counted(len(rows['upstreams']), 'upstream')}, {counted(len(problems), 'problem')}")

@@ -12,17 +12,12 @@ import yaml
 
 from kubesync.domain.errors import UsageError
 from kubesync.domain.objects import Resource
+from kubesync.kubernetes.wire.registry import WIRE
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _MAX_BYTES: Final = 16_000_000
 # An alias may name an alias: a file of a few lines can hold more values than any memory.
 _MAX_VALUES: Final = 300_000
-_KINDS: Final = {
-    ("v1", "Service"): Resource.SERVICES,
-    ("v1", "Endpoints"): Resource.ENDPOINTS,
-    ("discovery.k8s.io/v1", "EndpointSlice"): Resource.ENDPOINTSLICES,
-}
-_LISTS: Final = frozenset({"List", "ServiceList", "EndpointsList", "EndpointSliceList"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +161,23 @@ def _of_document(place: str, document: Any) -> Iterator[Manifest]:
     if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
         raise UsageError(f"{place} is no Kubernetes object: it has no kind")
     version = document.get("apiVersion")
-    if document["kind"] in _LISTS and isinstance(document.get("items"), list):
+    lists = {"List", *(f"{source.kind}List" for source in WIRE.values())}
+    if document["kind"] in lists and isinstance(document.get("items"), list):
         for number, item in enumerate(document["items"], 1):
             if isinstance(item, dict):  # the items of a ServiceList name no kind
                 kind = document["kind"].removesuffix("List")
                 item = {"apiVersion": version, **({"kind": kind} if kind else {}), **item}
             yield from _of_document(f"{place} item {number}", item)
         return
-    resource = _KINDS.get((str(version), document["kind"]))
+    resource = _resource(str(version), document["kind"])
     if resource is not None and not isinstance(document.get("metadata"), dict):
         raise UsageError(f"{place} is no Kubernetes object: it has no metadata")
     yield Manifest(place, resource, document)
+
+
+def _resource(version: str, kind: str) -> Resource | None:
+    """The resource of such objects. Its path is /api/ or /apis/, and their apiVersion."""
+    found = (
+        resource for resource, source in WIRE.items() if (source.path.split("/", 2)[2], source.kind) == (version, kind)
+    )
+    return next(found, None)

@@ -1,26 +1,32 @@
-"""``kubesync explain``: one Service: what is wanted and why, who owns its names, what is current, what is wrong, and what happens next."""
+"""``kubesync explain``: one object: what is wanted and why, who owns its names, what is current, what is wrong, and what happens next."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
+from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.allowed_names import held_only
-from kubesync.cluster.keys.key_states import rules_of
-from kubesync.domain.dns.desired import Desired, desired
+from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.keys.shared import SharedReader
+from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import KubesyncError, NewerSchemaError, UsageError, ZoneError
-from kubesync.domain.objects import ObjectKey
+from kubesync.domain.objects import ObjectKey, Resource
+from kubesync.domain.sources.port import UnknownObjectError
+from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Name, names_of
 from kubesync_local.commands.show.explain_table import show_explanation
 from kubesync_local.commands.show.service_keys import parse_service_key
@@ -62,8 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
 def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
     """Everything that is known about a key, with what the zones hold now."""
     now, lease = work.now(), work.lease.read()
-    listed = set(ListenerTable(work.store).checkpoints(config.name))
-    want = _wanted(state, config, endpoints_listed=config.endpoints_source in listed)
+    listed = frozenset(ListenerTable(work.store).checkpoints(config.name)).intersection(config.resources)
+    want = _wanted(state, config, listed, work.store)
     allowed = held_only(want, state).records
     withheld = frozenset[RecordKey]()
     if want.records is not None and allowed is not None:
@@ -86,6 +92,7 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
         config=config,
         state=state,
         want=want,
+        listed=listed,
         owners={name: claim.owner for name, claim in owned.items()},
         queues=queues,
         current=current,
@@ -123,16 +130,21 @@ def current_at(client: ZoneClient, names: Iterable[Name]) -> tuple[dict[RecordKe
     return current, unread
 
 
-def _wanted(state: KeyState, config: ClusterConfig, *, endpoints_listed: bool) -> Desired:
+def _wanted(state: KeyState, config: ClusterConfig, listed: AbstractSet[Resource], store: Store) -> Desired:
+    """As a session plans it, from what is stored."""
     if config.deleting:
         return Desired({}, {}, ())
-    endpoints = state.endpoints(config.endpoints_source) if endpoints_listed else None
-    want = desired(state.key, state.service, endpoints, rules_of(config), state.held)
-    known = {name.name for name in (*state.claims, *state.waits, *state.conflicts)}
+    known, kind = KeyStates(config, StateTable(store), NameCountTable(store)), KINDS[state.key.kind]
+    complete = {*listed, kind.main}
+    try:
+        want = kind.desired(state, complete, known.rules, SharedReader(known, complete, {}))
+    except UnknownObjectError:
+        return Desired(None, None, ())
+    asked_for = {name.name for name in (*state.claims, *state.waits, *state.conflicts)}
     if want.records is None or not any(problem.code == "TooManyNames" for problem in state.problems):
         return want
     # The limit of a namespace: only the session that planned the key knows which names were beyond it.
-    beyond = set(want.counted) - known
+    beyond = set(want.counted) - asked_for
     return replace(want, records={key: found for key, found in want.records.items() if key.name not in beyond})
 
 
@@ -162,10 +174,12 @@ def _empty(turns: Mapping[Name, tuple[str, int]], claims: Mapping[Name, Claim], 
 
 
 def _unknown(key: ObjectKey, config: ClusterConfig, states: StateTable) -> str:
+    if KINDS[key.kind] not in config.kinds:
+        return f"cluster {config.name} reads no {key.kind}: its sources are {', '.join(config.sources)}"
     if not config.scope.holds(key.namespace):
         which = f"--namespace {','.join(config.namespaces)}" if config.namespaces else "--exclude-namespaces"
         return f"namespace {key.namespace} is not watched: cluster {config.name} was added with {which}"
-    known = {str(state.key) for state in states.load_all(key.cluster)}
+    known = {str(state.key) for state in states.load_all(key.cluster) if not KINDS[state.key.kind].shared}
     close = difflib.get_close_matches(str(key), known, n=1)
     advice = f"did you mean {close[0]}?" if close else "check the key, or wait until a session has seen it."
-    return f"kubesync knows no Service {key} now: {advice} `kubesync audit --service {key}` shows what became of a deleted one"
+    return f"kubesync knows no {key.kind} {key} now: {advice} `kubesync audit --service {key}` shows what became of a deleted one"

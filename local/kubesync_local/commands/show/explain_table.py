@@ -28,7 +28,7 @@ def show_explanation(found: dict[str, Any]) -> None:
         if "identifier" in record:
             title += f" [{record['identifier']}]"
         place = f"in {record['zone_name'] or 'a zone that the cluster no longer has'} ({record['zone']})"
-        _block(console, title, place, record, _of_record(record, known))
+        _block(console, title, place, record, _of_record(record, known, found["kind"]))
     for upstream in found["upstreams"]:
         _block(console, f"upstream {upstream['upstream']}", "", upstream, _of_upstream(upstream))
     if not found["records"] and not found["upstreams"]:
@@ -78,7 +78,7 @@ def _block(console: Console, title: str, place: str, found: dict[str, Any], rows
     _show_rows(console, [*rows, *reason, ("next", then)])
 
 
-def _of_record(record: dict[str, Any], raw: dict[str, Any]) -> Iterator[tuple[str, Text]]:
+def _of_record(record: dict[str, Any], raw: dict[str, Any], kind: str) -> Iterator[tuple[str, Text]]:
     """Args: ``raw`` is compared, not shown: other text may look the same once it is escaped."""
     for origin in record["origins"]:
         yield "by", Text.assemble(origin["rule"], (" ← ", "dim"), origin["source"])
@@ -91,7 +91,7 @@ def _of_record(record: dict[str, Any], raw: dict[str, Any]) -> Iterator[tuple[st
     for other in record["in_the_way"]:
         yield "in the way", Text.assemble(f"{other['type']} ", _value(other, "nothing"))
     claim = record["claim"]
-    owner = "this Service's" if claim["own"] else f"{claim['owner']}'s" if claim["owner"] else "nobody's"
+    owner = f"this {kind}'s" if claim["own"] else f"{claim['owner']}'s" if claim["owner"] else "nobody's"
     waiting = claim["waiting"][:_WAITING_SHOWN]
     more = len(claim["waiting"]) - len(waiting)
     queue = f"; waiting: {', '.join(waiting)}{f' and {more} more' if more else ''}" if waiting else ""

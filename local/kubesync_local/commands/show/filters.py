@@ -10,9 +10,9 @@ from typing import Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.dns.names import canonical_name, why_illegal
 from kubesync.domain.errors import UsageError
+from kubesync_local.commands.show.service_keys import parse_service_key
 
 _PATTERN: Final = re.compile(r"[a-z0-9._/*?\[\]!-]+")
-_PART: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def name_pattern(text: str) -> str:
@@ -53,10 +53,15 @@ def zones_meant(text: str, configs: Sequence[ClusterConfig]) -> frozenset[str] |
 
 
 def service_filter(text: str) -> Callable[[str], bool]:
-    """Whether an upstream's name belongs to ``namespace/name`` or ``cluster/namespace/name``; empty: all. Raises UsageError."""
+    """Whether an upstream's name belongs to a key, or to a key less its cluster (``namespace/name``); empty: all. Raises UsageError."""
     if not text:
         return lambda _upstream: True
     parts = text.strip("/").split("/")
-    if len(parts) not in (2, 3) or not all(map(_PART.fullmatch, parts)):
-        raise UsageError(f"--service {text!r} is no Service: write namespace/name or cluster/namespace/name")
-    return lambda upstream: upstream.split("/")[3 - len(parts) : 3] == parts and upstream.count("/") == 4
+    try:
+        key = parse_service_key("/".join(parts if len(parts) != 2 else ("any", *parts)))
+    except UsageError as error:
+        if ":" in parts[-1]:  # the message says what is wrong with its kind
+            raise
+        raise UsageError(f"--service {text!r} is no Service: write namespace/name or cluster/namespace/name") from error
+    meant = (str(key) if len(parts) == 3 else key.path).split("/")
+    return lambda upstream: upstream.split("/")[3 - len(meant) : 3] == meant and upstream.count("/") == 4

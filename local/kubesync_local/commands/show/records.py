@@ -63,7 +63,7 @@ def _asked_for(row: Mapping[str, Any], type_: str, zones: Container[str] | None)
 # | no          | different            | yes                   |                | open     |  values are the current ones, if any
 # | no          | different            | no                    |                | kept     |
 def rows_of(state: KeyState, config: ClusterConfig) -> Iterator[dict[str, Any]]:
-    """The record sets of one Service."""
+    """The record sets of one key."""
     pending = {change.key for change in changes_of(state, config.policy)}
     held = any(part.held for part in state.parts.values())
     for key in sorted(state.intended.keys() | state.applied.keys()):
@@ -92,6 +92,7 @@ def _row(
         **({"identifier": key.identifier} if key.identifier else {}),
         **_value(current),
         "service": str(state.key),
+        "kind": state.key.kind,
         "state": word,
         "reason": reason,
     }
@@ -129,6 +130,7 @@ def _waiting(state: KeyState, claims: ClaimTable) -> Iterator[dict[str, Any]]:
             "ttl": None,
             "values": [],
             "service": str(state.key),
+            "kind": state.key.kind,
             "state": "waiting",
             "reason": owner,
         }

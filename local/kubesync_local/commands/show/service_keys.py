@@ -1,4 +1,4 @@
-"""Service keys as people type them: ``cluster/namespace/name``."""
+"""Keys of objects as people type them: ``cluster/namespace/name`` for a Service, ``cluster/namespace/Kind:name`` for another kind."""
 
 from __future__ import annotations
 
@@ -6,25 +6,37 @@ import re
 from typing import Final
 
 from kubesync.domain.errors import UsageError
-from kubesync.domain.objects import ObjectKey
+from kubesync.domain.objects import SERVICE, ObjectKey
+from kubesync.domain.sources.registry import KINDS
 
-_PART: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+# Kubernetes takes DNS subdomains as names of most objects; a Service's is a label.
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_RULE: Final = "lower-case letters, digits and hyphens, at most 63"
 
 
 def parse_service_key(text: str) -> ObjectKey:
-    """Parse a key.
+    """Parse a key. A Service's may say its kind: it is the same key, and is shown without.
 
     Raises:
-        UsageError: the text has another form. The message shows the right one.
+        UsageError: the text has another form, or names no kind that has keys. The message shows the right one.
     """
     parts = text.strip().strip("/").split("/")
     if len(parts) == 5 and parts[3].isdigit():
         raise UsageError(f"{text!r} is an upstream; its service key is {'/'.join(parts[:3])}")
     if len(parts) != 3:
         raise UsageError(f"{text!r} is not a service key: write cluster/namespace/name, such as prod/shop/web")
-    for part, what in zip(parts, ("cluster", "namespace", "name"), strict=True):
-        if _PART.fullmatch(part) is None:
+    cluster, namespace, of_object = parts
+    kind, colon, name = of_object.partition(":")
+    if not colon:
+        kind, name = SERVICE, of_object
+    known = sorted(kind.name for kind in KINDS.values() if not kind.shared)
+    if kind not in known:
+        raise UsageError(f"{text!r} is not a service key: {kind!r} is not a kind that has keys: {', '.join(known)}")
+    form, rule = (_LABEL, _RULE) if kind == SERVICE else (_SUBDOMAIN, _RULE.replace("63", "253, with single dots"))
+    for part, what in ((cluster, "cluster"), (namespace, "namespace"), (name, "name")):
+        if (form if what == "name" else _LABEL).fullmatch(part) is None or ".." in part:
             raise UsageError(
-                f"{text!r} is not a service key: {part!r} is not a {what} (lower-case letters, digits and hyphens, at most 63)"
+                f"{text!r} is not a service key: {part!r} is not a {what} ({rule if what == 'name' else _RULE})"
             )
-    return ObjectKey(*parts)
+    return ObjectKey(cluster, namespace, name, kind)

@@ -21,12 +21,14 @@ from kubesync.domain.dns.records import Problem, RecordKey
 from kubesync.domain.errors import NewerSchemaError, StoreUnavailableError, UsageError
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.reasons import advice_for
+from kubesync.domain.sources.registry import IDENTITY
 from kubesync.domain.state import KeyState, Name, OpenMark
 from kubesync.settings import Settings
 from kubesync_local.check.advice import UNGUARDED
 from kubesync_local.commands.show.status_table import show_status
 from kubesync_local.documents.alarm_causes import Seen, causes_of
 from kubesync_local.documents.credential_rows import credential_rows
+from kubesync_local.documents.kinds import has_object
 from kubesync_local.documents.last_resync import resyncs_document
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import problems_of_named
@@ -186,7 +188,7 @@ def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProb
         "state": config.state,
         "shard": config.shard,
         "revision": config.revision,
-        "services": sum(state.service is not None for state in states),
+        "services": sum(has_object(state) for state in states),
         "record_sets": sum(len(state.applied) for state in states),
         "upstreams": sum(len(state.upstreams) for state in states),
         "problem": newer or None,
@@ -197,6 +199,7 @@ def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProb
         "problems": [
             {
                 "service": str(state.key),
+                "kind": state.key.kind,
                 "code": each.code,
                 "subject": each.subject,
                 "message": each.message + _why_taken(state, each, empty),
@@ -217,7 +220,7 @@ def _unguarded(config: ClusterConfig, store: Store) -> str | None:
     """UNGUARDED if sessions have listed the cluster, and never learned its identity. None: it is known, or its lists hold it."""
     if config.scope.shows_identity or store.get(Key(CONTROL, f"cluster#{config.name}", "identity")) is not None:
         return None
-    return UNGUARDED if ListenerTable(store).checkpoints(config.name).get(Resource.SERVICES) else None
+    return UNGUARDED if ListenerTable(store).checkpoints(config.name).get(IDENTITY[0]) else None
 
 
 def _open(
@@ -229,6 +232,7 @@ def _open(
     of_zones = "; ".join(f"zone {zone_id}: {problems[zone_id].problem}" for zone_id in zones)
     return {
         "service": str(state.key),
+        "kind": state.key.kind,
         "attempts": mark.attempts,
         "retry_at": timestamp(retry_at) if retry_at else None,
         "code": mark.code or (zone_code(problems[zones[0]].problem) if zones else None),

@@ -7,6 +7,7 @@ from typing import Any
 
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
 from kubesync_local.commands.show.filters import service_filter
+from kubesync_local.documents.kinds import kind_of_key
 from kubesync_local.terminal.output import print_rows
 from kubesync_local.workplace.workplace import Workplace
 
@@ -33,9 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def document(stored: StoredUpstream) -> dict[str, Any]:
-    """An upstream as JSON: its fields in the table, all slices joined."""
+    """An upstream as JSON: its fields in the table, all slices joined, and the kind of its object; null: it has a name of its own."""
     return {
         "upstream": stored.upstream,
+        "kind": kind_of_key(stored.upstream),
         "version": stored.version,
         "nodes": list(stored.nodes),
         "node_count": len(stored.nodes),

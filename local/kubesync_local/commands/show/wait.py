@@ -12,8 +12,9 @@ from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import Clock
 from kubesync.domain.errors import KubesyncError, NewerSchemaError, StoreError, UsageError
-from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.state import KeyState, PartId
+from kubesync.domain.objects import ObjectKey
+from kubesync.domain.sources.registry import KINDS, main_part
+from kubesync.domain.state import KeyState
 from kubesync_local.commands.show.records import rows_of
 from kubesync_local.commands.show.service_keys import parse_service_key
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         state = states.load([key])[key]
         seen = _version(state)
         if seen < version:  # a change without effect is not recorded; the checkpoint covers it, within half a minute
-            checkpoint = listeners.checkpoints(key.cluster).get(Resource.SERVICES)
+            checkpoint = listeners.checkpoints(key.cluster).get(KINDS[key.kind].main)
             seen = max(seen, checkpoint.resource_version if checkpoint is not None else 0)
         return state, seen
 
@@ -112,16 +113,16 @@ def await_published(
 
 # | the key                                   | missing                                |
 # | ----------------------------------------- | -------------------------------------- |
-# | has no Service                            | the Service                            |
+# | has no object                             | the object                             |
 # | is open after a failed try                | what failed                            |
 # | is open                                   | the next batch                         |
 # | waits for names of others, has conflicts  | these names                            |
 # | none of these                             | nothing                                |
 def why_not(state: KeyState) -> str:
     """What is missing; empty: everything is published."""
-    part = state.parts.get(PartId(Resource.SERVICES, state.key.name))
-    if part is None or state.service is None:
-        return "kubesync has seen no such Service" if part is None or not part.problem else part.problem
+    part = main_part(state)
+    if part is None or part.value is None:
+        return f"kubesync has seen no such {state.key.kind}" if part is None or not part.problem else part.problem
     conflicts = [f"{name.label}: {in_the_way_for_people(reason)}" for name, reason in sorted(state.conflicts.items())]
     if conflicts:
         return f"conflict: {conflicts[0]}{f' (and {len(conflicts) - 1} more)' if len(conflicts) > 1 else ''}"
@@ -135,7 +136,7 @@ def why_not(state: KeyState) -> str:
 
 
 def _version(state: KeyState) -> int:
-    part = state.parts.get(PartId(Resource.SERVICES, state.key.name))
+    part = main_part(state)
     return 0 if part is None else part.resource_version
 
 

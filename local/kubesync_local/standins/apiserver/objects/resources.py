@@ -59,6 +59,7 @@ RESOURCES: Final = (SERVICES, ENDPOINTS, ENDPOINTSLICES)
 """The resources that are recorded and replayed. Events are only stored."""
 STORED: Final = (*RESOURCES, EVENTS)
 BY_PLURAL: Final = {resource.plural: resource for resource in STORED}
+"""What paths may name. Custom resources may be added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def parse_path(path: str) -> Target | None:
     | namespaces/NS/services[/NAME[/status]]     | namespaced, one object, status |
     | watch/services, watch/namespaces/NS/...    | deprecated watches             |
     """
-    for base in ("/api/v1", "/apis/discovery.k8s.io/v1"):
+    for base in dict.fromkeys(resource.base_path for resource in BY_PLURAL.values()):
         if path.startswith(base + "/"):
             parts = [unquote(part) for part in path[len(base) + 1 :].strip("/").split("/")]
             break

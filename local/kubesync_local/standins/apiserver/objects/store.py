@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubesync_local.standins.apiserver.objects.resources import STORED, ResourceType
+from kubesync_local.standins.apiserver.objects.resources import BY_PLURAL, ResourceType
 from kubesync_local.standins.apiserver.objects.status import JsonObject
 from kubesync_local.standins.apiserver.objects.wire import go_json
 
@@ -85,7 +85,7 @@ class Store:
         self._revision = first_version
         self._sequence = 0
         self._history_limit = history_limit
-        self._histories = {resource.plural: _History(compacted=first_version) for resource in STORED}
+        self._histories = {resource.plural: _History(compacted=first_version) for resource in BY_PLURAL.values()}
         self._snapshots: OrderedDict[tuple[str, int], tuple[StoredObject, ...]] = OrderedDict()
 
     # -- reading -------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ class Store:
         Raises VersionGoneError if that state is no longer kept.
         """
         with self.changed:
-            states = {resource.plural: self.snapshot(resource, to_version) for resource in STORED}
+            states = {resource.plural: self.snapshot(resource, to_version) for resource in BY_PLURAL.values()}
             for name, history in self._histories.items():
                 del history.changes[self._position(history, to_version) :]
                 history.objects = {each.key: each for each in states[name]}
