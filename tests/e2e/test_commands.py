@@ -105,7 +105,7 @@ def test_records_are_a_flat_array(stack: CliStack) -> None:
 
     common: dict[str, Any] = {"zone": stack.zone_id, "ttl": 60, "state": "applied", "reason": ""}
     assert rows == [
-        {**common, "name": name, "type": kind, "values": [value], "service": service}
+        {**common, "name": name, "type": kind, "values": [value], "service": service, "kind": "Service"}
         for name, kind, value, service in (
             ("kubernetes.default.svc.prod.example.com", "A", "10.68.0.1", "prod/default/kubernetes"),
             (
@@ -147,6 +147,7 @@ def test_status_shows_lease_listeners_and_problems(stack: CliStack) -> None:
     assert cluster["problems"] == [
         {
             "service": "prod/shop/bad",
+            "kind": "Service",
             "code": "ExternalNameIsAddress",
             "subject": "10.0.0.1",
             "message": "an external name must be a DNS name",
@@ -175,7 +176,9 @@ def test_audit_is_newest_first_and_limited(stack: CliStack) -> None:
 
     assert len(rows) == 3
     assert [row["at"] for row in rows] == sorted((row["at"] for row in rows), reverse=True)
-    fields = "at cluster epoch session service what kind name type identifier zone upstream from to why object"
+    fields = (
+        "at cluster epoch session service object_kind what kind name type identifier zone upstream from to why object"
+    )
     fields += " resource_version batch reason message"
     assert all(row.keys() == set(fields.split()) for row in rows)
     assert all(row["service"].startswith("prod/") for row in rows)
