@@ -12,7 +12,7 @@ OF_SOURCES: Final = (
     Mutant(
         name="kinds-share-keys",
         without="an object of another kind has the key of the Service of its name",
-        invariants="I3, I9",
+        invariants="I3 I9",
         file="domain/objects.py",
         old="""        return cls(cluster, namespace, name) if of_kind is None else cls(cluster, namespace, of_kind[2], of_kind[1])
 """,
