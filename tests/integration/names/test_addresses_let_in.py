@@ -11,6 +11,7 @@ import pytest
 
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service, an_endpoint, an_endpoints
+from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import RULES_VERSION
@@ -144,6 +145,21 @@ def test_i9_what_stands_is_no_way_in_for_more(deployment: Deployment) -> None:
     deployment.pass_time()
     assert deployment.sets() == {}
     assert deployment.end().clean
+
+
+def test_i9_what_stands_in_one_zone_is_new_in_another_of_the_same_name(deployment: Deployment) -> None:
+    """A zone for the inside, and one for everybody that is added later."""
+    service = a_service(annotations={"target": f"{METADATA},192.0.2.1"})
+    deployment.world.configure("prod", zones=(ZoneReference(id=ZONE_ID, name="example.com", private=True),))
+    as_the_release_before_left_it(deployment, METADATA, Node(AWS, 8080, True), service=service)
+    deployment.run_session()
+    assert deployment.sets() == {"web A": (METADATA, "192.0.2.1")}
+    deployment.route53.create("Z2", "example.com")
+    inside = ZoneReference(id=ZONE_ID, name="example.com", private=True)
+    deployment.world.configure("prod", zones=(inside, ZoneReference(id="Z2", name="example.com")))
+    deployment.run_session()
+    assert deployment.sets() == {"web A": (METADATA, "192.0.2.1")}
+    assert deployment.route53.records("Z2")[RecordKey("Z2", WEB, "A")].values == ("192.0.2.1",)
 
 
 def test_i9_name_that_is_waited_for_is_new_when_it_comes(deployment: Deployment) -> None:

@@ -154,9 +154,9 @@ class KeyState:
     @property
     def held(self) -> Held:
         """What it has already."""
-        values: dict[str, set[str]] = {}
+        values: dict[tuple[str, str], set[str]] = {}
         for key, record_set in (*self.intended.items(), *self.applied.items()):
-            values.setdefault(key.name, set()).update(record_set.values)
+            values.setdefault((key.zone_id, key.name), set()).update(record_set.values)
         digests = {name: upstream.digest for name, upstream in self.upstreams.items()}
         return Held(frozenset(claim.name for claim in self.claims), values, digests)
 

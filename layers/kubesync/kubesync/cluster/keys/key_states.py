@@ -34,7 +34,7 @@ _ENDPOINTS_OF_A_KEY: Final = 16
 _BYTES_OF_A_KEY: Final = 4096
 """A key with more endpoints, or whose Service takes more memory, counts as several."""
 # Raised whenever the same objects lead to other outputs than before: every key is then planned anew.
-RULES_VERSION: Final = 4
+RULES_VERSION: Final = 5
 
 
 @dataclass(slots=True)

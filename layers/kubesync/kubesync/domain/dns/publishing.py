@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Final
 
 from kubesync.domain.dns.addresses import Address, Network, lies_in
@@ -86,10 +87,11 @@ class RecordPlan:
         zones = self.place(name)
         if not zones:
             return False
-        if addresses := [address for address in sorted(targets.addresses) if self._lets_in(name, address)]:
-            for record_type in ("A", "AAAA"):
-                texts = [address.text for address in addresses if address.record_type == record_type]
-                self._put(zones, name, record_type, texts)
+        let_in = {address: self._lets_in(zones, name, address) for address in sorted(targets.addresses)}
+        if any(let_in.values()):
+            for zone, record_type in product(zones, ("A", "AAAA")):
+                texts = [a.text for a, where in let_in.items() if a.record_type == record_type and zone in where]
+                self._put((zone,), name, record_type, texts)
             return True
         if not targets.hosts:
             return False
@@ -116,19 +118,20 @@ class RecordPlan:
             self.problems.add(Problem("CnameConflict", key.name, "a name with a CNAME cannot have other records"))
         return {key: self.sets[key] for key in sorted(self.sets)}
 
-    def _lets_in(self, name: str, address: Address) -> bool:
-        """Whether a name may lead to an address. Reports one that it may not lead to, or not newly.
+    def _lets_in(self, zones: tuple[Zone, ...], name: str, address: Address) -> Sequence[Zone]:
+        """The zones in which a name may lead to an address. Reports one that it may not lead to, or not newly.
 
-        outside ``networks``          no: a person's decision
-        forbidden, stands there       yes, so that an update changes no record
-        forbidden                     no
-        any other                     yes
+        outside ``networks``          none: a person's decision
+        forbidden                     those where it stands, so that an update changes no record
+        any other                     all
         """
         outside = "" if lies_in(address, self.networks) else "outside --target-net-filter"
-        stands = not outside and address.text in self.held.values.get(name, ())
-        if why := outside or address.forbidden:
-            self.problems.add(not_let_in(address.text, why, stands=stands))
-        return stands or not why
+        if not (why := outside or address.forbidden):
+            return zones
+        held = self.held.values
+        stands = [zone for zone in zones if not outside and address.text in held.get((zone.id, name), ())]
+        self.problems.add(not_let_in(address.text, why, stands=bool(stands)))
+        return stands
 
     def _put(self, zones: Iterable[Zone], name: str, record_type: str, values: Sequence[str]) -> None:
         fitting = _first_that_fit(values)

@@ -141,11 +141,11 @@ class Problem:
 class Held:
     """What a key has already: limits of names and forbidden addresses take nothing of it away.
 
-    ``names`` are those that it owns; ``values`` stand, or are to stand, at each name; ``digests`` are those of its upstreams.
+    ``names`` are those that it owns; ``values`` stand, or are to stand, at each zone id and name; ``digests`` are those of its upstreams.
     """
 
     names: frozenset[str] = frozenset()
-    values: Mapping[str, set[str]] = field(default_factory=dict)
+    values: Mapping[tuple[str, str], set[str]] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
 
 
