@@ -19,9 +19,9 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="each upstream of a Service may be full, however many it has",
         invariants="I9",
         file="domain/upstreams/nodes.py",
-        old="""        if need * waiting > left:
+        old="""    return equal_share(needs, MAX_SERVICE_BYTES)
 """,
-        new="""        if False:
+        new="""    return MAX_SERVICE_BYTES
 """,
         caught_by=(
             _CHOSEN + "test_i9_upstreams_of_a_service_share_its_cap",
@@ -50,7 +50,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         name="upstreams-share-alike",
         without="a small upstream leaves nothing of its share to large ones",
         invariants="I9",
-        file="domain/upstreams/nodes.py",
+        file="domain/shares.py",
         old="""        if need * waiting > left:
             return left // waiting
 """,
@@ -66,6 +66,26 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         old="lambda at: not found[at][1].ready, share)",
         new="lambda at: 0, share)",
         caught_by=(_CHOSEN + "test_choice_is_that_of_building_all_nodes_and_cutting",),
+    ),
+    Mutant(
+        name="choices-look-at-everything",
+        without="however many endpoints each port of a Service has for itself, all are looked at for each",
+        invariants="I4 I9",
+        file="domain/upstreams/nodes.py",
+        old="""    most = equal_share(counts, MAX_LOOKED_AT)
+""",
+        new="""    most = max(counts, default=0)
+""",
+        caught_by=(_CHOSEN + "test_i4_choices_of_a_service_look_at_a_bounded_number_of_endpoints",),
+    ),
+    Mutant(
+        name="what-was-not-looked-at-is-not-said",
+        without="endpoints that a choice did not look at are not reported",
+        invariants="I9",
+        file="domain/upstreams/nodes.py",
+        old="return ChosenNodes(found, unseen, of_found)",
+        new="return ChosenNodes(found, 0, of_found)",
+        caught_by=(_CHOSEN + "test_i4_choices_of_a_service_look_at_a_bounded_number_of_endpoints",),
     ),
     Mutant(
         name="large-upstreams-are-made-together",
@@ -127,10 +147,8 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="a session that dies of a large key changes nothing for the next one",
         invariants="I4",
         file="cluster/service.py",
-        old="""        if large.under_way is not None:
-""",
-        new="""        if False:
-""",
+        old="large.died(self._clock.epoch()) if unclean else large.ended(well=False)",
+        new="large.ended(well=False)",
         caught_by=(_SET_ASIDE + "test_i4_after_two_deaths_the_third_session_serves_everybody_else",),
     ),
     Mutant(
@@ -195,11 +213,65 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="a key is noted again although one of its size was planned well",
         invariants="I6",
         file="domain/large_keys.py",
-        old="""        return size <= max(LARGE, self.well)
+        old="""        return size <= max(LARGE, self.well.get(namespace, 0))
 """,
         new="""        return size <= LARGE
 """,
         caught_by=(_SET_ASIDE + "test_size_that_was_planned_well_is_not_noted_again_i6",),
+    ),
+    Mutant(
+        name="one-planned-well-counts-for-all",
+        without="a large key that a namespace planned well switches the notes off for all others",
+        invariants="I9",
+        file="domain/large_keys.py",
+        old="""        return size <= max(LARGE, self.well.get(namespace, 0))
+""",
+        new="""        return size <= max(LARGE, *self.well.values())
+""",
+        caught_by=(_SET_ASIDE + "test_i9_size_that_one_namespace_planned_well_says_nothing_of_another",),
+    ),
+    Mutant(
+        name="planned-well-for-good",
+        without="a size that was planned well once is never noted again, whatever ended sessions since",
+        invariants="I4",
+        file="domain/large_keys.py",
+        old="""            return replace(self, well={})
+""",
+        new="""            return self
+""",
+        caught_by=(_SET_ASIDE + "test_i4_after_an_unclean_end_no_size_counts_as_planned_well",),
+    ),
+    Mutant(
+        name="lost-lease-counts-as-a-death",
+        without="a key that was being planned when the lease was lost counts as a cause of death",
+        invariants="I4",
+        file="cluster/keys/committer.py",
+        old="""                self._note_failure()
+""",
+        new="""                self.note(states.large.ended(well=False))
+""",
+        caught_by=(_LARGE_KEYS + "test_lease_that_is_lost_while_a_large_key_is_planned_is_no_death_of_it",),
+    ),
+    Mutant(
+        name="parts-of-any-size-are-stored",
+        without="endpoints that fit no transaction hold up all keys of their cluster",
+        invariants="I4",
+        file="aws/tables/state_codec.py",
+        old="""        if left <= _MAX_PARTS_BYTES:
+            break
+""",
+        new="""        break
+""",
+        caught_by=(_LARGE_SERVICE + "test_i4_service_whose_endpoints_fit_no_transaction_holds_up_no_other",),
+    ),
+    Mutant(
+        name="size-is-counted-without-ports",
+        without="the size of a key counts each endpoint once, however many ports its slice has",
+        invariants="I4",
+        file="cluster/keys/key_states.py",
+        old="sum(len(group.endpoints) * max(1, len(group.ports)) + len(group.ports) for",
+        new="sum(len(group.endpoints) for",
+        caught_by=(_LARGE_KEYS + "test_size_of_a_key_is_endpoints_times_ports_and_ports",),
     ),
     Mutant(
         name="closing-takes-a-key-in-again",

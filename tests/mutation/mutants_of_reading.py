@@ -319,9 +319,12 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="the objects that a list begins with are left out, whosever they are",
         invariants="I9",
         file="kubernetes/lister.py",
-        old="(-taken[items[at].namespace], items[at].namespace, -sizes[at])",
-        new="at",
-        caught_by=(_LARGE + "test_i9_namespace_that_fills_a_list_loses_its_own_largest_objects",),
+        old="        if left[item.namespace] <= share:\n",
+        new="        if left.total() <= most * 3 // 4:\n",
+        caught_by=(
+            _LARGE + "test_i9_nobody_loses_more_of_a_list_than_what_is_beyond_an_equal_share",
+            _LARGE + "test_i9_namespace_that_fills_a_list_loses_its_own_largest_objects",
+        ),
     ),
     Mutant(
         name="what-was-left-out-stays-unknown",
@@ -363,13 +366,35 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         caught_by=(_SIZES + "test_page_takes_little_more_memory_while_it_is_parsed_than_what_is_kept_of_it",),
     ),
     Mutant(
+        name="ports-of-slices-weigh-nothing",
+        without="a list counts no memory for the ports of EndpointSlices",
+        invariants="I9",
+        file="domain/objects.py",
+        old="            texts += chain.from_iterable((port.name, port.protocol) for port in group.ports)\n",
+        new="",
+        caught_by=(_SIZES + "test_size_of_an_object_is_about_the_memory_that_it_takes",),
+    ),
+    Mutant(
+        name="ports-of-slices-take-no-room-in-the-cache",
+        without="a key whose slices have many ports takes the room of any other in the memory",
+        invariants="I9",
+        file="cluster/keys/key_states.py",
+        old="sum(len(group.endpoints) + len(group.ports) for value in values",
+        new="sum(len(group.endpoints) for value in values",
+        caught_by=(
+            "unit/cluster/test_large_keys.py::test_i9_services_with_long_annotations_or_many_ports_count_as_several_keys",
+        ),
+    ),
+    Mutant(
         name="long-texts-weigh-nothing",
         without="a Service with long annotations takes the room of any other in the memory",
         invariants="I9",
         file="cluster/keys/key_states.py",
         old=" + bytes_of(state.service) // _BYTES_OF_A_KEY\n",
         new="\n",
-        caught_by=("unit/cluster/test_large_keys.py::test_i9_services_with_long_annotations_count_as_several_keys",),
+        caught_by=(
+            "unit/cluster/test_large_keys.py::test_i9_services_with_long_annotations_or_many_ports_count_as_several_keys",
+        ),
     ),
     # --- I10: nothing is stuck in silence ---
     Mutant(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
@@ -110,6 +111,22 @@ def test_i9_namespace_that_fills_a_list_loses_its_own_largest_objects() -> None:
     assert left_out[0].problem is not None
     assert left_out[0].problem.startswith("the list has no room for it: the objects of its namespace take 10")
     assert left_out[0].problem.endswith(" of 200000 bytes")
+
+
+def test_i9_nobody_loses_more_of_a_list_than_what_is_beyond_an_equal_share() -> None:
+    """Whoever writes in several namespaces does not take the place of one that is larger than each of them."""
+    policy = replace(POLICY, max_list_bytes=400_000)
+
+    def long(namespace: str, count: int) -> list[dict[str, Any]]:
+        return [a_service(f"s{n}", namespace, **{HOSTNAME: f"{n:05},{'x' * 9_000}"}) for n in range(count)]
+
+    items = [*long("honest", 12), *(each for n in range(4) for each in long(f"flood{n}", 10)), *long("small", 2)]
+    found = listed(Pages("ServiceList", items, policy))
+
+    left_out = Counter(item.namespace for item in found.items if item.problem is not None)
+    # 300,000 bytes for 6 namespaces, of which one needs 20,000: 56,000 each, names included.
+    assert left_out == {"honest": 7, "flood0": 5, "flood1": 5, "flood2": 5, "flood3": 5}
+    assert found.size <= 400_000
 
 
 def test_i9_slice_that_is_left_out_still_says_whose_it_is() -> None:

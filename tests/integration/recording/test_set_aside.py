@@ -10,7 +10,7 @@ from harness.fakes.memory_store import Call
 from harness.fakes.store_faults import CrashError
 from harness.fed import FedDeployment, FedSession, runs_that_die
 from harness.seen.builders import SERVICES, SLICES, a_list, a_service, an_endpoints, identity, saw
-from kubesync.aws.dynamodb.store import CONTROL, Item, Key, Put
+from kubesync.aws.dynamodb.store import CONTROL, STATE, Item, Key, Put
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import Observation
 from kubesync.domain.state import KeyState
@@ -36,6 +36,16 @@ class DiesPlanning:
         for action in call.actions:
             if action.key == PLANNING and isinstance(action, Put) and action.item["under_way"]:
                 raise CrashError
+
+
+class Dies:
+    """The session dies as soon as it writes a key."""
+
+    def before(self, call: Call) -> None:
+        if any(action.key.table == STATE for action in call.actions):
+            raise CrashError
+
+    def after(self, call: Call) -> None: ...
 
 
 def begun() -> tuple[FedDeployment, FedSession]:
@@ -71,7 +81,7 @@ def code(state: KeyState) -> str:
 def noted(deployment: FedDeployment) -> dict[str, Any]:
     item = deployment.store.get(PLANNING)
     assert item is not None
-    return {name: item[name] for name in ("well", "under_way", "deaths")}
+    return {name: item[name] for name in ("well_of", "under_way", "deaths")}
 
 
 def test_i4_after_two_deaths_the_third_session_serves_everybody_else() -> None:
@@ -162,7 +172,7 @@ def test_person_has_it_tried_again_at_once() -> None:
 
     assert deployment.upstreams()[UPSTREAM] == ["10.1.0.2:8080"]
     assert code(session.state()) == ""
-    assert noted(deployment) == {"well": 20_020, "under_way": [], "deaths": {}}
+    assert noted(deployment) == {"well_of": {"shop": 20_020}, "under_way": [], "deaths": {}}
 
 
 def test_it_is_tried_again_later_and_later() -> None:
@@ -185,7 +195,7 @@ def test_size_that_was_planned_well_is_not_noted_again_i6() -> None:
     deployment, session = begun()
     deployment.spare()
     session.record(*slices(20))
-    assert noted(deployment) == {"well": 20_020, "under_way": [], "deaths": {}}
+    assert noted(deployment) == {"well_of": {"shop": 20_020}, "under_way": [], "deaths": {}}
     deployment.calls.clear()
 
     session.record(saw(an_endpoints(*["10.1.0.4"] * 990), 70, "web-3"))
@@ -217,6 +227,31 @@ def test_i9_deaths_of_one_namespace_set_nothing_of_another_aside() -> None:
     assert code(session.state()) == "SetAside"
 
 
+def test_i9_size_that_one_namespace_planned_well_says_nothing_of_another() -> None:
+    deployment, session = begun()
+    deployment.spare()
+    session.record(*slices(30))
+    deployment.faults = DiesPlanning()
+    others = [saw(an_endpoints(*["10.2.0.1"] * 1000), 90 + n, f"web-{n}", namespace="own") for n in range(20)]
+
+    dies(session, saw(a_service(), 80, namespace="own"), *others)
+
+
+def test_i4_after_an_unclean_end_no_size_counts_as_planned_well() -> None:
+    """The function may have less memory than when it was planned."""
+    deployment, session = begun()
+    deployment.spare()
+    session.record(*slices(20))
+    deployment.faults = Dies()
+    dies(session, saw(a_service(cluster_ips=["10.0.0.8"]), 60))
+    deployment.faults = DiesPlanning()
+
+    dies(deployment.session(), *slices(20, 90))
+    deployment.session()
+
+    assert noted(deployment)["deaths"]["shop"][:2] == [20_020, 1]
+
+
 def test_i5_new_service_that_is_as_large_gets_no_empty_upstream() -> None:
     deployment, session = set_aside()
     huge = [saw(an_endpoints(*["10.1.0.2"] * 1000, service="huge"), 90 + n, f"huge-{n}") for n in range(20)]
@@ -236,7 +271,7 @@ def test_note_that_a_session_left_that_ended_well_counts_nothing() -> None:
 
     deployment.session()
 
-    assert noted(deployment) == {"well": 0, "under_way": [], "deaths": {}}
+    assert noted(deployment) == {"well_of": {}, "under_way": [], "deaths": {}}
 
 
 def test_i1_session_that_dies_at_any_transaction_of_a_large_key_loses_nothing() -> None:
@@ -252,7 +287,7 @@ def test_i1_session_that_dies_at_any_transaction_of_a_large_key_loses_nothing() 
     for when, deployment in runs_that_die(play, prepare=prepare):
         died.append(when)
         assert deployment.upstreams()[UPSTREAM] == ["10.1.0.2:8080"], when
-        assert (noted(deployment)["well"], noted(deployment)["under_way"]) == (20_020, []), when
+        assert (noted(deployment)["well_of"], noted(deployment)["under_way"]) == ({"shop": 20_020}, []), when
         stored = {state.key.name: state for state in StateTable(deployment.store).load_all("prod")}
         assert (code(stored["web"]), len(stored["web"].parts)) == ("", 21), when
         assert [found.values for key, found in stored["other"].intended.items() if key.type == "A"] == [("10.0.0.8",)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -11,13 +12,16 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import SERVICES, SLICES, a_config, a_key, a_service, an_endpoints, saw
+from kubesync.aws.dynamodb.store import Put
+from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.committer import Change, Committer, Outbox, Pair
-from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.keys.key_states import KeyStates, size_of
 from kubesync.cluster.keys.planner import Planned
+from kubesync.domain.errors import NotMasterError
 from kubesync.domain.large_keys import LargeKeys
-from kubesync.domain.objects import ObjectKey, Observation
+from kubesync.domain.objects import EndpointPort, EndpointsObject, ObjectKey, Observation, Service
 from kubesync.domain.state import KeyState, Part, PartId
 
 ENDPOINT = "10.0.0.1"
@@ -26,7 +30,7 @@ ENDPOINT = "10.0.0.1"
 def a_committer(large: threading.Lock) -> Committer:
     store = MemoryStore(clock=ManualClock())
     states = KeyStates(a_config(), StateTable(store), NameCountTable(store))
-    states.large = LargeKeys(well=30_000)
+    states.large = LargeKeys(well={"shop": 30_000})
     tables, writer = SimpleNamespace(state=None), SimpleNamespace(room=lambda _clusters: 90, token=lambda: "token")
     return Committer(states, tables, writer, ManualClock(), set(), large)  # type: ignore[arg-type]
 
@@ -91,7 +95,16 @@ def test_i4_small_keys_do_not_wait_for_a_large_one() -> None:
         next(steps)
 
 
-def test_i9_services_with_long_annotations_count_as_several_keys() -> None:
+@pytest.mark.parametrize(
+    "long_part",
+    [
+        (PartId(SERVICES, "long"), a_service(annotations={"hostname": "x" * 250_000})),
+        (PartId(SLICES, "long-0"), an_endpoints(ports=[EndpointPort("p", "TCP", 80)] * 992)),
+    ],
+)
+def test_i9_services_with_long_annotations_or_many_ports_count_as_several_keys(
+    long_part: tuple[PartId, Service | EndpointsObject],
+) -> None:
     read: list[ObjectKey] = []
 
     def each(keys: Sequence[ObjectKey]) -> Iterator[KeyState]:
@@ -100,7 +113,7 @@ def test_i9_services_with_long_annotations_count_as_several_keys() -> None:
 
     table = SimpleNamespace(each=each)
     states = KeyStates(a_config(), table, NameCountTable(MemoryStore(clock=ManualClock())), lambda: 100)  # type: ignore[arg-type]
-    name = {"hostname": "x" * 250_000}
+    part_id, value = long_part
     small, long = [a_key(f"small{n}") for n in range(90)], [a_key(f"long{n}") for n in range(2)]
 
     for key in small:
@@ -108,7 +121,57 @@ def test_i9_services_with_long_annotations_count_as_several_keys() -> None:
     states.states(small)
     assert read == []
     for key in long:
-        states.remember(KeyState(key, parts={PartId(SERVICES, key.name): Part("u", 5, 1, a_service(annotations=name))}))
+        states.remember(KeyState(key, parts={PartId(part_id.resource, key.name): Part("u", 5, 1, value)}))
     states.states(small)
 
     assert read == small, "two of 62 beside 90 are more than 100"
+
+
+def test_lease_that_is_lost_while_a_large_key_is_planned_is_no_death_of_it() -> None:
+    """The session may not write any more. But nobody has raised the fence, so it can still say that it has not died."""
+    noted: list[list[object]] = []
+    committer = a_committer(threading.Lock())
+    committer.states.large = LargeKeys()
+    writer = SimpleNamespace(lost=False, room=lambda _clusters: 90, token=lambda: "token")
+
+    def run(_clusters: object, actions: Sequence[Put], _token: str, **_until: object) -> None:
+        if writer.lost:
+            raise NotMasterError("the lease is lost")
+        noted.append([action.item["under_way"] for action in actions])
+
+    def last_word(cluster: str, actions: Sequence[Put], _token: str) -> None:
+        noted.append([cluster, *(action.item["under_way"] for action in actions)])
+
+    def plan(_pairs: Sequence[Pair], _untrusted: object) -> Planned:
+        writer.lost = True
+        raise NotMasterError("the lease is lost")
+
+    writer.run, writer.last_word = run, last_word
+    committer._fenced_writer = writer  # type: ignore[assignment]
+    committer.tables = SimpleNamespace(state=None, listeners=ListenerTable)  # type: ignore[assignment]
+    parts = {PartId(SLICES, f"{n}"): Part("u", 5, 1, an_endpoints(*[ENDPOINT] * 201, ports=())) for n in range(100)}
+    change = Change([a_key()], lambda state: replace(state, parts=parts), plan, news=seen(web=20_100))
+
+    with pytest.raises(NotMasterError):
+        next(committer.commit(change, Outbox()))
+
+    assert noted == [[["shop", 20_100]], ["prod", []]]
+
+
+def test_memory_of_large_keys_is_bounded() -> None:
+    large = LargeKeys()
+    for number in range(150):
+        large = large.begun(f"well{number}", 30_000).ended(well=True)
+    assert large.known("well149", 30_000)
+    assert not large.known("well49", 30_000)
+    assert len(large.well) == 100
+    for number in range(150):
+        large = large.begun(f"dead{number}", 30_000).died(0.0)
+    assert list(large.deaths)[::99] == ["dead50", "dead149"]
+    assert large.well == {}
+
+
+@pytest.mark.parametrize(("endpoints", "ports", "size"), [(3, 0, 3), (3, 2, 8), (0, 2, 2)])
+def test_size_of_a_key_is_endpoints_times_ports_and_ports(endpoints: int, ports: int, size: int) -> None:
+    one = an_endpoints(*[ENDPOINT] * endpoints, ports=[EndpointPort("p", "TCP", 80)] * ports)
+    assert size_of([a_service(), one, one]) == 2 * size

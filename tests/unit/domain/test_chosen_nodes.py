@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
@@ -14,10 +14,10 @@ from harness.seen.builders import a_key, a_service, an_endpoint, an_endpoints, r
 from kubesync.domain.dns.addresses import Address
 from kubesync.domain.dns.desired import desired
 from kubesync.domain.dns.endpoints import AddressedGroup, addressed_groups
-from kubesync.domain.dns.records import Node
+from kubesync.domain.dns.records import Held, Node
 from kubesync.domain.objects import Endpoint, EndpointPort, EndpointsObject, Service, ServicePort
 from kubesync.domain.upstreams import nodes as limits
-from kubesync.domain.upstreams.nodes import digest, node_document, preference, upstreams_of
+from kubesync.domain.upstreams.nodes import ChosenNodes, digest, node_document, preference, upstreams_of
 
 SLICE_BYTES: Final = 200
 SLICES: Final = 3
@@ -178,3 +178,53 @@ def test_ports_with_the_same_target_have_the_same_nodes_once_in_memory() -> None
 
     assert found["prod/shop/web/80/TCP"] is found["prod/shop/web/81/TCP"]
     assert found["prod/shop/web/443/TCP"] == [Node("10.0.0.1", 8443, True)]
+
+
+def many_numbers(ports: int, pods: int) -> tuple[Service, Sequence[AddressedGroup]]:
+    """Two slices whose ports have different numbers: no port's choice is that of another. Every second pod is ready."""
+    service = a_service(ports=[ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(ports)])
+    slices = [
+        an_endpoints(
+            *(an_endpoint(f"10.{at}.{n >> 8}.{n & 255}", ready=n % 2 == 1) for n in range(pods)),
+            ports=[EndpointPort(f"p{n}", "TCP", 2000 + 1000 * at + n) for n in range(ports)],
+        )
+        for at in range(2)
+    ]
+    return service, addressed_groups(slices, set())
+
+
+@pytest.mark.parametrize(("most", "nodes", "left_out"), [(40, 20, 0), (39, 18, 2), (8, 4, 16), (3, 2, 18)])
+def test_i4_choices_of_a_service_look_at_a_bounded_number_of_endpoints(most: int, nodes: int, left_out: int) -> None:
+    service, groups = many_numbers(2, 10)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "MAX_LOOKED_AT", most)
+        patch.setattr(limits, "_ALWAYS_FIT", 1000)
+        found = upstreams_of(a_key(), service, groups)
+
+    assert [(len(each), each.left_out) for each in found.values()] == [(nodes, left_out)] * 2
+    ready = [node.ip for node in found["prod/shop/web/1000/TCP"] if node.ready]
+    assert ready == [f"10.{at}.0.{n}" for at in range(2) for n in (1, 3, 5, 7, 9)[: nodes // 2]]
+
+
+def test_forbidden_address_that_stands_is_the_only_reason_to_choose_twice() -> None:
+    service, groups = many_numbers(3, 2)
+    groups = [*groups, *addressed_groups([an_endpoints("127.0.0.1", ports=[EndpointPort("p0", "TCP", 1)])], set())]
+    standing = upstreams_of(a_key(), service, groups)["prod/shop/web/1000/TCP"]
+    held = Held(digests={"prod/shop/web/1000/TCP": digest(standing), "prod/shop/web/1001/TCP": "of other nodes"})
+    chosen: list[int] = []
+    real = limits._chosen
+
+    def noted(*given: Any) -> ChosenNodes:
+        chosen.append(given[-1][0][1])
+        return real(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "_chosen", noted)
+        found = limits.let_in(a_key(), service, groups, held, set())
+
+    assert chosen == [2000, 2001, 2001, 2002]
+    assert [max(node.ip for node in nodes) for nodes in found.values()] == [
+        "127.0.0.1",
+        "10.1.0.1",
+        "10.1.0.1",
+    ]

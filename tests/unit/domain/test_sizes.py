@@ -40,6 +40,11 @@ def a_slice(number: int, endpoints: int, **more: str) -> dict[str, Any]:
     }
 
 
+def a_slice_of_ports(number: int, ports: int) -> dict[str, Any]:
+    many = [{"name": f"p-{number}-{at}", "protocol": "TCP", "port": 1000 + at} for at in range(ports)]
+    return a_slice(number, 1) | {"ports": many}
+
+
 def metadata(number: int) -> dict[str, Any]:
     # The parser keeps short texts that it has seen before: each object of each kind has its own.
     unique = f"{next(_UNIQUE)}-{number}"
@@ -59,6 +64,7 @@ KINDS = {
     "service with many ports": [
         a_service(n, {"ports": [{"name": f"p-{n}-{at}", "port": at + 1} for at in range(500)]}) for n in range(MANY)
     ],
+    "slice of many ports": [a_slice_of_ports(n, 500) for n in range(MANY)],
     "slice of one": [a_slice(n, 1) for n in range(MANY)],
     "slice of ten pods on one node": [a_slice(n, 10, pod="web-6b67d67b9c", node="ip-10-0-1-7.internal") for n in range(MANY)],
     "slice of a thousand": [a_slice(n, 1_000) for n in range(MANY)],
@@ -99,3 +105,14 @@ def test_page_takes_little_more_memory_while_it_is_parsed_than_what_is_kept_of_i
         tracemalloc.stop()
     assert len(page.items) == 100
     assert most < 500_000, "5 MB of annotations are dropped object by object"
+
+
+def test_slice_with_more_ports_than_an_api_server_allows_is_a_problem_and_no_memory() -> None:
+    for ports, read in ((20_000, True), (20_001, False)):
+        body = {
+            "kind": "EndpointSliceList",
+            "metadata": {"resourceVersion": "9"},
+            "items": [a_slice_of_ports(1, ports)],
+        }
+        (found,) = read_list_page(Resource.ENDPOINTSLICES, json.dumps(body).encode()).items
+        assert (found.problem is None, found.value is not None) == (read, read)

@@ -161,9 +161,9 @@ class Service:
 
     def _follow_large(self, large: LargeKeys, *, unclean: bool) -> None:
         """A large key that was being planned when the last session ended: it may have died of it."""
-        self.states.large = large
+        self.states.large = large.died(self._clock.epoch()) if unclean else large.ended(well=False)
         if large.under_way is not None:
-            self._committer.note(large.died(self._clock.epoch()) if unclean else large.ended(well=False))
+            self._committer.note(self.states.large)
 
     def _unreadable(self, newer: NewerSchemaError) -> None:
         logger.error("ignored: written by a newer release", cluster=self.name, reason=str(newer))

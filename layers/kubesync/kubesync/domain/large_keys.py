@@ -2,7 +2,7 @@
 
     the key's size                                it is planned     a note before it
     --------------                                -------------     ----------------
-    at most LARGE, or once planned well           yes               no
+    at most LARGE, or planned well there          yes               no
     larger, and no more than one session died     yes               that it is being planned
     larger, two died of such a size, retry due    yes               the same
     larger, two died of such a size               no                no
@@ -21,6 +21,7 @@ from typing import Final
 LARGE: Final = 20_000
 """What is smaller is never noted: no Service of usual size comes near it."""
 _DEATHS: Final = 2
+_NAMESPACES: Final = 100
 _RETRY_SECONDS: Final = 3600.0
 _RETRY_CAP_SECONDS: Final = 86_400.0
 
@@ -36,20 +37,22 @@ class Deaths:
 
 @dataclass(frozen=True, slots=True)
 class LargeKeys:
-    """What a cluster remembers. ``well``: the largest size that was planned. ``under_way``: namespace and size of what is being planned."""
+    """What a cluster remembers. ``well``: by namespace, the largest size that was planned. ``under_way``: namespace and size of what is
+    being planned. Namespaces that were planned, or whose keys ended a session, longest ago are forgotten.
+    """
 
-    well: int = 0
+    well: Mapping[str, int] = field(default_factory=dict)
     under_way: tuple[str, int] | None = None
     deaths: Mapping[str, Deaths] = field(default_factory=dict)
 
-    def known(self, size: int) -> bool:
+    def known(self, namespace: str, size: int) -> bool:
         """Whether such a key may be planned without a note."""
-        return size <= max(LARGE, self.well)
+        return size <= max(LARGE, self.well.get(namespace, 0))
 
     def set_aside(self, namespace: str, size: int, now: float) -> bool:
         """Whether such a key must not be planned now."""
         deaths = self.deaths.get(namespace)
-        if self.known(size) or deaths is None or deaths.count < _DEATHS:
+        if self.known(namespace, size) or deaths is None or deaths.count < _DEATHS:
             return False
         return _alike(size, deaths) and now < deaths.retry_at
 
@@ -62,22 +65,28 @@ class LargeKeys:
             return replace(self, under_way=None)
         namespace, size = self.under_way
         deaths = {of: found for of, found in self.deaths.items() if of != namespace or found.size > size}
-        return LargeKeys(max(self.well, size), None, deaths)
+        return LargeKeys(_latest(self.well, namespace, max(self.well.get(namespace, 0), size)), None, deaths)
 
     def died(self, now: float) -> LargeKeys:
-        """The session died while it was under way."""
-        assert self.under_way is not None
+        """The session died, perhaps of what was under way, or of a key for which there was no note: from now on each needs one again."""
+        if self.under_way is None:
+            return replace(self, well={})
         namespace, size = self.under_way
         before = self.deaths.get(namespace)
         count = 1
         if before is not None and _alike(size, before):
             size, count = min(size, before.size), before.count + 1
         wait = min(_RETRY_CAP_SECONDS, _RETRY_SECONDS * 2.0 ** max(0, count - _DEATHS))
-        return LargeKeys(self.well, None, {**self.deaths, namespace: Deaths(size, count, now + wait)})
+        return LargeKeys({}, None, _latest(self.deaths, namespace, Deaths(size, count, now + wait)))
 
     def by_hand(self) -> LargeKeys:
         """A person asks for another try."""
         return replace(self, deaths={of: replace(found, retry_at=0.0) for of, found in self.deaths.items()})
+
+
+def _latest[T](found: Mapping[str, T], namespace: str, value: T) -> Mapping[str, T]:
+    others = [(of, each) for of, each in found.items() if of != namespace]
+    return {**dict(others[1 - _NAMESPACES :]), namespace: value}
 
 
 def _alike(size: int, deaths: Deaths) -> bool:

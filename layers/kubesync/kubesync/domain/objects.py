@@ -166,6 +166,7 @@ def bytes_of(value: object) -> int:
     elif isinstance(value, EndpointsObject):
         for group in value.groups:
             texts += chain.from_iterable((e.ip + e.node + e.zone, e.hostname, e.pod) for e in group.endpoints)
+            texts += chain.from_iterable((port.name, port.protocol) for port in group.ports)
     return 400 + sum(map(getsizeof, texts))
 
 

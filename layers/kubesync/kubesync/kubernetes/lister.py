@@ -11,6 +11,7 @@ from kubesync.clock import Clock
 from kubesync.domain.errors import TOO_LONG, BodyError, DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import EndpointsObject, Observation, Resource, Snapshot, bytes_of
 from kubesync.domain.scope import Scope
+from kubesync.domain.shares import equal_share
 from kubesync.domain.sources.registry import IDENTITY
 from kubesync.kubernetes.list_room import NoRoomError, Space
 from kubesync.kubernetes.transport import urls
@@ -114,27 +115,28 @@ def _read_pages(
 
 
 def _leave_out(items: list[Observation], most: int) -> int:
-    """Keep only the names of the largest objects of the largest namespaces, until the rest takes 3/4 of ``most`` bytes, which it returns.
+    """Keep only the names of the largest objects of namespaces that take more than an equal share of 3/4 of ``most`` bytes.
 
     A namespace must not make its cluster unlistable (I9). A name proves that the object exists: its part stays as it was (I5).
+    Returns how many bytes are taken then.
     """
     sizes = [bytes_of(item.value) for item in items]
     taken: Counter[str] = Counter()
     for item, size in zip(items, sizes, strict=True):
         taken[item.namespace] += size
-    left = sum(sizes)
-    for at in sorted(range(len(items)), key=lambda at: (-taken[items[at].namespace], items[at].namespace, -sizes[at])):
-        if left <= most * 3 // 4:
-            break
+    left, share = taken.copy(), equal_share(taken.values(), most * 3 // 4)
+    for at in sorted(range(len(items)), key=lambda at: -sizes[at]):
         item = items[at]
+        if left[item.namespace] <= share:
+            continue
         label = EndpointsObject(item.value.service) if isinstance(item.value, EndpointsObject) else None
         problem = (
             f"the list has no room for it: the objects of its namespace take {taken[item.namespace]} of {most} bytes"
         )
         items[at] = replace(item, value=label, problem=problem)
-        left -= sizes[at] - bytes_of(label)
+        left[item.namespace] -= sizes[at] - bytes_of(label)
     logger.warning("objects left out of a list", extra={"namespaces": taken.most_common(3), "room": most})
-    return left
+    return left.total()
 
 
 def _fetch_page(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import batched
@@ -28,7 +29,7 @@ from kubesync.clock import Clock
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, KeyStates, size_of
 from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, chunks_of, no_closing, write_full
 from kubesync.cluster.keys.planner import Planned, Tables
-from kubesync.domain.errors import StoreBusyError
+from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError
 from kubesync.domain.large_keys import LARGE, LargeKeys
 from kubesync.domain.objects import ObjectKey, Observation, Resource
 from kubesync.domain.state import KeyState, Reference
@@ -210,7 +211,7 @@ class Committer:
         try:
             seen = change.see(states.states([key])[key])
             size = 0 if seen is None else size_of(part.value for part in seen.parts.values())
-            if states.large.known(size) or states.config.deleting:
+            if states.large.known(key.namespace, size) or states.config.deleting:
                 return attempt()
             if states.large.set_aside(key.namespace, size, self.clock.epoch()):
                 states.aside.add(key)
@@ -218,10 +219,10 @@ class Committer:
             self.note(states.large.begun(key.namespace, size))
             try:
                 found = attempt()
+                self.note(states.large.ended(well=True))
             except Exception:
-                self.note(states.large.ended(well=False))
+                self._note_failure()
                 raise
-            self.note(states.large.ended(well=True))
             return found
         finally:
             self._large.release()
@@ -232,6 +233,14 @@ class Committer:
         token, until = writer.token(), self.clock.monotonic() + _WRITE_SECONDS
         writer.run([name], [self.tables.listeners.put_large(name, large, token)], token, until_monotonic=until)
         self.states.large = large
+
+    def _note_failure(self) -> None:
+        """The session has not died of this key, also where it ends because it has lost the lease."""
+        self.states.large = self.states.large.ended(well=False)
+        writer, name = self._fenced_writer, self.states.config.name
+        token = writer.token()
+        with suppress(NotMasterError, StoreError):
+            writer.last_word(name, [self.tables.listeners.put_large(name, self.states.large, token)], token)
 
     def _section(
         self, change: Change, keys: Sequence[ObjectKey], outbox: Outbox, large: bool, untrusted: AbstractSet[str]

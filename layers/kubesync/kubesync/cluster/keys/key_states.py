@@ -32,7 +32,7 @@ CACHED_KEYS: Final = 4_000
 WORKS_AFTER_SECONDS: Final = 30.0
 _ENDPOINTS_OF_A_KEY: Final = 16
 _BYTES_OF_A_KEY: Final = 4096
-"""A key with more endpoints, or whose Service takes more memory, counts as several."""
+"""A key with more endpoints and ports of them, or whose Service takes more memory, counts as several."""
 # Raised whenever the same objects lead to other outputs than before: every key is then planned anew.
 RULES_VERSION: Final = 5
 
@@ -278,7 +278,7 @@ class KeyStates:
 
 def _weight_of(state: KeyState) -> int:
     values = (part.value for part in state.parts.values() if isinstance(part.value, EndpointsObject))
-    endpoints = sum(len(group.endpoints) for value in values for group in value.groups)
+    endpoints = sum(len(group.endpoints) + len(group.ports) for value in values for group in value.groups)
     return 1 + endpoints // _ENDPOINTS_OF_A_KEY + bytes_of(state.service) // _BYTES_OF_A_KEY
 
 

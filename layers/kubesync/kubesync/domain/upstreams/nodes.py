@@ -18,6 +18,7 @@ from kubesync.domain.dns.addresses import Address
 from kubesync.domain.dns.endpoints import AddressedGroup, not_let_in
 from kubesync.domain.dns.records import Held, Node, Problem
 from kubesync.domain.objects import Endpoint, ObjectKey, Service
+from kubesync.domain.shares import equal_share
 
 # Well below DynamoDB's 400 KB an item. Larger items are cut into slices of this size.
 MAX_SLICE_BYTES: Final = 100_000
@@ -26,6 +27,9 @@ MAX_SLICE_BYTES: Final = 100_000
 MAX_SLICES: Final = 24
 # All upstreams of a Service together: as much as ten full ones hold.
 MAX_SERVICE_BYTES: Final = 10 * MAX_SLICES * MAX_SLICE_BYTES
+# All choices of a Service together look at so many endpoints: 40 bytes is the least that a node needs, so within ``MAX_SERVICE_BYTES``
+# there are 600,000, and each may stand in two slices while it moves.
+MAX_LOOKED_AT: Final = 2_000_000
 # This many nodes always fit, however long their names.
 _ALWAYS_FIT: Final = 1000
 _HASHED_AT_A_TIME: Final = 1000
@@ -57,17 +61,17 @@ class ChosenNodes(Sequence[Node]):
     def __init__(self, found: _Found, left_out: int, sizes: Iterable[int]) -> None:
         self.left_out = left_out
         self.sizes = array("L", sizes)
-        self._ips = tuple(address.text for (address, _), _ in found)
+        self.ips = tuple(address.text for (address, _), _ in found)
         self._ports = array("H", (port for (_, port), _ in found))
         self._endpoints = tuple(endpoint for _, endpoint in found)
 
     def __len__(self) -> int:
-        return len(self._ips)
+        return len(self.ips)
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
-            return tuple(map(_node, self._ips[at], self._ports[at], self._endpoints[at]))
-        return _node(self._ips[at], self._ports[at], self._endpoints[at])
+            return tuple(map(_node, self.ips[at], self._ports[at], self._endpoints[at]))
+        return _node(self.ips[at], self._ports[at], self._endpoints[at])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
@@ -97,23 +101,27 @@ def let_in(
     why = {address.text: address.forbidden for group in groups for _, address in group.members if address.forbidden}
     if not why:
         return upstreams_of(key, service, groups)
-    asked = upstreams_of(key, service, groups).items()
-    standing = {name: nodes for name, nodes in asked if name in held.digests and held.digests[name] == nodes.digest}
+    asked = upstreams_of(key, service, groups, held.digests.__contains__).items()
+    standing = {name: nodes for name, nodes in asked if held.digests[name] == nodes.digest}
     del asked  # both at once would take twice the memory
-    kept = {node.ip for nodes in standing.values() for node in nodes}
+    kept = {ip for nodes in standing.values() for ip in nodes.ips}
     problems.update(not_let_in(address, kind, stands=address in kept) for address, kind in why.items())
     allowed = [group._replace(members=tuple(m for m in group.members if not m[1].forbidden)) for group in groups]
-    return upstreams_of(key, service, allowed) | standing
+    chosen = upstreams_of(key, service, allowed, lambda name: name not in standing)
+    return dict(sorted((chosen | standing).items()))
 
 
-def upstreams_of(key: ObjectKey, service: Service, groups: Sequence[AddressedGroup]) -> dict[str, ChosenNodes]:
-    """The nodes behind every port of a Service that is not an ExternalName. A port without endpoints has none.
+def upstreams_of(
+    key: ObjectKey, service: Service, groups: Sequence[AddressedGroup], wanted: Callable[[str], bool] = lambda _: True
+) -> dict[str, ChosenNodes]:
+    """The nodes behind every port of a Service that is not an ExternalName. A port without endpoints has none. Only ``wanted`` ones.
 
     A Service's port and an endpoints' port belong together if their names (empty for an unnamed port) and protocols are
     equal. Their numbers usually differ: one is the Service's, the other the container's.
 
     An upstream holds what ``fitting`` chooses. If all of a Service need more than ``MAX_SERVICE_BYTES``, none holds more than an equal
-    share, which is larger where others need less. For this share, an endpoint in two groups counts twice.
+    share, which is larger where others need less. For this share, an endpoint in two groups counts twice. If all choices together have more
+    than ``MAX_LOOKED_AT`` endpoints to choose from, each group offers only some of its own, ready ones first.
     """
     offered: dict[tuple[str, str], list[tuple[int, int]]] = {}
     for at, group in enumerate(groups):
@@ -125,17 +133,26 @@ def upstreams_of(key: ObjectKey, service: Service, groups: Sequence[AddressedGro
         found = offered.get((of_service.name, of_service.protocol), ())
         targets[name] = (*targets.get(name, ()), *found)
     sizes: dict[int, int] = {}
-    choose = cache(partial(_chosen, groups, sizes, _share(groups, targets.values(), sizes)))
+    share = _share(groups, targets.values(), sizes)
+    shapes = {target: _shape(target) for target in targets.values()}
+    counts = [sum(len(groups[at].members) for at, _ in shape) for shape in set(shapes.values())]
+    most = equal_share(counts, MAX_LOOKED_AT)
+    if most < max(counts, default=0):
+        groups = [g._replace(members=tuple(sorted(g.members, key=lambda m: not m[0].ready))) for g in groups]
+    choose = cache(partial(_chosen, groups, sizes, share, most))
 
     @cache
     def chosen(target: _Target) -> ChosenNodes:
-        if len(numbers := {number for _, number in target}) != 1:
-            return choose(target)
-        # The choice is the same for every number with as many digits: it is made once.
-        (number,) = numbers
-        return choose(tuple((at, 10 ** len(str(number)) // 10) for at, _ in target)).at(number)
+        found = choose(shapes[target])
+        return found if shapes[target] == target else found.at(target[0][1])
 
-    return {name: chosen(targets[name]) for name in sorted(targets)}
+    return {name: chosen(targets[name]) for name in sorted(targets) if wanted(name)}
+
+
+def _shape(target: _Target) -> _Target:
+    """The choice is the same for every number with as many digits, where there is one number: it is made once."""
+    numbers = {number for _, number in target}
+    return target if len(numbers) != 1 else tuple((at, 10 ** len(str(number)) // 10) for at, number in target)
 
 
 def _share(groups: Sequence[AddressedGroup], targets: Collection[_Target], sizes: dict[int, int]) -> int:
@@ -147,32 +164,35 @@ def _share(groups: Sequence[AddressedGroup], targets: Collection[_Target], sizes
         of_group = [_size(_node(address.text, 0, endpoint)) - 1 for endpoint, address in group.members]
         sizes.update(zip((id(endpoint) for endpoint, _ in group.members), of_group, strict=True))
         of_groups.append(sum(of_group))
-    full, left = MAX_SLICES * MAX_SLICE_BYTES, MAX_SERVICE_BYTES
+    full = MAX_SLICES * MAX_SLICE_BYTES
     needs = [
         min(full, sum(of_groups[at] + len(groups[at].members) * len(str(port)) for at, port in target))
         for target in targets
     ]
-    for waiting, need in zip(range(len(needs), 0, -1), sorted(needs), strict=True):
-        if need * waiting > left:
-            return left // waiting
-        left -= need
-    return MAX_SERVICE_BYTES
+    return equal_share(needs, MAX_SERVICE_BYTES)
 
 
-def _chosen(groups: Sequence[AddressedGroup], sizes: Mapping[int, int], share: int, target: _Target) -> ChosenNodes:
+def _chosen(
+    groups: Sequence[AddressedGroup], sizes: Mapping[int, int], share: int, most: int, target: _Target
+) -> ChosenNodes:
     places: dict[tuple[Address, int], Endpoint] = {}
+    found_by = sum(len(groups[at].members) for at, _ in target)
+    each = found_by if found_by <= most else max(1, most // len(target))
+    unseen = sum(max(0, len(groups[at].members) - each) for at, _ in target)
     for at, port in target:
-        _collect(places, groups[at], port)
+        _collect(places, groups[at].members[:each], port)
     found = sorted(places.items(), key=lambda item: item[0])
     of_found = [sizes[id(endpoint)] + len(str(port)) for (_, port), endpoint in found] if sizes else []
     kept = _fitting(of_found, lambda at: not found[at][1].ready, share)
     if kept is None:
-        return ChosenNodes(found, 0, of_found)
-    return ChosenNodes([found[at] for at in kept], len(found) - len(kept), (of_found[at] for at in kept))
+        return ChosenNodes(found, unseen, of_found)
+    return ChosenNodes([found[at] for at in kept], unseen + len(found) - len(kept), (of_found[at] for at in kept))
 
 
-def _collect(nodes: dict[tuple[Address, int], Endpoint], group: AddressedGroup, port: int) -> None:
-    for endpoint, address in group.members:
+def _collect(
+    nodes: dict[tuple[Address, int], Endpoint], members: Iterable[tuple[Endpoint, Address]], port: int
+) -> None:
+    for endpoint, address in members:
         other = nodes.setdefault((address, port), endpoint)
         if other is not endpoint and preference(endpoint) < preference(other):
             nodes[address, port] = endpoint

@@ -127,7 +127,9 @@ class EndpointSliceModel(TypedDict, total=False):
     metadata: Required[Metadata]
     addressType: Required[str]
     endpoints: list[SliceEndpoint] | None
-    ports: list[SlicePort] | None
+    ports: (
+        Annotated[list[SlicePort], Field(max_length=20_000)] | None
+    )  # as the API server allows (discovery.k8s.io validation)
 
 
 class StatusDetails(TypedDict, total=False):

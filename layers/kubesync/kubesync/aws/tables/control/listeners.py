@@ -7,7 +7,7 @@ cluster#<cluster>     checkpoint#<res.>     resource_version, generation, revisi
 cluster#<cluster>     errors#<res.>         counts per code, the last error, how it ended
 cluster#<cluster>     identity              uid of Service default/kubernetes, as first seen
 cluster#<cluster>     credentials           revision, ends (by what ends), tx; only if an end was ever known
-cluster#<cluster>     planning              well, under_way, deaths, tx; only if a key was ever large (``domain.large_keys``)
+cluster#<cluster>     planning              well_of, under_way, deaths, tx; only if a key was ever large (``domain.large_keys``)
 """
 
 from __future__ import annotations
@@ -143,7 +143,9 @@ def _large(item: Item | None) -> LargeKeys:
     deaths = {
         of: Deaths(size, count, at / 1000) for of, (size, count, at) in cast("dict[str, Any]", item["deaths"]).items()
     }
-    return LargeKeys(cast(int, item["well"]), (under_way[0], under_way[1]) if under_way else None, deaths)
+    return LargeKeys(
+        cast("dict[str, int]", item.get("well_of", {})), (under_way[0], under_way[1]) if under_way else None, deaths
+    )
 
 
 def _place(cluster: str, sort: str) -> Key:
@@ -232,7 +234,8 @@ class ListenerTable:
         item = {
             "v": SCHEMA,
             "tx": token,
-            "well": large.well,
+            "well": 0,  # one for all namespaces: other releases may read it, and then note more
+            "well_of": dict(large.well),
             "under_way": list(large.under_way or ()),
             "deaths": deaths,
         }
