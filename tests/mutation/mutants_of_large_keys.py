@@ -23,10 +23,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
 """,
         new="""    return MAX_SERVICE_BYTES
 """,
-        caught_by=(
-            _CHOSEN + "test_i9_upstreams_of_a_service_share_its_cap",
-            _CHOSEN + "test_i9_small_upstreams_leave_their_share_to_large_ones",
-        ),
+        caught_by=(_CHOSEN + "test_i9_small_upstreams_leave_their_share_to_large_ones",),
     ),
     Mutant(
         name="host-names-have-no-cap",

@@ -83,8 +83,8 @@ OF_WHAT_IS_LET_IN: Final[tuple[Mutant, ...]] = (
         without="an upstream that stands gets forbidden addresses",
         invariants="I9",
         file="domain/upstreams/nodes.py",
-        old=" if name in held.digests and held.digests[name] == nodes.digest}\n",
-        new=" if name in held.digests}\n",
+        old=" for name, nodes in asked if held.digests[name] == nodes.digest}\n",
+        new=" for name, nodes in asked}\n",
         caught_by=("integration/names/test_addresses_let_in.py::test_i9_what_stands_is_no_way_in_for_more",),
     ),
     Mutant(
@@ -92,9 +92,9 @@ OF_WHAT_IS_LET_IN: Final[tuple[Mutant, ...]] = (
         without="an update drops forbidden nodes that stand",
         invariants="I9",
         file="domain/upstreams/nodes.py",
-        old=" if name in held.digests and held.digests[name] == nodes.digest}\n",
-        new=" if False}\n",
-        caught_by=("integration/names/test_addresses_let_in.py::test_i6_i9_update_leaves_what_stands_and_reports_it",),
+        old=" for name, nodes in asked if held.digests[name] == nodes.digest}\n",
+        new=" for name, nodes in asked if False}\n",
+        caught_by=("integration/names/test_addresses_let_in.py::test_i6_update_leaves_what_stands_and_reports_it",),
     ),
     Mutant(
         name="endpoints-from-anywhere",
