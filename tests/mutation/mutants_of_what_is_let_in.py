@@ -94,7 +94,7 @@ OF_WHAT_IS_LET_IN: Final[tuple[Mutant, ...]] = (
         file="domain/upstreams/nodes.py",
         old=" for name, nodes in asked if held.digests[name] == nodes.digest}\n",
         new=" for name, nodes in asked if False}\n",
-        caught_by=("integration/names/test_addresses_let_in.py::test_i6_update_leaves_what_stands_and_reports_it",),
+        caught_by=("integration/names/test_addresses_let_in.py::test_i6_i9_update_leaves_what_stands_and_reports_it",),
     ),
     Mutant(
         name="endpoints-from-anywhere",
