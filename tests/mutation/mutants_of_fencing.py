@@ -95,8 +95,8 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         without="a key's item is replaced whatever its version is",
         invariants="I2",
         file="aws/tables/state.py",
-        old='        guard = (Absent(),) if before.version == 0 else (Equals("version", before.version),)\n',
-        new="        guard: tuple[Absent | Equals, ...] = ()\n",
+        old="[put(place, guard, version=version,",
+        new="[put(place, version=version,",
         caught_by=(
             "unit/aws/tables/test_state_table.py::test_i2_stale_version_is_refused",
             _CHANGES + "test_state_written_by_hand_is_read_anew_and_planned_on",

@@ -359,6 +359,15 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         section=18,
     ),
     Mutant(
+        name="slices-of-longer-documents-stay",
+        without="slices stay although the document has become shorter",
+        invariants="I1",
+        file="aws/tables/items.py",
+        old="    writes += [Delete(slice_place(place, n)) for n in range(len(slices), before)]\n",
+        new="",
+        caught_by=("unit/aws/tables/test_items.py::test_short_document_is_its_head_and_what_was_longer_is_removed",),
+    ),
+    Mutant(
         name="slices-without-a-head-are-a-key",
         without="slices whose head an operator deleted are read as a key",
         invariants="I4",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, UPSTREAMS, Action, Check, Delete, Put
-from kubesync.aws.tables.state_codec import unpack
+from kubesync.aws.tables.items import unpack
 
 # In the order of a session.
 KINDS: Final = (

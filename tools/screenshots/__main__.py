@@ -13,7 +13,7 @@ from typing import Final
 
 from harness.cli_stack import environment_of, logging_restored
 from kubesync.aws.dynamodb.store import AUDIT, Item, Key, Put
-from kubesync.aws.tables.state_codec import pack
+from kubesync.aws.tables.items import pack
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync_local.documents.lag import LagMinute
 from kubesync_local.page.access import Guard, Pass

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from kubesync.aws.dynamodb.store import AUDIT, Item, Store
 from kubesync.aws.tables.audit import Entry
-from kubesync.aws.tables.state_codec import unpack
+from kubesync.aws.tables.items import unpack
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync_local.documents.kinds import kind_of_key
 

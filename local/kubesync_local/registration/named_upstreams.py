@@ -21,7 +21,7 @@ from kubesync.aws.tables.control.named_upstreams import (
     Registration,
     Registry,
 )
-from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.tables.items import SCHEMA
 from kubesync.domain.errors import ChangedMeanwhileError, TransactionRefusedError, UsageError
 from kubesync.domain.upstreams.named import (
     MAX_DEPTH,

@@ -240,8 +240,8 @@ def record(path: Path) -> None:
     """Write a file of today's schema version: one of ``FILES``."""
     with pytest.MonkeyPatch.context() as patch:
         # Slices of a size that a file can hold.
-        patch.setattr("kubesync.aws.tables.state_codec._READABLE_BYTES", TWO_SLICES)
-        patch.setattr("kubesync.aws.slices.MAX_SLICE_BYTES", TWO_SLICES)
+        patch.setattr("kubesync.aws.tables.items._READABLE_BYTES", TWO_SLICES)
+        patch.setattr("kubesync.aws.tables.items.MAX_SLICE_BYTES", TWO_SLICES)
         store = MemoryStore(clock=ManualClock())
         FILES[path.name](store)
     rows = [

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from harness.fakes.memory_store import Call
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS, Key, Put, Update
-from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.tables.items import SCHEMA
 
 _GOLDEN: Final = Path(__file__).resolve().parents[2] / "golden"
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Store
 from kubesync.aws.tables.control.listeners import ListenerErrors, ListenerTable
-from kubesync.aws.tables.state_codec import unpack
+from kubesync.aws.tables.items import unpack
 from kubesync.clock import SystemClock
 from kubesync.domain.objects import Resource
 from kubesync_local.documents.audit_log import AuditLog

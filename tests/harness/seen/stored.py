@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.store import CONTROL, STATE, UPSTREAMS, Item, Key
-from kubesync.aws.tables.state_codec import unpack
+from kubesync.aws.tables.items import unpack
 from kubesync.aws.tables.upstreams import UpstreamTable
 
 

@@ -35,9 +35,9 @@ from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Regi
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
+from kubesync.aws.tables.items import SCHEMA
 from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.aws.tables.state import StateTable
-from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource

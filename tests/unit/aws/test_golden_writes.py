@@ -32,9 +32,9 @@ from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.items import unpack
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.aws.tables.state_codec import unpack
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
 from kubesync.domain.objects import ObjectKey, Resource

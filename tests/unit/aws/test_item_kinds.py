@@ -7,7 +7,7 @@ import pytest
 from harness.fakes.memory_store import Call
 from harness.golden.item_kinds import KINDS, golden_forms, kind_of_item, why_unknown
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, UPSTREAMS, Item, Key, Put, Update
-from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.tables.items import SCHEMA
 
 
 def test_every_kind_has_a_golden() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.store import AUDIT, Item, Key, Put
-from kubesync.aws.tables.state_codec import pack
+from kubesync.aws.tables.items import pack
 from kubesync_local.documents.audit_log import AuditLog
 from kubesync_local.documents.lag import LagMinute, lag_by_minute
 

@@ -27,8 +27,8 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
 from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
+from kubesync.aws.tables.items import SCHEMA
 from kubesync.aws.tables.schema_guard import SchemaGuard
-from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.clock import Clock
 from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.credential_ends import Credential

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from kubesync.aws.slices import MAX_SLICE_BYTES
-from kubesync.aws.tables.state_codec import pack
+from kubesync.aws.tables.items import MAX_SLICE_BYTES, pack
 from kubesync.domain.report import SessionReport
 
 _LEFT_OUT: Final = ("session", "stuck", "resyncs", "recoveries", "transactions", "dynamodb", "steady")

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.seen.builders import a_key
+from kubesync.aws.tables.items import pack, unpack
 from kubesync.aws.tables.state_codec import (
     decode_change,
     decode_sets,
@@ -16,8 +17,6 @@ from kubesync.aws.tables.state_codec import (
     encode_change,
     encode_sets,
     encode_state,
-    pack,
-    unpack,
 )
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
 from kubesync.domain.dns.routing import SIMPLE, Weighted

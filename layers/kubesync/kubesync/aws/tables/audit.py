@@ -17,10 +17,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
-from kubesync.aws.dynamodb.store import AUDIT, Item, Key, Put
-from kubesync.aws.tables.state_codec import SCHEMA, pack
+from kubesync.aws.dynamodb.store import AUDIT, Key, Put
+from kubesync.aws.tables.items import pack, put
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.dns.records import RecordSet
 
@@ -96,9 +96,9 @@ class AuditTable:
 
     def _put(self, partition: str, suffix: str, fields: Mapping[str, object], now: float) -> Put:
         at = timestamp(now)
-        item = {"v": SCHEMA, "at": at, "session": self._session, **fields}
-        item["expires_at"] = int(now) + self._retention_seconds
-        return Put(Key(AUDIT, partition, f"{at}#{self._session}{suffix}"), cast(Item, item))
+        place = Key(AUDIT, partition, f"{at}#{self._session}{suffix}")
+        expires_at = int(now) + self._retention_seconds
+        return put(place, at=at, session=self._session, **fields, expires_at=expires_at)
 
 
 def _packed(entry: Entry) -> list[object]:

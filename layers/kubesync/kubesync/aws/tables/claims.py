@@ -18,7 +18,7 @@ from typing import Final, cast
 from urllib.parse import quote, unquote
 
 from kubesync.aws.dynamodb.store import STATE, Absent, Action, Condition, Delete, Equals, Item, Key, Put, Store, Update
-from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.tables.items import place_of, put
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 
@@ -67,7 +67,7 @@ class ClaimTable:
         """The keys that wait for a name, and the items that say so, oldest first."""
         place = claim_key(name)
         for item in self._store.query(STATE, place.partition, prefix=f"{place.sort}#wait#"):
-            yield ObjectKey.parse(cast(str, item["key"])), Key(STATE, place.partition, cast(str, item["sk"]))
+            yield ObjectKey.parse(cast(str, item["key"])), place_of(STATE, item)
 
     @staticmethod
     def waiter_place(name: Name, key: ObjectKey, created_at: str) -> Key:
@@ -78,42 +78,32 @@ class ClaimTable:
     @staticmethod
     def gain(name: Name, key: ObjectKey) -> list[Action]:
         """Claim a name that nobody owns."""
-        return [Put(claim_key(name), {"v": SCHEMA, "owner": str(key), "version": 1, "waiting": 0}, (Absent(),))]
+        return [put(claim_key(name), Absent(), owner=str(key), version=1, waiting=0)]
 
     @staticmethod
     def regain(claim: Claim, before: Claim | None, left: Iterable[Key]) -> list[Action]:
         """Claim a name whose item is lost, or names an owner that does not know of it. ``left``: the key's own places in its queue."""
-        item: Item = {"v": SCHEMA, "owner": str(claim.owner), "version": claim.version, "waiting": claim.waiting}
         # The owner too: a claim that went and was made anew begins with the same version.
         guards: list[Condition] = (
             [Absent()] if before is None else [Equals("version", before.version), Equals("owner", str(before.owner))]
         )
-        return [Put(claim_key(claim.name), item, tuple(guards)), *map(Delete, left)]
+        fields = {"owner": str(claim.owner), "version": claim.version, "waiting": claim.waiting}
+        return [put(claim_key(claim.name), *guards, **fields), *map(Delete, left)]
 
     @staticmethod
     def wait(claim: Claim, key: ObjectKey, created_at: str) -> list[Action]:
         """Queue for a name that another key owns."""
-        return [
-            Put(ClaimTable.waiter_place(claim.name, key, created_at), {"v": SCHEMA, "key": str(key)}),
-            _changed(claim, waiting=1),
-        ]
+        return [_waiter(claim, key, created_at), _changed(claim, waiting=1)]
 
     @staticmethod
     def requeue(claim: Claim, key: ObjectKey, created_at: str, left: Iterable[Key]) -> list[Action]:
         """Queue at another place. The claim's version changes, so that its owner cannot give it to the old place."""
-        return [
-            *(Delete(place) for place in left),
-            Put(ClaimTable.waiter_place(claim.name, key, created_at), {"v": SCHEMA, "key": str(key)}),
-            _changed(claim),
-        ]
+        return [*map(Delete, left), _waiter(claim, key, created_at), _changed(claim)]
 
     @staticmethod
     def give_up(claim: Claim | None, places: Iterable[Key]) -> list[Action]:
         """Leave the queue."""
-        actions: list[Action] = [Delete(place) for place in places]
-        if claim is not None:
-            actions.append(_changed(claim, waiting=-1))
-        return actions
+        return [*map(Delete, places), *([] if claim is None else [_changed(claim, waiting=-1)])]
 
     @staticmethod
     def let_go(claim: Claim, promoted: tuple[ObjectKey, Key] | None) -> list[Action]:
@@ -127,6 +117,10 @@ class ClaimTable:
 def _claim(name: Name, item: Item) -> Claim:
     owner = ObjectKey.parse(cast(str, item["owner"]))
     return Claim(name, owner, cast(int, item["version"]), cast(int, item["waiting"]))
+
+
+def _waiter(claim: Claim, key: ObjectKey, created_at: str) -> Put:
+    return put(ClaimTable.waiter_place(claim.name, key, created_at), key=str(key))
 
 
 def _changed(claim: Claim, **add: int) -> Update:

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import cast
 
-from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Key, Put, Store, Update
-from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Key, Store
+from kubesync.aws.tables.items import put, update
 from kubesync.domain.dns.permissions import NameRules, counts
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState
@@ -50,7 +50,7 @@ class NameCountTable:
         """Replace a count. ``stored``: as just read; None: there is no item."""
         place = _asked_key(cluster, namespace)
         guard = (Absent(),) if stored is None else (Equals("count", stored),)
-        return Put(place, {"v": SCHEMA, "count": right}, guard) if right else Delete(place, guard)
+        return put(place, *guard, count=right) if right else Delete(place, guard)
 
 
 class NameCounts:
@@ -89,7 +89,7 @@ class NameCounts:
         twice. The items' numbers are not known until ``written``.
         """
         return [
-            Update(_asked_key(self._cluster, namespace), set={"v": SCHEMA}, add={"count": change})
+            update(_asked_key(self._cluster, namespace), {"count": change})
             for namespace, change in changes.items()
             if change
         ]

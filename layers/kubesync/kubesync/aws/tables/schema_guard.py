@@ -30,7 +30,7 @@ from kubesync.aws.dynamodb.store import (
     Store,
     Write,
 )
-from kubesync.aws.tables.state_codec import SCHEMA, SCHEMA_OF_KINDS, SCHEMA_OF_SOURCES
+from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_KINDS, SCHEMA_OF_SOURCES
 from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError
 
 _VERSION: Final = "v"

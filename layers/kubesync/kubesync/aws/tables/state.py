@@ -21,9 +21,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
-from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Item, Key, Put, Store
-from kubesync.aws.slices import pack_slices, slice_place, unpack_slices
-from kubesync.aws.tables.state_codec import SCHEMA, decode_state, encode_state
+from kubesync.aws.dynamodb.store import STATE, Action, Delete, Equals, Item, Key, Store
+from kubesync.aws.tables.items import place_of, put, slice_place, sliced, unchanged, unpack_slices
+from kubesync.aws.tables.state_codec import decode_state, encode_state
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.sources.registry import bucket_of
@@ -188,50 +188,34 @@ class StateTable:
             token: the transaction's. It is stored, so that a read shows whether a write with a lost answer happened.
         """
         place = state_key(before.key)
-        guard = (Absent(),) if before.version == 0 else (Equals("version", before.version),)
+        guard = unchanged(before.version)
         if after.bare and not after.parts and after.opened is None:
-            gone: list[Action] = [] if before.version == 0 else [Delete(place, guard)]
+            gone: list[Action] = [] if before.version == 0 else [Delete(place, (guard,))]
             gone += [Delete(slice_place(place, n)) for n in range(1, before.slices)]
             gone += self._mark_change(before, after)
             return KeyState(before.key), gone
-        head, *rest = pack_slices(encode_state(after))
-        stored = replace(after, version=before.version + 1, slices=1 + len(rest))
-        item: dict[str, object] = {
-            "v": SCHEMA,
-            "version": stored.version,
-            "tx": token,
-            "slices": 1 + len(rest),
-            "body": head,
-        }
-        actions: list[Action] = [Put(place, cast(Item, item), guard)]
-        actions += [
-            Put(slice_place(place, n), {"v": SCHEMA, "of": stored.version, "body": body})
-            for n, body in enumerate(rest, 1)
-        ]
-        actions += [Delete(slice_place(place, n)) for n in range(1 + len(rest), before.slices)]
-        actions += self._mark_change(before, after)
-        return stored, actions
+        version = before.version + 1
+        head, rest = sliced(place, encode_state(after), before.slices, of=version)
+        stored = replace(after, version=version, slices=cast(int, head["slices"]))
+        return stored, [put(place, guard, version=version, tx=token, **head), *rest, *self._mark_change(before, after)]
 
     @staticmethod
     def remember_slice(cluster: str, namespace: str, name: str, service: str | None) -> Action:
         """Remember which Service an EndpointSlice belongs to; with None, forget it."""
         place = slice_key(cluster, namespace, name)
-        return Delete(place) if service is None else Put(place, {"v": SCHEMA, "service": service})
+        return Delete(place) if service is None else put(place, service=service)
 
     @staticmethod
     def mark_open(key: ObjectKey, mark: OpenMark) -> Action:
         """Put a key into the durable work queue."""
-        fields: dict[str, str | int] = {"reason": mark.reason, "code": mark.code, "cause": mark.cause}
-        if mark.since:
-            fields["since"] = round(mark.since * 1000)
-        return Put(
-            open_key(key), {"v": SCHEMA, "attempts": mark.attempts, "retry_at": round(mark.retry_at * 1000), **fields}
-        )
+        since = {"since": round(mark.since * 1000)} if mark.since else {}
+        fields = {"attempts": mark.attempts, "retry_at": round(mark.retry_at * 1000), **since}
+        return put(open_key(key), **fields, reason=mark.reason, code=mark.code, cause=mark.cause)
 
     @staticmethod
     def mark_promoted(key: ObjectKey, name: Name) -> Action:
         """Mark durably that a key was promoted to a name. Whoever plans the key next removes the mark."""
-        return Put(_promoted_key(key, name), {"v": SCHEMA})
+        return put(_promoted_key(key, name))
 
     def unmark_promoted(self, cluster: str, keys: Iterable[ObjectKey]) -> dict[ObjectKey, list[Action]]:
         """Remove all promotion marks of keys that are being planned. For few keys it makes one query each; otherwise it
@@ -266,12 +250,12 @@ class StateTable:
     def read_by(key: ObjectKey, reference: Reference, *, reads: bool) -> Action:
         """Note that a key reads a shared object, or no longer does."""
         place = Key(STATE, _readers_partition(bucket_of(key.cluster, reference)), f"{reference.path}#{key.path}")
-        return Put(place, {"v": SCHEMA}) if reads else Delete(place)
+        return put(place) if reads else Delete(place)
 
     @staticmethod
     def mark_changed(cluster: str, reference: Reference, number: int) -> Action:
         """Note durably that the readers of a shared object have to be planned."""
-        return Put(_changed_key(cluster, reference), {"v": SCHEMA, "by": number})
+        return put(_changed_key(cluster, reference), by=number)
 
     @staticmethod
     def unmark_changed(cluster: str, reference: Reference, number: int) -> Action:
@@ -291,7 +275,7 @@ class StateTable:
         if before.tombstoned != after.tombstoned:
             # Only a list would read such a key again (I7): the mark lets the next take-over find it.
             gone = replace(place, sort=f"{place.sort}#{_GONE}")
-            actions.append(Put(gone, {"v": SCHEMA}) if after.tombstoned else Delete(gone))
+            actions.append(put(gone) if after.tombstoned else Delete(gone))
         return actions
 
     def _decode(self, key: ObjectKey, head: Item, mark: OpenMark | None) -> KeyState:
@@ -326,7 +310,7 @@ def _decode_items(key: ObjectKey, items: list[Item], mark: OpenMark | None) -> K
 
 
 def _delete(item: Item) -> Delete:
-    return Delete(Key(STATE, cast(str, item["pk"]), cast(str, item["sk"])))
+    return Delete(place_of(STATE, item))
 
 
 def _mark(item: Item | None) -> OpenMark | None:

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
+from kubesync.aws.tables.items import pack
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
 from kubesync.domain.dns.routing import SIMPLE, Routing, Simple, Weighted
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource
 from kubesync.domain.sources.registry import SOURCES
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, Reference, UpstreamState
 
-SCHEMA: Final = 1
-# Forms that only some items have (ADR 0013). A release that does not know them leaves the zone, or the cluster, alone.
-SCHEMA_OF_OWED: Final = 2  # an inflight item with units that are owed
-SCHEMA_OF_KINDS: Final = 3  # an inflight item with units of other kinds than Services
-SCHEMA_OF_SOURCES: Final = 2  # a configuration with other sources than Services
-# Longer documents are stored deflated; shorter ones as text, so that a person can read them in the console.
-_READABLE_BYTES: Final = 8_000
 # A transaction of 4 MB holds these, and an upstream of 24 slices of 100 KB.
 _MAX_PARTS_BYTES: Final = 1_400_000
 _TEXTS: Final = attrgetter("ip", "node", "zone", "hostname", "pod")
@@ -31,22 +22,6 @@ _PORT_CHARACTERS: Final = 20
 _TOO_LARGE: Final = (
     "the endpoints of the Service are too large to be stored: shorten the names of nodes, zones, hosts and pods"
 )
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-
-
-def pack(document: object) -> str | bytes:
-    """JSON as text if it is short and valid UTF-8 (JSON lets lone surrogates through), else deflated."""
-    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-    encoded = text.encode("utf-8", "surrogatepass")
-    readable = len(encoded) <= _READABLE_BYTES and not _SURROGATE.search(text)
-    return text if readable else zlib.compress(encoded, 6)
-
-
-def unpack(body: str | bytes) -> Any:
-    """The inverse of ``pack``."""
-    if isinstance(body, str):
-        return json.loads(body)
-    return json.loads(zlib.decompress(body).decode("utf-8", "surrogatepass"))
 
 
 def encode_state(state: KeyState) -> dict[str, object]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
-from kubesync.aws.dynamodb.store import UPSTREAMS, Absent, Action, Condition, Delete, Equals, Item, Key, Put, Store
+from kubesync.aws.dynamodb.store import UPSTREAMS, Absent, Action, Condition, Delete, Equals, Item, Key, Store
+from kubesync.aws.tables.items import put
 from kubesync.domain.dns.records import Node
 from kubesync.domain.state import UpstreamState
 from kubesync.domain.upstreams.named import is_named
@@ -57,20 +58,10 @@ class UpstreamTable:
         state = UpstreamState(1 if current is None else current.version + 1, digest(nodes), len(documents))
         actions: list[Action] = []
         for number, chunk in enumerate(documents):
-            item: dict[str, object] = {
-                "v": SCHEMA,
-                "version": state.version,
-                "nodes": [node_document(n) for n in chunk],
-            }
-            if number == 0:
-                item |= {
-                    "slices": len(documents),
-                    "node_count": len(nodes),
-                    "digest": state.digest,
-                    "updated_at": timestamp(now_epoch),
-                }
-            guard = _guard(current) if number == 0 else ()
-            actions.append(Put(Key(UPSTREAMS, upstream, number), cast(Item, item), guard))
+            of_slice = {"v": SCHEMA, "version": state.version, "nodes": [node_document(n) for n in chunk]}
+            of_head = {} if number else _head(len(documents), len(nodes), state.digest, now_epoch)
+            guard = () if number else _guard(current)
+            actions.append(put(Key(UPSTREAMS, upstream, number), *guard, **of_slice, **of_head))
         old_slices = current.slices if current is not None else 0
         actions += [Delete(Key(UPSTREAMS, upstream, n)) for n in range(len(documents), old_slices)]
         return state, actions
@@ -78,20 +69,11 @@ class UpstreamTable:
     @staticmethod
     def remove(upstream: str, current: UpstreamState | None, now_epoch: float) -> list[Action]:
         """Mark slice 0 as deleted, for a week."""
-        mark: Item = {
-            "v": SCHEMA,
-            "version": 1 if current is None else current.version + 1,
-            "slices": 1,
-            "node_count": 0,
-            "nodes": [],
-            "deleted": True,
-            "digest": digest(()),
-            "updated_at": timestamp(now_epoch),
-            "expires_at": int(now_epoch) + TOMBSTONE_SECONDS,
-        }
-        actions: list[Action] = [Put(Key(UPSTREAMS, upstream, 0), mark, _guard(current))]
-        actions += [Delete(Key(UPSTREAMS, upstream, n)) for n in range(1, current.slices if current is not None else 0)]
-        return actions
+        version, slices = (1, 0) if current is None else (current.version + 1, current.slices)
+        mark = {"v": SCHEMA, "version": version, "nodes": [], "deleted": True, **_head(1, 0, digest(()), now_epoch)}
+        expires_at = int(now_epoch) + TOMBSTONE_SECONDS
+        marked = put(Key(UPSTREAMS, upstream, 0), *_guard(current), **mark, expires_at=expires_at)
+        return [marked, *(Delete(Key(UPSTREAMS, upstream, n)) for n in range(1, slices))]
 
     def current(self, upstreams: Sequence[str]) -> dict[str, UpstreamState]:
         """The upstreams now in the table, marks of removal included. The digest is empty, because nodes are not read."""
@@ -136,6 +118,11 @@ class UpstreamTable:
 def timestamp(epoch_seconds: float) -> str:
     """RFC 3339 in UTC with milliseconds."""
     return datetime.fromtimestamp(epoch_seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _head(slices: int, node_count: int, of_nodes: str, now_epoch: float) -> dict[str, object]:
+    """What slice 0 holds besides."""
+    return {"slices": slices, "node_count": node_count, "digest": of_nodes, "updated_at": timestamp(now_epoch)}
 
 
 def _guard(current: UpstreamState | None) -> tuple[Condition, ...]:

@@ -27,9 +27,9 @@ from pydantic import (
     model_validator,
 )
 
-from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, Item, Key, Put, Store
+from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, Item, Key, Store
+from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_SOURCES, put
 from kubesync.aws.tables.schema_guard import readable
-from kubesync.aws.tables.state_codec import SCHEMA, SCHEMA_OF_SOURCES
 from kubesync.domain.dns.addresses import parse_network
 from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.dns.annotations.reading import MAX_TTL_SECONDS
@@ -324,15 +324,12 @@ class ClusterTable:
         if config.revision:
             self._refuse_another_shard(config)
         stored = config.model_copy(update={"revision": config.revision + 1})
-        item: Item = {
-            # A release that knows no other source leaves the cluster out.
-            "v": SCHEMA if stored.sources == USUAL_SOURCES else SCHEMA_OF_SOURCES,
-            "revision": stored.revision,
-            "document": stored.model_dump_json(exclude_defaults=True),
-        }
-        guard = (Absent(),) if config.revision == 0 else (Equals("revision", config.revision),)
+        # A release that knows no other source leaves the cluster out.
+        schema = SCHEMA if stored.sources == USUAL_SOURCES else SCHEMA_OF_SOURCES
+        fields = {"revision": stored.revision, "document": stored.model_dump_json(exclude_defaults=True)}
+        guard = Equals("revision", config.revision) if config.revision else Absent()
+        written = put(Key(CONTROL, _PARTITION, config.name), guard, v=schema, **fields)
         try:
-            written = Put(Key(CONTROL, _PARTITION, config.name), item, guard)
             if only_if:
                 self._store.transact([written, *only_if], secrets.token_hex(16))
             else:

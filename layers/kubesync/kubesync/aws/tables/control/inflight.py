@@ -22,10 +22,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
-from kubesync.aws.dynamodb.store import CONTROL, Absent, Action, Delete, Equals, Key, Put, Store
-from kubesync.aws.slices import pack_slices, read_slices, slice_place
+from kubesync.aws.dynamodb.store import CONTROL, Action, Key, Store
+from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_KINDS, SCHEMA_OF_OWED, put, read_slices, sliced, unchanged
 from kubesync.aws.tables.schema_guard import readable
-from kubesync.aws.tables.state_codec import SCHEMA, SCHEMA_OF_KINDS, SCHEMA_OF_OWED, decode_change, encode_change
+from kubesync.aws.tables.state_codec import decode_change, encode_change
 from kubesync.domain.batches import Unit, by_cluster
 from kubesync.domain.objects import SERVICE, ObjectKey
 
@@ -128,30 +128,13 @@ class InflightTable:
         schema = SCHEMA_OF_OWED if after.owed else SCHEMA
         if any(len(row[0]) > _SERVICE_ROW for row in rows):
             schema = SCHEMA_OF_KINDS
-        bodies = pack_slices(rows)
         place = self._place(zone_id)
-        version = 1 if before is None else before.version + 1
-        guard = Absent() if before is None else Equals("version", before.version)
-        actions: list[Action] = [
-            Put(
-                place,
-                {
-                    "v": schema,
-                    "tx": token,
-                    "batch": after.batch,
-                    "epoch": after.epoch,
-                    "journal_epoch": after.epoch,
-                    "slices": len(bodies),
-                    "body": bodies[0],
-                    "version": version,
-                },
-                (guard,),
-            )
-        ]
-        actions += [Put(slice_place(place, n), {"v": schema, "body": body}) for n, body in enumerate(bodies[1:], 1)]
-        surplus = range(len(bodies), before.slices) if before is not None else range(0)
-        actions += [Delete(slice_place(place, n)) for n in surplus]
-        return replace(after, slices=len(bodies), version=version, journal_epoch=after.epoch, torn=False), actions
+        version, slices = (0, 0) if before is None else (before.version, before.slices)
+        head, rest = sliced(place, rows, slices, v=schema)
+        fields = {"tx": token, "batch": after.batch, "epoch": after.epoch, "journal_epoch": after.epoch}
+        slices = cast(int, head["slices"])
+        stored = replace(after, slices=slices, version=version + 1, journal_epoch=after.epoch, torn=False)
+        return stored, [put(place, unchanged(version), v=schema, **fields, **head, version=version + 1), *rest]
 
     def _place(self, zone_id: str) -> Key:
         return Key(CONTROL, self._partition, zone_id)

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final, cast
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, cast
 
 from kubesync.aws.dynamodb.store import (
     CONTROL,
@@ -37,7 +37,7 @@ from kubesync.aws.dynamodb.store import (
     Update,
     Value,
 )
-from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.tables.items import SCHEMA
 from kubesync.domain.errors import (
     ConditionFailedError,
     NewerSchemaError,
@@ -104,21 +104,8 @@ def held_check(shard: str, epoch: int, holder: str) -> Check:
 def _parse(item: Item | None) -> Lease:
     if item is None:
         return _NEVER
-    return Lease(
-        cast(str, item.get("holder", "")),
-        cast(int, item.get("epoch", 0)),
-        cast(int, item.get("renewal", 0)),
-        cast(int, item.get("expires_at_ms", 0)),
-        cast(int, item.get("ends_at_ms", 0)),
-        cast(bool, item.get("released", True)),
-        cast(bool, item.get("clean", True)),
-        cast(int, item.get("signal", 0)),
-        cast(int, item.get("released_at_ms", 0)),
-        _unsettled(item),
-        cast("int | None", item.get("clusters")),
-        cast(int, item.get("resynced_at_ms", 0)),
-        cast(bool, item.get("silent", False)),
-    )
+    known: dict[str, Any] = {each.name: item[each.name] for each in fields(Lease) if each.name in item}
+    return replace(_NEVER, **{**known, "unsettled": _unsettled(item)})
 
 
 def _unsettled(item: Item) -> tuple[str, ...] | None:
@@ -216,19 +203,12 @@ class LeaseTable:
         Raises:
             NotMasterError: somebody else was faster; ``read`` again.
         """
-        fields: dict[str, str | int | bool] = {
-            "holder": holder,
-            "epoch": epoch,
-            "renewal": seen.renewal + 1,
-            "expires_at_ms": expires_at_ms,
-            "ends_at_ms": 0,
-            "released": False,
-            "clean": False,
-        }
+        taken: Item = {"holder": holder, "epoch": epoch, "renewal": seen.renewal + 1, "expires_at_ms": expires_at_ms}
+        taken = {**taken, "ends_at_ms": 0, "released": False, "clean": False}
         # Never held: there is no item, or one that only holds a signal, and the write requires this to be so still.
         known: Condition = Equals("renewal", seen.renewal) if seen.renewal else AbsentOrBelow("renewal", 1)
         try:
-            return _parse(self._store.write(Update(self._key, set=fields, conditions=(known,))))
+            return _parse(self._store.write(Update(self._key, set=taken, conditions=(known,))))
         except ConditionFailedError as refused:
             raise NotMasterError("another session took the lease first") from refused
 
@@ -254,13 +234,13 @@ class LeaseTable:
             unsettled: zones with an unknown outcome, although all writers have ended. The next holder settles only these.
                 A release of kubesync that does not know this list treats the lease as not clean.
         """
-        fields: dict[str, Value] = {**(notes or {}), "released": True, "clean": clean and not unsettled}
+        ended: dict[str, Value] = {**(notes or {}), "released": True, "clean": clean and not unsettled}
         if clean and len(unsettled) <= _MAX_UNSETTLED:
-            fields |= {"unsettled": list[Value](sorted(unsettled)), "unsettled_of": mine.epoch}
+            ended |= {"unsettled": list[Value](sorted(unsettled)), "unsettled_of": mine.epoch}
         if at_ms:
-            fields["released_at_ms"] = at_ms
+            ended["released_at_ms"] = at_ms
         try:
-            self._store.write(Update(self._key, set=fields, add={"renewal": 1}, conditions=_still(mine)))
+            self._store.write(Update(self._key, set=ended, add={"renewal": 1}, conditions=_still(mine)))
         except ConditionFailedError as refused:
             now = refused.item or {}
             landed = (now.get("holder"), now.get("epoch"), now.get("released")) == (mine.holder, mine.epoch, True)

@@ -13,12 +13,12 @@ cluster#<cluster>     planning              well_of, under_way, deaths, tx; only
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
-from kubesync.aws.dynamodb.store import CONTROL, Absent, Action, Delete, Equals, Item, Key, Put, Store, Update
-from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Item, Key, Put, Store
+from kubesync.aws.tables.items import place_of, put, unchanged, update
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ErrorCode
@@ -195,28 +195,15 @@ class ListenerTable:
     @staticmethod
     def put_checkpoint(cluster: str, resource: Resource, checkpoint: Checkpoint, token: str) -> Action:
         """Replace a checkpoint. ``checkpoint.version`` is the new version; the item must have the one before it."""
-        basis = checkpoint.basis
-        guard = Absent() if checkpoint.version == 1 else Equals("version", checkpoint.version - 1)
-        return Put(
-            _place(cluster, f"checkpoint#{resource}"),
-            {
-                "v": SCHEMA,
-                "tx": token,
-                "resource_version": checkpoint.resource_version,
-                "generation": checkpoint.generation,
-                "revision": basis.revision,
-                "server": basis.server,
-                "rules": basis.rules,
-                "version": checkpoint.version,
-                "works_since": round(checkpoint.works_since * 1000),
-                **({"selector": checkpoint.selector} if checkpoint.selector else {}),
-            },
-            (guard,),
-        )
+        fields = {**asdict(checkpoint.basis), "tx": token, "works_since": round(checkpoint.works_since * 1000)}
+        fields |= {name: getattr(checkpoint, name) for name in ("resource_version", "generation", "version")}
+        if checkpoint.selector:
+            fields["selector"] = checkpoint.selector
+        return put(_place(cluster, f"checkpoint#{resource}"), unchanged(checkpoint.version - 1), **fields)
 
     @staticmethod
     def put_identity(cluster: str, uid: str) -> Action:
-        return Put(_place(cluster, "identity"), {"v": SCHEMA, "uid": uid})
+        return put(_place(cluster, "identity"), uid=uid)
 
     def credentials(self, cluster: str) -> StoredCredentials | None:
         """When a cluster's credentials end. None: no end was ever known."""
@@ -224,22 +211,16 @@ class ListenerTable:
 
     @staticmethod
     def put_credentials(cluster: str, credentials: StoredCredentials, token: str) -> Put:
-        ends: dict[str, int] = {what.value: int(end) for what, end in credentials.ends.items()}
-        item = {"v": SCHEMA, "tx": token, "revision": credentials.revision, "ends": ends}
-        return Put(_place(cluster, "credentials"), cast(Item, item))
+        ends = {what.value: int(end) for what, end in credentials.ends.items()}
+        return put(_place(cluster, "credentials"), tx=token, revision=credentials.revision, ends=ends)
 
     @staticmethod
     def put_large(cluster: str, large: LargeKeys, token: str) -> Action:
         deaths = {of: [found.size, found.count, round(found.retry_at * 1000)] for of, found in large.deaths.items()}
-        item = {
-            "v": SCHEMA,
-            "tx": token,
-            "well": 0,  # one for all namespaces: other releases may read it, and then note more
-            "well_of": dict(large.well),
-            "under_way": list(large.under_way or ()),
-            "deaths": deaths,
-        }
-        return Put(_place(cluster, "planning"), cast(Item, item))
+        # One for all namespaces: other releases may read it, and then note more.
+        well = {"well": 0, "well_of": dict(large.well)}
+        under_way = list(large.under_way or ())
+        return put(_place(cluster, "planning"), tx=token, **well, under_way=under_way, deaths=deaths)
 
     def errors(self, cluster: str) -> dict[Resource, ListenerErrors]:
         """The errors of each listener, and how each ended."""
@@ -258,13 +239,13 @@ class ListenerTable:
         ``fields``: code, key and message, and the HTTP status if there was one.
         """
         entry = {**fields, "at": at, "session": session}
-        changed = cast(Item, {"ended" if code <= ErrorCode.MAX_RUNTIME else "last": entry, "v": SCHEMA})
-        return Update(_place(cluster, f"errors#{resource}"), set=changed, add={f"count_{code.key}": 1})
+        changed = {"ended" if code <= ErrorCode.MAX_RUNTIME else "last": entry}
+        return update(_place(cluster, f"errors#{resource}"), {f"count_{code.key}": 1}, **changed)
 
     def all_places(self, cluster: str) -> list[Action]:
         """Delete all listener items of a cluster, except the fence."""
         return [
-            Delete(_place(cluster, cast(str, item["sk"])))
+            Delete(place_of(CONTROL, item))
             for item in self._store.query(CONTROL, f"cluster#{cluster}")
             if item["sk"] != "fence"
         ]

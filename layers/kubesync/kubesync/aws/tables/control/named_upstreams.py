@@ -23,8 +23,8 @@ from typing import Annotated, Final, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Equals, Item, Key, Put, Store
+from kubesync.aws.tables.items import SCHEMA, put
 from kubesync.aws.tables.schema_guard import readable
-from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.upstreams.named import (
     MAX_WEIGHT,
@@ -131,7 +131,7 @@ class NamedUpstreamTable:
     @staticmethod
     def mark(shard: str, upstream: str, version: int) -> Put:
         """Mark durably that everything made of an upstream has to be composed again."""
-        return Put(_mark_key(shard, upstream), {"v": SCHEMA, "version": version})
+        return put(_mark_key(shard, upstream), version=version)
 
     @staticmethod
     def unmark(shard: str, upstream: str, version: int) -> Delete:

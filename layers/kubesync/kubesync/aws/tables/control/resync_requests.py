@@ -16,10 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from kubesync.aws.dynamodb.store import CONTROL, Action, Check, Delete, Equals, Item, Key, Put, Store, Update
-from kubesync.aws.slices import pack_slices, read_slices, slice_place
+from kubesync.aws.dynamodb.store import CONTROL, Action, Check, Delete, Equals, Item, Key, Store, Update
+from kubesync.aws.tables.items import put, read_slices, slice_place, sliced
 from kubesync.aws.tables.schema_guard import readable
-from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.aws.tables.upstreams import timestamp
 
 # A request without an answer, or whose caller is gone, is dropped after this long.
@@ -82,21 +81,9 @@ class RequestTable:
 
     def leave(self, request: ResyncRequest) -> None:
         """Store a request."""
-        self._store.write(
-            Put(
-                self._place(request),
-                {
-                    "v": SCHEMA,
-                    "cluster": request.cluster,
-                    "dry_run": request.dry_run,
-                    "force": request.force,
-                    "status": "asked",
-                    "at_ms": request.at_ms,
-                    "expires_at": request.expires_at,
-                    **({"scheduled": True} if request.scheduled else {}),
-                },
-            )
-        )
+        fields = {name: getattr(request, name) for name in ("cluster", "dry_run", "force", "at_ms", "expires_at")}
+        scheduled = {"scheduled": True} if request.scheduled else {}
+        self._store.write(put(self._place(request), status="asked", **fields, **scheduled))
 
     def pending(self, now: float) -> list[ResyncRequest]:
         """Requests that wait for an answer and are not too old."""
@@ -141,16 +128,9 @@ class RequestTable:
     def answer(self, request: ResyncRequest, report: Mapping[str, object], token: str) -> list[Action]:
         """The writes that store the report. They are refused if the caller no longer waits for it."""
         place = self._place(request)
-        bodies = pack_slices(report)
-        expiry = request.expires_at
-        answered: Item = {"status": "answered", "report": bodies[0], "slices": len(bodies), "tx": token}
-        return [
-            Update(place, set=answered, conditions=(Equals("status", "asked"),)),
-            *(
-                Put(slice_place(place, number), {"v": SCHEMA, "body": body, "expires_at": expiry})
-                for number, body in enumerate(bodies[1:], 1)
-            ),
-        ]
+        head, rest = sliced(place, report, expires_at=request.expires_at)
+        answered = {"status": "answered", "report": head["body"], "slices": head["slices"], "tx": token}
+        return [Update(place, set=cast(Item, answered), conditions=(Equals("status", "asked"),)), *rest]
 
     def collect(self, request: ResyncRequest) -> dict[str, Any] | None:
         """Read the report and remove it with its request; None if there is none yet."""

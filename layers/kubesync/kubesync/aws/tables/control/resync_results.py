@@ -17,11 +17,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, cast
 
-from kubesync.aws.dynamodb.store import CONTROL, Action, Item, Key, Put, Store
-from kubesync.aws.slices import pack_slices, read_slices, slice_place
+from kubesync.aws.dynamodb.store import CONTROL, Action, Key, Store
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.items import place_of, put, read_slices, sliced
 from kubesync.aws.tables.schema_guard import readable
-from kubesync.aws.tables.state_codec import SCHEMA
 from kubesync.aws.tables.upstreams import timestamp
 
 RESULT: Final = ("by", "at", "ended_at", "seconds", "cluster", "forced", "clusters", "errors", "differences", "session")
@@ -56,23 +55,12 @@ class ResyncResultTable:
             short: the report, cut to what people need.
         """
         place = Key(CONTROL, self._partition, request.id)
-        head, *rest = pack_slices(short)
-        expires_at = int(now) + self._retention_seconds
-        item: dict[str, object] = {
-            "v": SCHEMA,
-            "by": "schedule" if request.scheduled else "person",
-            "at": timestamp(request.at_ms / 1000),
-            "ended_at": timestamp(now),
-            "seconds": max(0, round(now - request.at_ms / 1000)),
-            "cluster": request.cluster,
-            "forced": request.force,
-            **figures,
-            "slices": 1 + len(rest),
-            "body": head,
-            "tx": token,
-            "expires_at": expires_at,
-        }
-        return [Put(place, cast(Item, item)), *_slices(place, rest, expires_at)]
+        expires_at, asked_at = int(now) + self._retention_seconds, request.at_ms / 1000
+        head, rest = sliced(place, short, expires_at=expires_at)
+        times = {"at": timestamp(asked_at), "ended_at": timestamp(now), "seconds": max(0, round(now - asked_at))}
+        fields = {"by": "schedule" if request.scheduled else "person", **times, **figures, **head}
+        fields |= {"cluster": request.cluster, "forced": request.force, "tx": token, "expires_at": expires_at}
+        return [put(place, **fields), *rest]
 
     def last(self, limit: int = 1) -> list[dict[str, Any]]:
         """The results of the last resyncs, newest first: the figures, ``id``, and ``report``."""
@@ -81,9 +69,9 @@ class ResyncResultTable:
         for item in readable(items, lambda _newer: None):
             if "by" not in item:
                 continue  # a further slice
-            place = Key(CONTROL, self._partition, cast(str, item["sk"]))
             figures = {name: item[name] for name in RESULT}
-            found.append({"id": place.sort, **figures, "report": read_slices(self._store, place, item)})
+            report = read_slices(self._store, place_of(CONTROL, item), item)
+            found.append({"id": item["sk"], **figures, "report": report})
             if len(found) == limit:
                 break
         return found
@@ -93,10 +81,9 @@ class ResyncResultTable:
     def put_part(self, request: ResyncRequest, cluster: str, part: object, token: str) -> list[Action]:
         """Keep what is done of one cluster. Refused once nobody waits for the resync."""
         place = Key(CONTROL, _parts_of(request), cluster)
-        head, *rest = pack_slices(part)
         expires_at = request.expires_at + _PARTS_STAY_SECONDS
-        item: Item = {"v": SCHEMA, "slices": 1 + len(rest), "body": head, "tx": token, "expires_at": expires_at}
-        return [Put(place, item), *_slices(place, rest, expires_at)]
+        head, rest = sliced(place, part, expires_at=expires_at)
+        return [put(place, **head, tx=token, expires_at=expires_at), *rest]
 
     def put_progress(
         self, request: ResyncRequest, session: str, clusters: int, done: int, now: float, token: str
@@ -105,37 +92,20 @@ class ResyncResultTable:
 
         It expires later than the request, so that a resync that nobody ends does not vanish.
         """
-        item: Item = {
-            "v": SCHEMA,
-            "cluster": request.cluster,
-            "at_ms": request.at_ms,
-            **({"scheduled": True} if request.scheduled else {}),
-            "session": session,
-            "clusters": clusters,
-            "done": done,
-            "tx": token,
-            "expires_at": int(now) + self._retention_seconds,
-        }
-        return [self._requests.asked_check(request), Put(self._requests.underway_place(request), item)]
+        fields = {"cluster": request.cluster, "at_ms": request.at_ms, "session": session, "clusters": clusters}
+        fields |= {"done": done, "tx": token, "expires_at": int(now) + self._retention_seconds}
+        fields |= {"scheduled": True} if request.scheduled else {}
+        return [self._requests.asked_check(request), put(self._requests.underway_place(request), **fields)]
 
     def parts(self, request: ResyncRequest) -> dict[str, Any]:
         """By cluster, what is done. A part of which slices are missing is not there: DynamoDB drops each item by itself."""
-        partition = _parts_of(request)
-        items = [item for item in self._store.query(CONTROL, partition) if "slices" in item]
+        items = [item for item in self._store.query(CONTROL, _parts_of(request)) if "slices" in item]
         found: dict[str, Any] = {}
         for item in items:
-            place = Key(CONTROL, partition, cast(str, item["sk"]))
             with suppress(KeyError):
-                found[cast(str, item["sk"])] = read_slices(self._store, place, item)
+                found[cast(str, item["sk"])] = read_slices(self._store, place_of(CONTROL, item), item)
         return found
 
 
 def _parts_of(request: ResyncRequest) -> str:
     return f"resync-parts#{request.id}"
-
-
-def _slices(place: Key, bodies: list[str | bytes], expires_at: int) -> list[Action]:
-    return [
-        Put(slice_place(place, number), {"v": SCHEMA, "body": body, "expires_at": expires_at})
-        for number, body in enumerate(bodies, 1)
-    ]

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, cast
 
-from kubesync.aws.dynamodb.store import CONTROL, Item, Key, Put, Store
-from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.dynamodb.store import CONTROL, Key, Store
+from kubesync.aws.tables.items import put
 
 _PARTITION: Final = "zones"
 
@@ -51,6 +51,5 @@ class ZoneAccessTable:
 
     def put(self, zone_id: str, access: ZoneAccess | None) -> None:
         """Set the role for a zone. Running sessions notice within a minute."""
-        fields = ("", "") if access is None else (access.role, access.external_id)
-        item: Item = {"v": SCHEMA, "role": fields[0], "external_id": fields[1]}
-        self._store.write(Put(Key(CONTROL, _PARTITION, zone_id), item))
+        role, external_id = ("", "") if access is None else (access.role, access.external_id)
+        self._store.write(put(Key(CONTROL, _PARTITION, zone_id), role=role, external_id=external_id))

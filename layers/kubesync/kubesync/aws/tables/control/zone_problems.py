@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put, Store
-from kubesync.aws.tables.state_codec import SCHEMA
+from kubesync.aws.tables.items import put
 from kubesync.aws.tables.upstreams import timestamp
 
 
@@ -38,7 +38,7 @@ class ZoneProblemTable:
     def put(self, zone_id: str, problem: str, now_epoch: float, token: str) -> Put:
         """Store a problem; an empty one means that the last one is solved."""
         fields = {"problem": problem[:1000], "at": timestamp(now_epoch), "session": self._session, "tx": token}
-        return Put(Key(CONTROL, self._partition, zone_id), {"v": SCHEMA, **fields})
+        return put(Key(CONTROL, self._partition, zone_id), **fields)
 
     def read(self, zone_id: str) -> str:
         """The stored problem of a zone; empty if there is none."""
@@ -55,7 +55,7 @@ class ZoneProblemTable:
 
     def put_check(self, zone_id: str, at: float, token: str) -> Put:
         """Store ``at``, the time (epoch seconds) since which every settled name in conflict in a zone has been checked."""
-        return Put(Key(CONTROL, self._checks, zone_id), {"v": SCHEMA, "looked_at": round(at * 1000), "tx": token})
+        return put(Key(CONTROL, self._checks, zone_id), looked_at=round(at * 1000), tx=token)
 
     def checked_at(self, zone_id: str) -> float:
         """The stored time of one zone; 0 if there is none."""
