@@ -52,9 +52,9 @@ OF_SOURCES: Final = (
         without="a release that knows no other source takes the keys of a cluster's other kinds for Services that do not exist",
         invariants="I5",
         file="aws/tables/control/clusters.py",
-        old="""            "v": SCHEMA if stored.sources == USUAL_SOURCES else SCHEMA_OF_SOURCES,
+        old="""        schema = SCHEMA if stored.sources == USUAL_SOURCES else SCHEMA_OF_SOURCES
 """,
-        new="""            "v": SCHEMA,
+        new="""        schema = SCHEMA
 """,
         caught_by=(
             _TOY + "test_configuration_and_unit_with_another_source_have_a_form_that_older_releases_leave_alone",
