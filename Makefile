@@ -34,7 +34,7 @@ help:
 	@echo "make bench    the figures of the design, measured on this machine"
 	@echo "make proxies  real nginx, HAProxy and Envoy before pods that are deployed anew: no request may fail"
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
-	@echo "make dns      write docs/dns.md and the tables of docs/annotations.md anew, from tables in the code"
+	@echo "make dns      write the tables of docs/annotations.md anew, from the one in the code"
 	@echo "make causes   write the table of causes in docs/runbook.md anew, from those that tests drive"
 	@echo "make reference write docs/reference and the lists of docs/invariants.md anew, from the code, the tests and a run on stand-ins"
 	@echo "make screenshots pictures of kubesync ui and of commands on terminals, by the system's Chromium, in build/screenshots"
@@ -160,7 +160,6 @@ chaos: $(ready)
 
 .PHONY: dns
 dns: $(ready)
-	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.dns_cases.page > docs/dns.md.new && mv docs/dns.md.new docs/dns.md
 	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.dns_cases.annotations_page
 
 .PHONY: causes

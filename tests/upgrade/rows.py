@@ -15,8 +15,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from harness.dns_cases.notation import PREFIX, annotated, svc
-from harness.dns_cases.spec import RULES
+from harness.dns_cases.notation import PREFIX
+from harness.dns_cases.page import RULES
 from harness.dns_cases.table import Case, ChangeCase
 from harness.secrets_watch import TOKEN
 from harness.seen.raw_objects import put_raw, raw_service
@@ -256,7 +256,7 @@ def _service_of(lines: Sequence[str], row: str) -> dict[str, Any] | None:
         "ttl": ttl,
     }
     given = {PREFIX + key: str(value) for key, value in annotations.items() if value}
-    return _service("web", row, annotated(svc("10.0.0.1"), given))
+    return _service("web", row, Service("ClusterIP", ("10.0.0.1",), annotations=tuple(sorted(given.items()))))
 
 
 def _service(name: str, row: str, given: Service) -> dict[str, Any]:

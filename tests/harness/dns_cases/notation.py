@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from kubesync.domain.dns.desired import DnsRules
@@ -22,8 +21,6 @@ from kubesync.domain.objects import (
     EndpointPort,
     EndpointsObject,
     ObjectKey,
-    Service,
-    ServicePort,
 )
 
 PREFIX: Final = "external-dns.alpha.kubernetes.io/"
@@ -42,46 +39,6 @@ def ports_of(texts: Iterable[str]) -> list[tuple[str, str, int]]:
         number, _, protocol = rest.partition("/")
         found.append((name, protocol, int(number)))
     return found
-
-
-def svc(
-    *ips: str,
-    kind: str = "ClusterIP",
-    ports: Iterable[str] = (),
-    status: Iterable[str] = (),
-    hosts: Iterable[str] = (),
-    to: str = "",
-    not_ready_too: bool = False,
-    born: str = "2026-01-01",
-    **annotations: str,
-) -> Service:
-    """A Service with these cluster IPs (``svc("None")`` is headless) and no ports.
-
-    Args:
-        kind: its type; ``status`` and ``hosts`` make a LoadBalancer of it, ``to`` an ExternalName.
-        status: addresses in its status. hosts: host names there.
-        not_ready_too: publishNotReadyAddresses.
-        annotations: ``internal_hostname`` stands for ``internal-hostname`` with the older prefix; see ``annotated``.
-    """
-    status, hosts = tuple(status), tuple(hosts)
-    kind = "LoadBalancer" if status or hosts else "ExternalName" if to else kind
-    named = {PREFIX + name.replace("_", "-"): text for name, text in annotations.items()}
-    return Service(
-        type=kind,
-        cluster_ips=ips,
-        external_name=to,
-        ports=tuple(ServicePort(*port) for port in ports_of(ports)),
-        publish_not_ready=not_ready_too,
-        ingress_ips=status,
-        ingress_hostnames=hosts,
-        annotations=tuple(sorted(named.items())),
-        created_at=f"{born}T00:00:00Z",
-    )
-
-
-def annotated(service: Service, annotations: Mapping[str, str]) -> Service:
-    """The Service with annotations given by their whole names."""
-    return replace(service, annotations=tuple(sorted([*service.annotations, *annotations.items()])))
 
 
 def pods(*members: str, ports: Iterable[str] = ("http 8080/TCP",), truncated: bool = False) -> EndpointsObject:

@@ -1,156 +1,181 @@
-"""``docs/dns.md``: the rules of the DNS contract, and the rows of the table that shows them.
+"""Reads ``docs/dns.md``, the DNS contract: each row of its tables is a case that the tests run.
 
-Written by ``python -m harness.dns_cases.page``; a test fails where page and table differ.
+A cell holds lines, parted by ``<br>``; code stands between backticks. ``given`` says, a line each:
+
+    KEY: SERVICE                    ``KEY`` where there are several; a Service is its type and what else it has, parted by "; "
+    oldest first: KEYS              how old they are; else all are of one age
+    endpoints ... on PORTS          an endpoints object of every Service; or: endpoints not known yet
+    published already: LINE         what the Service has
+    with OPTION                     an option of the cluster
+
+``A ... B`` stands for all addresses from A to B. What cannot be read raises ValueError.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from ipaddress import ip_address, summarize_address_range
+import re
+from collections.abc import Callable, Iterator, Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import Any, Final
 
-from harness.dns_cases.notation import PREFIX
-from harness.dns_cases.spec import RULES
-from harness.dns_cases.table import Case, ChangeCase, RegistrationCase, Rule
-from kubesync.domain.dns.addresses import Network
+from harness.dns_cases.notation import PREFIX, pods, ports_of
+from harness.dns_cases.table import UNKNOWN, Case, ChangeCase, RegistrationCase, Rule
+from kubesync.domain.dns.addresses import parse_networks
 from kubesync.domain.dns.records import Zone
-from kubesync.domain.objects import EndpointsObject, Service
+from kubesync.domain.objects import EndpointsObject, Service, ServicePort
+from kubesync.domain.plan import Policy
 
-_HEAD = """# Names and records
-
-This page shows what kubesync publishes for a Service, rule by rule. Every row below is a test. `make dns` makes this page from the
-table that the tests run (`tests/harness/dns_cases`).
-
-Unless a row says otherwise, these values hold:
-
-- The Service is `web` in namespace `shop`, without named ports.
-- The cluster is `prod`, with the domain `k8s.example.com`, the hosted zone `Z1` (`example.com`), a TTL of 30, and all other
-  options at their defaults.
-
-The tables show annotations without their prefix. A record set is written as `name type TTL values`. A weighted one has `[identifier
-weight]` before the TTL. The last column shows what kubesync reports: a code and its subject. [Reasons](reasons.md) explains the
-codes.
-"""
-# Long runs of values and labels say no more than their ends do.
-_LONGEST_CELL = 420
+PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "dns.md"
+_CELLS: Final = re.compile(r"(?<!\\)\|")
+_RANGE: Final = re.compile(r"([0-9a-f.:]+) \.\.\. ([0-9a-f.:]+)")
+_PARTS: Final = re.compile(r"; (?=(?:[^`]*`[^`]*`)*[^`]*$)")
+_TYPES: Final = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
+_NAMED: Final = {"ttl": "default_ttl", "endpoint_cidrs": "endpoint_nets", "target_net_filter": "target_nets"}
+_TUPLES: Final = ("zones",)
 
 
-def page() -> str:
-    """The whole page."""
-    return "\n".join([_HEAD, *(line for rule in RULES for line in _rule(rule))])
+def read_rules(page: str) -> list[Rule]:
+    """The rules of the page: what has a table below its heading."""
+    found = []
+    for part in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
+        title = part.partition("\n")[0]
+        rows = [[cell.strip(" ").replace("\\|", "|") for cell in _CELLS.split(line)[1:-1]] for line in _table(part)]
+        read = _READERS[tuple(rows[0])]
+        found.append(Rule(title, [read(*row) for row in rows[2:]]))
+    return found
 
 
-def _rule(rule: Rule) -> Iterator[str]:
-    yield f"## {rule.title}\n\n{rule.text}\n"
-    match rule.cases[0]:
-        case Case():
-            yield "| case | given | published | reported |\n|---|---|---|---|"
-        case ChangeCase():
-            yield "| case | current | wanted | policy | changes, one line for each batch |\n|---|---|---|---|---|"
-        case RegistrationCase():
-            yield "| case | options | other clusters | answer |\n|---|---|---|---|"
-    for row in rule.cases:
-        yield "| " + " | ".join([row.title, *_cells(row)]) + " |"
-    yield ""
+def _table(part: str) -> list[str]:
+    return [line for line in part.splitlines() if line.startswith("|")]
 
 
-def _cells(row: Case | ChangeCase | RegistrationCase) -> list[str]:
-    match row:
-        case Case():
-            return [_given(row), _lines(row.sets) or "nothing", _lines(row.problems)]
-        case ChangeCase():
-            return [_lines(row.stands), _lines(row.wanted), str(row.policy), _lines(row.changes) or "none"]
-        case RegistrationCase():
-            others = [_options(other) or "the same options" for other in row.others]
-            return [_options(row.options), "<br>".join(others), row.says.replace("|", "\\|") or "accepted"]
-
-
-def _lines(texts: Iterable[str]) -> str:
-    return "<br>".join(_code(text) for text in texts)
+def _lines(cell: str) -> list[str]:
+    return cell.split("<br>") if cell else []
 
 
 def _code(text: str) -> str:
-    short = text if len(text) <= _LONGEST_CELL else f"{text[:80]} ... {text[-60:]}"
-    return "`" + short.replace("|", "\\|") + "`"
+    """What stands between the backticks of a text that is nothing but code."""
+    if len(text) < 2 or (text[0], text[-1]) != ("`", "`") or "`" in text[1:-1]:
+        raise ValueError(f"not code: {text}")
+    return text[1:-1]
 
 
-def _options(options: Mapping[str, object]) -> str:
-    shown = {name: ", ".join(value) if isinstance(value, tuple) else value for name, value in options.items()}
-    return "<br>".join(_code(f"{name} {value}") for name, value in shown.items())
+def _codes(cell: str, nothing: str = "") -> list[str]:
+    return [] if cell == nothing else [_all_addresses(_code(line)) for line in _lines(cell)]
 
 
-def _given(case: Case) -> str:
-    parts = [
-        (f"`{key}`: " if isinstance(case.given, Mapping) else "") + ("no Service" if found is None else _service(found))
-        for key, found in case.services.items()
-    ]
-    if isinstance(case.given, Mapping) and len({s.created_at for s in case.given.values()}) > 1:
-        ages = sorted(case.given, key=lambda key: case.given[key].created_at)  # type: ignore[index]
-        parts.append("oldest first: " + ", ".join(f"`{key}`" for key in ages))
-    if case.pods is None:
-        parts.append("endpoints not known yet")
-    else:
-        parts += [_endpoints(found) for found in case.pods]
-    parts += [f"published already: {_lines(case.stands)}"] if case.stands else []
-    parts += [f"with {_setting(name, value)}" for name, value in case.settings.items()]
-    return "<br>".join(parts)
+def _all_addresses(text: str, comma: str = ", ") -> str:
+    return _RANGE.sub(lambda ends: comma.join(_between(ip_address(ends[1]), ip_address(ends[2]))), text)
 
 
-def _service(service: Service) -> str:
-    headless = service.headless
-    parts = ["headless" if headless else service.type]
-    if service.external_name:
-        parts.append(f"to {_code(service.external_name)}")
-    if not headless and any(service.cluster_ips):
-        parts.append(_code(", ".join(service.cluster_ips)))
-    if service.publish_not_ready:
-        parts.append("publishNotReadyAddresses")
-    if service.ports:
-        parts.append(
-            "port " + ", ".join(_code(f"{port.name} {port.port}/{port.protocol}".strip()) for port in service.ports)
-        )
-    if status := (*service.ingress_ips, *service.ingress_hostnames):
-        parts.append(f"status {_code(', '.join(status))}")
-    parts += [_code(f"{name.removeprefix(PREFIX)}: {text}") for name, text in service.annotations]
-    return "; ".join(parts)
+def _between(first: IPv4Address | IPv6Address, last: IPv4Address | IPv6Address) -> Iterator[str]:
+    return (str(ip_address(number)) for number in range(int(first), int(last) + 1))
 
 
-def _endpoints(found: EndpointsObject) -> str:
-    [group] = found.groups
-    shown = [
-        " ".join([e.ip, *([f"host={e.hostname}"] if e.hostname else []), *([] if e.ready else ["not-ready"])])
-        for e in group.endpoints
-    ]
-    ports = ", ".join(f"{port.name} {port.port}/{port.protocol}" for port in group.ports)
-    return (
-        f"endpoints {_code(', '.join(shown))}"
-        + (f" on {_code(ports)}" if ports else "")
-        + (", truncated" if found.truncated else "")
-    )
+def _change(title: str, stands: str, wanted: str, policy: str, changes: str) -> ChangeCase:
+    return ChangeCase(title, _codes(stands), _codes(wanted), _codes(changes, "none"), Policy(policy))
 
 
-def _setting(name: str, value: object) -> str:
-    match name, value:
-        case "zones", tuple():
-            zones = [zone for zone in value if isinstance(zone, Zone)]
-            return "zones " + ", ".join(f"`{z.id}` {z.name}{' (private)' if z.private else ''}" for z in zones)
-        case "endpoint_nets", tuple():
-            return f"`--endpoint-cidrs {_cidrs(value)}`"
-        case "target_nets", tuple():
-            return f"`--target-net-filter {_cidrs(value)}`"
-        case "srv", False:
-            return "`--no-srv`"
-        case "default_ttl", _:
-            return f"`--ttl {value}`"
-        case _, True:
-            return f"`--{name.replace('_', '-')}`"
-    return f"`--{name.replace('_', '-')} {value}`"
+def _registration(title: str, options: str, others: str, says: str) -> RegistrationCase:
+    beside = [{} if line == "the same options" else _options(_PARTS.split(line)) for line in _lines(others)]
+    return RegistrationCase(title, _options(_lines(options)), "" if says == "accepted" else says, beside)
 
 
-def _cidrs(networks: Iterable[Network]) -> str:
-    ends = ((ip_address(n.first), ip_address(n.last)) for n in networks)
-    return ",".join(str(cidr) for first, last in ends for cidr in summarize_address_range(first, last))
+def _options(lines: list[str]) -> dict[str, Any]:
+    found = dict(_code(line).split(" ", 1) for line in lines)
+    return {name: tuple(text.split(", ")) if name in _TUPLES else text for name, text in found.items()}
 
 
-if __name__ == "__main__":
-    sys.stdout.write(page())
+def _case(title: str, given: str, published: str, reported: str) -> Case:
+    services: dict[str, dict[str, Any] | None] = {}
+    settings: dict[str, Any] = {}
+    endpoints: list[EndpointsObject] | None = []
+    stands, oldest_first = [], list[str]()
+    for line in _lines(given):
+        kind, _, rest = line.partition(" ")
+        if line == "endpoints not known yet":
+            endpoints = None
+        elif kind == "endpoints" and endpoints is not None:
+            endpoints.append(_endpoints(rest))
+        elif line.startswith("published already: "):
+            stands.append(_code(line.removeprefix("published already: ")))
+        elif line.startswith("oldest first: "):
+            oldest_first = [_code(key) for key in line.removeprefix("oldest first: ").split(", ")]
+        elif kind == "with":
+            settings |= [_setting(rest)]
+        elif kind.endswith("`:"):
+            services[_code(kind[:-1])] = _service(rest)
+        else:
+            services[""] = None if line == "no Service" else _service(line)
+    days = {key: day for day, key in enumerate(oldest_first, 1)}
+    made = {
+        key: None if fields is None else Service(**fields, created_at=f"2026-01-{days.get(key, 1):02}T00:00:00Z")
+        for key, fields in services.items()
+    }
+    sets = [UNKNOWN] if published == f"`{UNKNOWN}`" else _codes(published, "nothing")
+    several = {key: service for key, service in made.items() if service is not None}
+    return Case(title, made.get("", several), sets, _codes(reported), endpoints, settings, stands)
+
+
+def _service(text: str) -> dict[str, Any]:
+    """Fields of a Service, as in ``headless; port `http 80/TCP`; `hostname: a.example.com```."""
+    kind, *parts = _PARTS.split(text)
+    fields: dict[str, Any] = {"type": "ClusterIP" if kind == "headless" else kind}
+    if fields["type"] not in _TYPES:
+        raise ValueError(f"not a Service: {text}")
+    fields["cluster_ips"] = ("None",) if kind == "headless" else ()
+    annotations = {}
+    for part in parts:
+        what = part.partition("`")[0].strip()
+        found = _code(part.removeprefix(what).lstrip()) if part != what else ""
+        match what:
+            case "publishNotReadyAddresses":
+                fields["publish_not_ready"] = True
+            case "an empty address":
+                fields["cluster_ips"] = ("",)
+            case "to":
+                fields["external_name"] = found
+            case "port":
+                fields["ports"] = tuple(ServicePort(*port) for port in ports_of(found.split(", ")))
+            case "status":
+                fields["ingress_ips"] = tuple(found.split(", "))
+            case "status host":
+                fields["ingress_hostnames"] = tuple(found.split(", "))
+            case "" if ": " in found:
+                name, _, value = found.partition(": ")
+                annotations[name if "/" in name else PREFIX + name] = _all_addresses(value, ",")
+            case "":
+                fields["cluster_ips"] = tuple(found.split(", "))
+            case _:
+                raise ValueError(f"no part of a Service: {part}")
+    return {**fields, "annotations": tuple(sorted(annotations.items()))}
+
+
+def _endpoints(text: str) -> EndpointsObject:
+    members, _, ports = text.removesuffix(", truncated").partition(" on ")
+    named = _code(ports).split(", ") if ports else ()
+    return pods(*_all_addresses(_code(members)).split(", "), ports=named, truncated=text.endswith(", truncated"))
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """An option of the cluster, as in ``DnsRules``."""
+    if text.startswith("zones "):
+        found = re.findall(r"`(\w+)` ([^\s,]+)( \(private\))?(?:, |$)", text[6:])
+        return "zones", tuple(Zone(zone_id, name, private=bool(private)) for zone_id, name, private in found)
+    option, _, value = _code(text).removeprefix("--").partition(" ")
+    name = _NAMED.get(option.replace("-", "_"), option.replace("-", "_"))
+    if name.endswith("_nets"):
+        return name, parse_networks(value.split(","))
+    if not value:
+        return name.removeprefix("no_"), not option.startswith("no-")
+    return name, int(value) if name.endswith("ttl") else value
+
+
+_READERS: Final[Mapping[tuple[str, ...], Callable[..., Case | ChangeCase | RegistrationCase]]] = {
+    ("case", "given", "published", "reported"): _case,
+    ("case", "current", "wanted", "policy", "changes, one line for each batch"): _change,
+    ("case", "options", "other clusters", "answer"): _registration,
+}
+RULES: Final = tuple(read_rules(PAGE.read_text()))
+"""All rules of the DNS contract, in their order."""

@@ -136,8 +136,7 @@ def a_cluster(options: Mapping[str, Any]) -> ClusterConfig:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule and the rows that show it. ``text`` is Markdown."""
+    """A rule and the rows that show it."""
 
     title: str
-    text: str
     cases: Sequence[Case | ChangeCase | RegistrationCase]
