@@ -367,8 +367,8 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="a list counts no memory for the ports of EndpointSlices",
         invariants="I9",
         file="domain/objects.py",
-        old="            texts += chain.from_iterable((port.name, port.protocol) for port in group.ports)\n",
-        new="",
+        old="            for port in group.ports:\n",
+        new="            for port in ():\n",
         caught_by=(_SIZES + "test_size_of_an_object_is_about_the_memory_that_it_takes",),
     ),
     Mutant(
@@ -387,7 +387,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="a Service with long annotations takes the room of any other in the memory",
         invariants="I9",
         file="cluster/keys/key_states.py",
-        old=" + bytes_of(state.service) // _BYTES_OF_A_KEY\n",
+        old=" + bytes_of(value) // _BYTES_OF_A_KEY\n",
         new="\n",
         caught_by=(
             "unit/cluster/test_large_keys.py::test_i9_services_with_long_annotations_or_many_ports_count_as_several_keys",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from operator import attrgetter
@@ -33,6 +33,10 @@ class Toy:
     port: int = 0
     box: str = ""
     created_at: str = ""
+
+    def texts(self) -> Iterable[str]:
+        """For its size."""
+        return (self.host, *self.addresses, self.box)
 
 
 @dataclass(frozen=True, slots=True)

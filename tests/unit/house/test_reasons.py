@@ -158,6 +158,6 @@ def test_page_of_the_audit_says_what_each_word_and_field_means() -> None:
         name for row in re.findall(r"^\| (`.*?`) \|", fields, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
     }
     assert named == {
-        "at", "cluster", "service", "what", "kind", "name", "type", "identifier", "zone", "upstream", "from", "to", "why", "object",
+        "at", "cluster", "service", "object_kind", "what", "kind", "name", "type", "identifier", "zone", "upstream", "from", "to", "why", "object",
         "resource_version", "epoch", "session", "batch", "reason", "message",
     }  # fmt: skip

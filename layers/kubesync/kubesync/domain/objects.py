@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from sys import getsizeof
-from typing import ClassVar, Final, NamedTuple, Self
+from typing import ClassVar, Final, NamedTuple, Protocol, Self, runtime_checkable
 
 SERVICE: Final = "Service"
 """The kind of a key that does not say its kind."""
@@ -74,6 +75,14 @@ class ObjectKey:
         return f"{self.cluster}/{self.path}"
 
 
+@runtime_checkable
+class HasTexts(Protocol):
+    """What is kept of an object."""
+
+    def texts(self) -> Iterable[str]:
+        """Its texts, for its size."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class ServicePort:
     """A port of a Service; ``name`` is empty where the Service gives none."""
@@ -105,6 +114,12 @@ class Service:
     @property
     def headless(self) -> bool:
         return self.type != "ExternalName" and self.cluster_ips == ("None",)
+
+    def texts(self) -> Iterable[str]:
+        """For its size."""
+        ports = ((port.name, port.protocol) for port in self.ports)
+        texts = (self.external_name, *self.cluster_ips, *self.ingress_ips, *self.ingress_hostnames)
+        return chain(texts, *ports, *self.annotations)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -152,22 +167,26 @@ class EndpointsObject:
     truncated: bool = False
     fqdn: bool = False
 
+    def texts(self) -> Iterable[str]:
+        """For its size: two of each port, three of each endpoint."""
+        for group in self.groups:
+            for endpoint in group.endpoints:
+                yield from (endpoint.ip + endpoint.node + endpoint.zone, endpoint.hostname, endpoint.pod)
+            for port in group.ports:
+                yield from (port.name, port.protocol)
+
+
+def texts_of(value: object) -> Iterable[str]:
+    """The texts that are kept of an object: each value has them in ``texts``."""
+    return value.texts() if isinstance(value, HasTexts) else ()
+
 
 def bytes_of(value: object) -> int:
     """About how many bytes of memory an object takes of which this is kept: 0.7 to 1.3 times as many in CPython 3.13.
 
-    Half of it are the headers of texts, so each port counts as two and each endpoint as three. Text that endpoints share, such as the
-    name of a node, counts for each of them.
+    Half of it are the headers of texts. Text that endpoints share, such as the name of a node, counts for each of them.
     """
-    texts: list[str] = []
-    if isinstance(value, Service):
-        texts = [value.external_name, *value.cluster_ips, *value.ingress_ips, *value.ingress_hostnames]
-        texts += chain.from_iterable((*((port.name, port.protocol) for port in value.ports), *value.annotations))
-    elif isinstance(value, EndpointsObject):
-        for group in value.groups:
-            texts += chain.from_iterable((e.ip + e.node + e.zone, e.hostname, e.pod) for e in group.endpoints)
-            texts += chain.from_iterable((port.name, port.protocol) for port in group.ports)
-    return 400 + sum(map(getsizeof, texts))
+    return 400 + sum(map(getsizeof, texts_of(value)))
 
 
 @dataclass(frozen=True, slots=True)

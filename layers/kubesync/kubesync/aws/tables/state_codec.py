@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any, Final
 
 from kubesync.aws.tables.items import pack
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
 from kubesync.domain.dns.routing import SIMPLE, Routing, Simple, Weighted
-from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource
+from kubesync.domain.objects import ObjectKey, Resource, texts_of
 from kubesync.domain.sources.registry import SOURCES
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, Reference, UpstreamState
 
 # A transaction of 4 MB holds these, and an upstream of 24 slices of 100 KB.
 _MAX_PARTS_BYTES: Final = 1_400_000
-_TEXTS: Final = attrgetter("ip", "node", "zone", "hostname", "pod")
-_ENDPOINT_CHARACTERS: Final = 40  # of its form besides the texts
-_PORT_CHARACTERS: Final = 20
+_TEXT_CHARACTERS: Final = 15  # of its form besides the texts, by text
 _TOO_LARGE: Final = (
-    "the endpoints of the Service are too large to be stored: shorten the names of nodes, zones, hosts and pods"
+    "it is too large to be stored with the others of its Service: shorten the names of nodes, zones, hosts and pods"
 )
 
 
@@ -82,11 +79,7 @@ def bounded(state: KeyState) -> KeyState:
 
 
 def _characters(value: object) -> int:
-    if not isinstance(value, EndpointsObject):
-        return 0
-    endpoints = (endpoint for group in value.groups for endpoint in group.endpoints)
-    ports = sum(_PORT_CHARACTERS + len(port.name) for group in value.groups for port in group.ports)
-    return ports + sum(_ENDPOINT_CHARACTERS + sum(map(len, _TEXTS(endpoint))) for endpoint in endpoints)
+    return sum(_TEXT_CHARACTERS + len(text) for text in texts_of(value))
 
 
 def encode_sets(sets: Mapping[RecordKey, RecordSet]) -> list[list[object]]:

@@ -22,7 +22,7 @@ from kubesync.domain.dns.records import Problem, Zone
 from kubesync.domain.large_keys import LARGE, LargeKeys
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Observation, Resource, bytes_of
 from kubesync.domain.plan import Policy
-from kubesync.domain.sources.registry import KINDS
+from kubesync.domain.sources.registry import KINDS, main_part
 from kubesync.domain.state import KeyState, Name
 
 # About four transactions: a zone waits at most so long for a cluster that records a long list.
@@ -277,9 +277,11 @@ class KeyStates:
 
 
 def _weight_of(state: KeyState) -> int:
+    part = main_part(state)
+    value = None if part is None else part.value
     values = (part.value for part in state.parts.values() if isinstance(part.value, EndpointsObject))
     endpoints = sum(len(group.endpoints) + len(group.ports) for value in values for group in value.groups)
-    return 1 + endpoints // _ENDPOINTS_OF_A_KEY + bytes_of(state.service) // _BYTES_OF_A_KEY
+    return 1 + endpoints // _ENDPOINTS_OF_A_KEY + bytes_of(value) // _BYTES_OF_A_KEY
 
 
 def size_of(values: Iterable[object]) -> int:
