@@ -38,6 +38,22 @@ _DENIED: Final = (
     "access to table TABLES-control is denied: User: arn:aws:iam::1:user/ann is not authorized to perform: dynamodb:Query; "
     f"{_LOOKED}/denied"
 )
+_ENVIRONMENTS: Final = {
+    "AWS_ACCESS_KEY_ID= AWS_SECRET_ACCESS_KEY=": "no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "AWS_REGION=": "no AWS region: set AWS_REGION, or a region in the AWS profile",
+    "AWS_PROFILE=nobody": "AWS SDK: The config profile (nobody) could not be found: check AWS_PROFILE and the SDK's configuration files",
+    "KUBESYNC_PAGE_LIMIT=0": "KUBESYNC_PAGE_LIMIT='0' is not valid: give at least 1",
+    "KUBESYNC_WINDOW_SECONDS=soon": "KUBESYNC_WINDOW_SECONDS='soon' is not valid: give a number",
+    "AWS_ENDPOINT_URL_DYNAMODB=127.0.0.1:1": "AWS_ENDPOINT_URL_DYNAMODB='127.0.0.1:1' is not a URL such as http://127.0.0.1:8000",
+    "AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:99999": "AWS_ENDPOINT_URL_DYNAMODB='http://127.0.0.1:99999' is not a URL such as http://127.0.0.1:8000",
+    "AWS_ENDPOINT_URL_ROUTE_53=http://": "AWS_ENDPOINT_URL_ROUTE_53='http://' is not a URL such as http://127.0.0.1:8000",
+    "KUBESYNC_TABLE_PREFIX=a/b": "KUBESYNC_TABLE_PREFIX='a/b' is not valid: at most 244 letters, digits, dots, hyphens and underscores",
+    "KUBESYNC_DEPLOYMENT=My_Own": "KUBESYNC_DEPLOYMENT='My_Own' is not valid: 1 to 24 lower-case letters, digits and hyphens,"
+    " with no hyphen at either end",
+    "KUBESYNC_SHARD=_": "KUBESYNC_SHARD='_' is not valid: 1 to 8 lower-case letters and digits",
+    "KUBESYNC_LOG_LEVEL=loud": "KUBESYNC_LOG_LEVEL='LOUD' is not one of DEBUG, INFO, WARNING, ERROR, CRITICAL",
+}
+"""What is wrong with an environment, whichever command meets it first."""
 # fmt: off
 ROWS: Final = [
     *(Row(command, _MISSING, 1, "missing") for command in COMMANDS),
@@ -66,24 +82,7 @@ ROWS: Final = [
     Row("session --max-runtime 1",
         "DynamoDB cannot be reached: check the network, the region and AWS_ENDPOINT_URL_DYNAMODB; looked for deployment test "
         "(tables TABLES-*) in eu-west-1 at http://127.0.0.1:1; is `kubesync local up` running?", 1, "nowhere"),
-    Row("status", "no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", 2, "AWS_ACCESS_KEY_ID="),
-    Row("status", "no AWS region: set AWS_REGION, or a region in the AWS profile", 2, "AWS_REGION="),
-    Row("status",
-        "AWS SDK: The config profile (nobody) could not be found: check AWS_PROFILE and the SDK's configuration files", 2, "AWS_PROFILE=nobody"),
-    Row("status", "KUBESYNC_PAGE_LIMIT='0' is not valid: give at least 1", 2, "KUBESYNC_PAGE_LIMIT=0"),
-    Row("status", "KUBESYNC_WINDOW_SECONDS='soon' is not valid: give a number", 2, "KUBESYNC_WINDOW_SECONDS=soon"),
-    Row("status", "AWS_ENDPOINT_URL_DYNAMODB='127.0.0.1:1' is not a URL such as http://127.0.0.1:8000", 2, "AWS_ENDPOINT_URL_DYNAMODB=127.0.0.1:1"),
-    Row("status",
-        "AWS_ENDPOINT_URL_DYNAMODB='http://127.0.0.1:99999' is not a URL such as http://127.0.0.1:8000", 2,
-        "AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:99999"),
-    Row("status", "AWS_ENDPOINT_URL_ROUTE_53='http://' is not a URL such as http://127.0.0.1:8000", 2, "AWS_ENDPOINT_URL_ROUTE_53=http://"),
-    Row("status",
-        "KUBESYNC_TABLE_PREFIX='a/b' is not valid: at most 244 letters, digits, dots, hyphens and underscores", 2, "KUBESYNC_TABLE_PREFIX=a/b"),
-    Row("status",
-        "KUBESYNC_DEPLOYMENT='My_Own' is not valid: 1 to 24 lower-case letters, digits and hyphens, with no "
-        "hyphen at either end", 2, "KUBESYNC_DEPLOYMENT=My_Own"),
-    Row("status", "KUBESYNC_SHARD='_' is not valid: 1 to 8 lower-case letters and digits", 2, "KUBESYNC_SHARD=_"),
-    Row("status", "KUBESYNC_LOG_LEVEL='LOUD' is not one of DEBUG, INFO, WARNING, ERROR, CRITICAL", 2, "KUBESYNC_LOG_LEVEL=loud"),
+    *(Row(command, said, 2, place) for command in ("status", "session", "setup") for place, said in _ENVIRONMENTS.items()),
     Row("status",
         "it must be KUBESYNC_LEASE_RENEW_SECONDS < KUBESYNC_LEASE_WRITE_SECONDS <= KUBESYNC_LEASE_SECONDS", 2, "KUBESYNC_LEASE_SECONDS=1"),
     Row("status",
