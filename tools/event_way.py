@@ -17,7 +17,7 @@ from harness.deployment import Deployment
 from page_parts import with_part
 
 _TRIVIAL: Final = ("clock", "on_bookmark", "__init__", "closes_at", "problem", "nothing")
-_NOTHING_TO_DO: Final = ("step", "due_in", "give_up_round", "take_early_promoted", "listed", "tell_listed")
+_NOTHING_TO_DO: Final = ("step", "due_at", "turns", "run", "removal", "failed", "_next_work", "listed")
 """What an actor asks itself at every step."""
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "architecture.md"

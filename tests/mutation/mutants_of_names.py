@@ -372,8 +372,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         name="handed-on-names-go-first",
         without="as long as names are handed on, no window is recorded",
         invariants="I9",
-        file="cluster/actor.py",
-        old="            self._turns.rotate(-1)\n",
+        file="cluster/tasks.py",
+        old="            tasks.rotate(-1)\n",
         new="",
         caught_by=(
             "unit/cluster/test_conversations.py::test_i9_names_that_are_handed_on_without_end_hold_up_no_window",

@@ -220,7 +220,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         name="dates-written-always",
         without="the ends of credentials are written whenever they are looked at",
         invariants="I6",
-        file="cluster/credential_dates.py",
+        file="cluster/listener_reports.py",
         old="        if self._ends != self._stored:\n",
         new="        if self._ends:\n",
         caught_by=(

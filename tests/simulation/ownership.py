@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from kubesync.actors.actor import Host
 from kubesync.cluster.actor import ClusterActor
 from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.listener import Listeners
 from kubesync.cluster.run import ListeningRun
-from kubesync.cluster.service import Service
+from kubesync.cluster.served_keys import PromotedKeys, Published, Readers, ServedKeys
+from kubesync.cluster.serving import Serving
+from kubesync.cluster.tasks import Lane
 from kubesync.operations.requests import ResyncRunner
 from kubesync.upstreams.actor import NamedUpstreams
 from kubesync.upstreams.composer import Composer
@@ -26,9 +29,8 @@ if TYPE_CHECKING:
     from simulation.machine import SimThread
 
 _ANYBODY: Final[dict[type, frozenset[str]]] = {
-    ClusterActor: frozenset(),
-    Service: frozenset(),
-    ListeningRun: frozenset(),
+    **dict.fromkeys((ClusterActor, Lane, Serving, ServedKeys, Published, PromotedKeys, Readers), frozenset[str]()),
+    **dict.fromkeys((ListeningRun, Listeners), frozenset[str]()),
     KeyStates: frozenset(),
     ZoneActor: frozenset(),
     ZoneQueue: frozenset(),

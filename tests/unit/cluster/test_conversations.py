@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from types import SimpleNamespace
-from typing import cast
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from harness.deployment import ZONE_ID, Deployment, full
-from harness.fakes.manual_clock import ManualClock
 from harness.fed import FedDeployment
-from harness.seen.builders import SERVICES, SLICES, a_config, a_list, a_service, identity, saw
-from kubesync.actors.actor import Steps
+from harness.seen.builders import SERVICES, SLICES, a_config, a_key, a_list, a_service, identity, saw
+from harness.sessions.cluster_alone import ClusterAlone
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.claims import ClaimTable
-from kubesync.cluster.actor import ClusterActor
-from kubesync.cluster.conversations import Conversations
-from kubesync.cluster.ports import ClusterPorts
-from kubesync.cluster.run import ListeningRun
+from kubesync.cluster.ports import Configured
+from kubesync.domain.batches import Unit
+from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.errors import ListenerError, StoreBusyError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
-from kubesync.messages import Configure, Landed, Refused, Relist, WithdrawRelist
+from kubesync.messages import Closed, Configure, Landed, Promoted, Refused, Relist, Relisted, WithdrawRelist
 from simulation.writes import SENT
 
 
@@ -34,120 +30,63 @@ def deployment() -> Iterator[Deployment]:
     made.close()
 
 
-class Answers:
-    """A cluster's answers. While the tables are ``busy``, questions about this batch cannot be answered."""
-
-    def __init__(self) -> None:
-        self.busy = "1"
-        self.given: list[tuple[str, str]] = []
-
-    def answer(self, question: Landed) -> Steps[None]:
-        if question.batch == self.busy:
-            raise StoreBusyError("busy")
-        self.given.append((question.zone, question.batch))
-        yield 0.0
+def gone(name: str) -> Unit:
+    """A unit of a Service that nobody knows: nothing is written for it."""
+    key = RecordKey(ZONE_ID, f"{name}.example.com", "A")
+    return Unit(a_key(name), (RecordChange(key, RecordSet(60, ("10.0.0.1",)), None),))
 
 
 def test_i1_questions_of_a_zone_are_answered_in_their_order() -> None:
-    clock, answers = ManualClock(), Answers()
-    ports = SimpleNamespace(
-        scheduler=clock, large=None, tables=SimpleNamespace(state=None, name_counts=None), session="s", progress=None
-    )
-    ports.cached_keys = None
-    ports.fenced_writer = ports.fenced_here = ports.to_zone = None
-    actor = ClusterActor(a_config(), cast(ClusterPorts, ports))
-    actor.service.conversations = cast(Conversations, answers)
-    for zone, number in (("Z1", 1), ("Z1", 2), ("Z2", 3)):
-        actor.receive(Landed(zone, number, str(number), ()))
-    for _ in range(10):
-        actor.step()
-    assert answers.given == [("Z2", "3")], "another zone does not wait"
-    answers.busy = ""
-    clock.advance(1.0)
-    for _ in range(10):
-        actor.step()
-    assert answers.given == [("Z2", "3"), ("Z1", "1"), ("Z1", "2")]
+    alone = ClusterAlone()
+    alone.faults.fail(lambda call: "first" in str(call.keys), StoreBusyError("busy"), times=None)
+    for zone, number, name in (("Z1", 1, "first"), ("Z1", 2, "second"), ("Z2", 3, "third")):
+        alone.actor.receive(Landed(zone, number, str(number), (gone(name),)))
+    alone.step(10)
 
+    def answered() -> list[tuple[str, int]]:
+        return [(zone, said.question) for zone, said in alone.to_zones if isinstance(said, Closed)]
 
-class EndlessNames:
-    """A run whose every plan of a key hands a name on to the next one; a window is always due."""
-
-    failed, round = False, None
-
-    def __init__(self, promoted: set[ObjectKey]) -> None:
-        self.did: list[str] = []
-        self._promoted = promoted
-
-    def due_in(self, _now: float) -> float:
-        return 0.0
-
-    def replan(self, keys: Iterable[ObjectKey]) -> Steps[None]:
-        self.did.append("plan")
-        self._promoted |= set(keys)
-        yield 0.0
-
-    def record(self) -> Steps[None]:
-        self.did.append("record")
-        yield 0.0
-
-    def give_up_round(self) -> None: ...
-
-    def take_early_promoted(self) -> set[ObjectKey]:
-        return self._promoted
+    assert answered() == [("Z2", 3)], "another zone does not wait"
+    alone.faults.clear()
+    alone.clock.advance(1.0)
+    alone.step(10)
+    assert answered() == [("Z2", 3), ("Z1", 1), ("Z1", 2)]
 
 
 def test_i9_names_that_are_handed_on_without_end_hold_up_no_window() -> None:
-    ports = SimpleNamespace(
-        scheduler=ManualClock(),
-        large=None,
-        tables=SimpleNamespace(state=None, name_counts=None),
-        session="s",
-        progress=None,
-    )
-    ports.cached_keys = None
-    ports.fenced_writer = ports.fenced_here = ports.to_zone = None
-    actor = ClusterActor(a_config(), cast(ClusterPorts, ports))
-    run = EndlessNames({ObjectKey("prod", "shop", "web")})
-    actor.service.run = cast(ListeningRun, run)
-    actor.service.promoted |= run.take_early_promoted()
-    while len(run.did) < 6:
-        actor.step()
-    assert run.did == ["plan", "record", "plan", "record", "plan", "record"]
+    alone = ClusterAlone()
+    alone.listen()
+    for number in (10, 11, 12):
+        alone.sinks[SERVICES].on_snapshot(a_list(number, identity()))
+        alone.clock.advance(2.0)
+        before = len([call for call in alone.store.calls if call.operation == "query"])
+        for _ in range(60):
+            # Every plan of a key hands a name on to the next one.
+            alone.actor.receive(Promoted((a_key(),)))
+            alone.actor.step()
+        assert alone.windows == number - 9
+        assert len([call for call in alone.store.calls if call.operation == "query"]) > before + 10, "keys are planned"
 
 
-def test_i5_forced_relist_that_was_withdrawn_before_it_began_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = ManualClock()
-    ports = SimpleNamespace(
-        scheduler=clock, large=None, tables=SimpleNamespace(state=None, name_counts=None), session="s", progress=None
-    )
-    ports.cached_keys = None
-    ports.fenced_writer = ports.fenced_here = ports.to_zone = None
-    actor = ClusterActor(a_config(), cast(ClusterPorts, ports))
-    busy, relisted = [True], []
-
-    def obey(_command: object) -> Steps[None]:
-        while busy:
-            yield 1.0
-
-    def relist(asked: Relist) -> Steps[None]:
-        relisted.append(asked)
-        yield 0.0
-
-    monkeypatch.setattr(actor.service, "obey", obey)
-    monkeypatch.setattr(actor.service, "relist", relist)
-    errors: Answer[Mapping[str, ListenerError]] = Answer(clock)
-    actor.receive(Configure(None))
-    actor.receive(Relist(True, None, Answer(clock)))
+def test_i5_forced_relist_that_was_withdrawn_before_it_began_is_never_done() -> None:
+    alone = ClusterAlone()
+    alone.faults.fail(lambda _call: True, StoreBusyError("busy"), times=None)
+    errors: Answer[Mapping[str, ListenerError]] = Answer(alone.clock)
+    lists: Answer[Relisted] = Answer(alone.clock)
+    alone.actor.receive(Configure(Configured(a_config(), None)))
+    alone.actor.receive(Relist(True, alone.clock.monotonic() + 900.0, lists))
+    alone.step(5)
+    alone.actor.receive(WithdrawRelist(errors))
+    alone.faults.clear()
     for _ in range(5):
-        actor.step()
-    actor.receive(WithdrawRelist(errors))
-    busy.clear()
-    for _ in range(5):
-        clock.advance(1.0)
-        for _ in range(3):
-            actor.step()
-    assert relisted == []
+        alone.clock.advance(1.0)
+        alone.step(3)
+    assert alone.listeners == 0
+    assert not lists.done()
     assert errors.result() == {}
+    alone.actor.receive(Relist(True, alone.clock.monotonic() + 900.0, lists))
+    alone.step(3)
+    assert alone.listeners == 2, "one that is not withdrawn is done"
 
 
 def test_i1_withdrawn_wish_is_not_sent(deployment: Deployment) -> None:

@@ -23,7 +23,7 @@ KNOWS_NONE: Final = (
         f"cluster/keys/{name}.py"
         for name in ("observations", "list_diff", "planner", "committer", "key_writes", "shared")
     ),
-    *("cluster/run.py", "cluster/actor.py", "cluster/listener.py", "cluster/published.py"),
+    *("cluster/run.py", "cluster/actor.py", "cluster/listener.py", "cluster/served_keys.py"),
     *(
         f"kubernetes/{name}.py"
         for name in ("transport/urls", "wire/event_scan", "wire/decode", "watch", "reflector", "lister")

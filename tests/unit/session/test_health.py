@@ -12,7 +12,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.key_states import KeyStates, ListenerView
-from kubesync.cluster.service import ClusterFigures
+from kubesync.cluster.serving import ClusterFigures
 from kubesync.session.health import ClusterHealth, health, of_cluster
 from kubesync.zone.progress import Progress, Standing, ZoneFigures, ZoneReport
 

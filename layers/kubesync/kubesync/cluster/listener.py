@@ -1,36 +1,34 @@
-"""One listener of one cluster: a reflector in its own thread that fills the cluster's merge window."""
+"""The listeners of one cluster: each is a reflector in its own thread. They fill the cluster's merge window."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.answer import Answer
+from kubesync.actors.actor import Host
 from kubesync.actors.scheduler import Scheduler, Thread
-from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.cluster.ports import Connector, Progress
+from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.listener_reports import ListenerErrors
+from kubesync.cluster.ports import ClusterPorts, Progress
 from kubesync.domain.errors import ErrorCode, ListenerError
 from kubesync.domain.objects import ObjectKey, RawEvent, Resource, Snapshot
 from kubesync.domain.report import ListenerReport
 from kubesync.domain.window import Mode, Window, WindowContent
+from kubesync.kubernetes.list_room import Turn
 from kubesync.kubernetes.ports import Reflector
-from kubesync.messages import Relisted, Reply
+from kubesync.messages import ListingFailedError, Observed, Relisted, Reply
 
 logger = Logger(service="kubesync", child=True)
 
 # One refusal may come from a server that is just starting. After this many in a row a person must act.
 _REFUSED_AFTER: Final = 3
-_LASTING: Final = (
-    ErrorCode.PARSE_DOMAIN,
-    ErrorCode.SSL_HANDSHAKE,
-    ErrorCode.REQUEST_URI,
-    ErrorCode.REQUEST_DENIED,
-)
+_LASTING: Final = (ErrorCode.PARSE_DOMAIN, ErrorCode.SSL_HANDSHAKE, ErrorCode.REQUEST_URI, ErrorCode.REQUEST_DENIED)
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +51,19 @@ class ListRound:
     def applies(self) -> bool:
         """Whether its mode still applies to lists that are made for it."""
         return self.reply is not None and bool(self.unlisted)
+
+    def recorded(self, resources: Iterable[Resource], missed: AbstractSet[ObjectKey]) -> None:
+        """Lists that were made for it are recorded."""
+        self.unlisted.difference_update(resources)
+        self.missed |= missed
+
+    def answer(self, answer: Relisted | ListingFailedError | None) -> None:
+        """Answer whoever waits for it. None: nobody waits any longer."""
+        reply, self.reply = self.reply, None
+        if reply is not None and isinstance(answer, Relisted):
+            reply.set_result(answer)
+        elif reply is not None and isinstance(answer, ListingFailedError):
+            reply.set_exception(answer)
 
 
 def round_of(rounds: Iterable[ListRound | None]) -> ListRound | None:
@@ -228,15 +239,152 @@ def _will_last(error: ListenerError) -> bool:
     return error.code in _LASTING or (error.code is ErrorCode.REQUEST_STATUS and error.status == HTTPStatus.NOT_FOUND)
 
 
-def probe_identity(connector: Connector, config: ClusterConfig, scheduler: Scheduler) -> Answer[str | None]:
-    """Ask the cluster for the uid of Service default/kubernetes, in a thread of its own."""
-    answer: Answer[str | None] = Answer(scheduler)
+class Listeners:
+    """The listeners of one run of a cluster. Only its actor calls methods; their threads send it ``Observed``.
 
-    def run() -> None:
+    Args:
+        number: of the run.
+        host: of the actor.
+    """
+
+    def __init__(
+        self, number: int, states: KeyStates, ports: ClusterPorts, errors: ListenerErrors, host: Host[Any]
+    ) -> None:
+        self.window = SharedWindow(ports.window_seconds, ports.scheduler, host.wake)
+        self._number = number
+        self._ports = ports
+        self._states = states
+        self._errors = errors
+        self._host = host
+        self._running: list[Listener] = []  # or the last ones
+        self._past: list[Listener] = []  # a relist has cut them off
+        self._unreachable: dict[str, ListenerError] = {}
+        self._unseen: set[Resource] = set()  # their lists are not recorded yet
+        self._in_trouble: set[Resource] = set()
+
+    def start(self, deadline_monotonic: float, turn: Turn, made_for: ListRound | None = None) -> str:
+        """Start them. Each resumes from its checkpoint, or lists if no checkpoint is valid.
+
+        Returns why the cluster is unreachable; empty: it is not.
+
+        Args:
+            turn: of the cluster, for room for lists.
+            made_for: list in any case, for this round.
+        """
+        # Decide all resume points before any listener starts: a window that the first one fills may withdraw the checkpoint
+        # of the next, whose view is not complete yet (I5).
+        made = [self._listener(resource, turn, made_for) for resource in self._states.config.resources]
+        self._past += self._running
+        self._running = [listener for listener, _ in filter(None, made)]
+        for listener, resume in filter(None, made):
+            listener.start(resume, deadline_monotonic)
+        self._host.publish()  # they may have to be stopped at once
+        return next((error.message for error in reversed(self._unreachable.values())), "")
+
+    def _listener(
+        self, resource: Resource, turn: Turn, made_for: ListRound | None
+    ) -> tuple[Listener, int | None] | None:
+        """A listener and the version that it resumes from (None: it lists first). None: the cluster is unreachable."""
+        config, number, send = self._states.config, self._number, self._host.send
         try:
-            answer.set_result(connector.identity(config))
-        except BaseException as error:  # noqa: BLE001 - the actor raises it again
-            answer.set_exception(error)
+            reflector = self._ports.connector.reflector(config, resource, turn.space())
+        except ListenerError as error:
+            self._fails(resource)
+            self._errors.failed(resource, error)
+            self._unreachable[resource.value] = error
+            return None
+        self._unreachable.pop(resource.value, None)
+        listener = Listener(
+            config.name,
+            resource,
+            reflector,
+            self.window,
+            lambda *seen: send(Observed(number, *seen)),
+            self._ports.scheduler,
+            made_for,
+            self._ports.progress,
+        )
+        stored = self._states.listeners[resource].checkpoint
+        if stored is not None and stored.basis == self._states.basis and made_for is None:
+            return listener, stored.resource_version
+        # Its view is incomplete until its watch is accepted: a refused list or watch leaves it unknown (I5).
+        self._unseen.add(resource)
+        return listener, None
 
-    scheduler.thread(f"{config.name}/identity", run).start()
-    return answer
+    def observed(self, seen: Observed) -> Collection[ObjectKey]:
+        """Take in what a listener saw. Returns keys that can be planned now."""
+        if seen.run != self._number:
+            return ()
+        view = self._states.listeners[seen.resource]
+        if seen.what == "stale":
+            self._unseen.add(seen.resource)
+            view.fails(self._ports.scheduler.epoch())
+            view.whole, view.broken = False, True
+        elif seen.error is not None:
+            self._fails(seen.resource)
+            self._in_trouble.add(seen.resource)
+            self._errors.add(seen.resource, seen.error)
+        else:
+            if seen.resource in self._in_trouble:
+                self._in_trouble.discard(seen.resource)
+                self._ports.progress(
+                    "listening", {"cluster": self._states.config.name, "resource": seen.resource.value}
+                )
+            view.works_since = view.works_since or self._ports.scheduler.epoch()
+            # A watch that follows a list proves nothing until that list is recorded: unknown is not empty (I5).
+            if seen.resource not in self._unseen:
+                view.whole = True
+                return set(view.unsure)
+        return ()
+
+    def _fails(self, resource: Resource) -> None:
+        view = self._states.listeners[resource]
+        view.fails(self._ports.scheduler.epoch())
+        view.works_since = 0.0
+
+    def recorded(self, resources: Iterable[Resource]) -> None:
+        """Their lists are recorded. A listener that went stale meanwhile lists again: it stays unseen."""
+        self._unseen -= {resource for resource in resources if not self._states.listeners[resource].broken}
+
+    def stop(self, code: ErrorCode) -> None:
+        """End them at once, for this reason."""
+        for listener in self._running:
+            listener.stop(code)
+
+    def cut(self) -> None:
+        """End them at once. Others continue."""
+        for listener in self._running:
+            listener.cut()
+
+    def forsake(self, code: ErrorCode) -> None:
+        """End them after a fault of ours: nothing that they watch counts as watched."""
+        self.stop(code)
+        for resource in self._states.listeners:
+            self._fails(resource)
+        self.window.close()
+
+    def ended(self, code: ErrorCode) -> None:
+        """Persist how they ended."""
+        for listener in self._running:
+            self._errors.ended(listener.resource, code)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread of one of them still runs."""
+        return any(listener.alive for listener in self._running)
+
+    @property
+    def all(self) -> tuple[tuple[Listener, ...], tuple[Listener, ...]]:
+        """Those that run, or the last ones; and those that a relist has cut off."""
+        return tuple(self._running), tuple(self._past)
+
+    @property
+    def last_errors(self) -> Mapping[str, ListenerError]:
+        """The newest error of each, by resource."""
+        return self._unreachable | {each.resource.value: each.last_error for each in self._running if each.last_error}
+
+    def refused(self, *, failing: bool) -> Mapping[str, ListenerError]:
+        """Errors because of which no list comes. ``failing``: also those that may pass, if there are no others."""
+        refused = {each.resource.value: each.refused for each in self._running if each.refused}
+        also = {each.resource.value: each.failing for each in self._running if each.failing and not each.report.lists}
+        return self._unreachable | refused or (also if failing else {})

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from kubesync.actors.scheduler import Lock, Scheduler
+from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.listeners import Remembered
@@ -21,6 +22,8 @@ from kubesync.domain.state import KeyState
 from kubesync.kubernetes.list_room import ListRoom, Space
 from kubesync.kubernetes.ports import Lister, Reflector
 from kubesync.kubernetes.service_events import EventPoster
+
+_WRITE_SECONDS: Final = 2.0
 
 
 class Connector(Protocol):
@@ -127,3 +130,8 @@ class ClusterPorts:
     removed: Callable[[str], None]
     unreadable: Callable[[str], None]
     progress: Progress
+
+    def write(self, cluster: str, actions: Sequence[Action], token: str = "") -> None:
+        """Write items of a cluster under its fence. Raises as ``FencedWriter.run``, after a moment at most."""
+        until = self.scheduler.monotonic() + _WRITE_SECONDS
+        self.fenced_writer.run([cluster], actions, token or self.fenced_writer.token(), until_monotonic=until)

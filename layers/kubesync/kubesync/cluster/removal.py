@@ -17,13 +17,11 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.actor import Steps
+from kubesync.actors.actor import AT_ONCE, Steps
 from kubesync.actors.answer import Answer
-from kubesync.aws.dynamodb.store import Action
-from kubesync.aws.tables.control.clusters import ClusterConfig, retains
-from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, KeyStates
-from kubesync.cluster.keys.reconciler import Reconciler, Recorded
-from kubesync.cluster.ports import ClusterPorts
+from kubesync.aws.tables.control.clusters import retains
+from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME
+from kubesync.cluster.served_keys import ServedKeys
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import EMPTY, KeyState
 from kubesync.messages import Compared, CompareZone, Forget
@@ -33,26 +31,17 @@ logger = Logger(service="kubesync", child=True)
 _PLACES_AT_A_TIME: Final = 90
 _COMPARE_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.2
-_WRITE_SECONDS: Final = 2.0
 _WHY: Final = "the cluster is removed"
 
 
 class Removal:
-    """The removal of one cluster. ``steps`` may be begun again after an error. ``follow_up`` passes on what was recorded."""
+    """The removal of one cluster: a task of its actor. ``removed`` is called at the end."""
 
-    def __init__(
-        self,
-        config: ClusterConfig,
-        ports: ClusterPorts,
-        states: KeyStates,
-        reconciler: Reconciler,
-        follow_up: Callable[[Recorded], None],
-    ) -> None:
-        self._config = config
-        self._ports = ports
-        self._states = states
-        self._reconciler = reconciler
-        self._follow_up = follow_up
+    def __init__(self, served: ServedKeys, removed: Callable[[], None]) -> None:
+        self._served = served
+        self._ports = served.ports
+        self._config = served.states.config
+        self._removed = removed
         self._compared: dict[ObjectKey, int] = {}
         self._asked: set[str] = set()
 
@@ -60,8 +49,11 @@ class Removal:
         """Nothing of the cluster is under way in this zone."""
         self._asked.discard(zone_id)
 
+    def due_at(self) -> float:
+        return AT_ONCE
+
     def steps(self) -> Steps[None]:
-        """Remove the cluster. Ends when it is removed."""
+        """Remove the cluster. May be begun again after an error."""
         table, name = self._ports.tables.state, self._config.name
         if retains(self._config):
             yield from self._part()
@@ -72,6 +64,7 @@ class Removal:
                 yield from self._part()
                 emptied = not table.any_key(name)  # else what was under way has brought a key back
         yield from self._forget()
+        self._removed()
 
     def _sets_are_gone(self) -> Steps[bool]:
         """Wait until zones have deleted the sets. False: a key is left that has none to delete, and is to be emptied again."""
@@ -87,7 +80,7 @@ class Removal:
     def _empty(self) -> Steps[None]:
         every = (state.key for state in self._ports.tables.state.load_all(self._config.name))
         for keys in batched(every, KEYS_AT_A_TIME):
-            self._follow_up((yield from self._reconciler.transform(keys, self._bare, _WHY)))
+            self._served.follow_up((yield from self._served.reconciler.transform(keys, self._bare, _WHY)))
             yield 0.0
 
     def _bare(self, state: KeyState) -> KeyState:
@@ -100,7 +93,7 @@ class Removal:
         """Compare keys whose sets were refused with their zones. What was changed by hand is still ours, as the journal proves."""
         news = [key for key, attempts in refused.items() if self._compared.get(key) != attempts]
         self._compared = refused
-        states = self._states.states(news).values()
+        states = self._served.states.states(news).values()
         for zone_id in sorted({key.zone_id for state in states for key in state.applied}):
             names = frozenset(key.name for state in states for key in state.applied if key.zone_id == zone_id)
             answer: Answer[Compared] = Answer(self._ports.scheduler)
@@ -124,11 +117,7 @@ class Removal:
         name, state = self._config.name, self._ports.tables.state
         slices = (state.remember_slice(name, *place, service=None) for place in state.slices(name))
         for places in batched(chain(slices, state.leftover_marks(name)), _PLACES_AT_A_TIME):
-            self._write(list(places))
+            self._ports.write(name, places)
             yield 0.0
-        self._write([*self._ports.tables.listeners.all_places(name), self._ports.clusters.forget(self._config)])
-
-    def _write(self, actions: list[Action]) -> None:
-        writer = self._ports.fenced_writer
-        until = self._ports.scheduler.monotonic() + _WRITE_SECONDS
-        writer.run([self._config.name], actions, writer.token(), until_monotonic=until)
+        last = [*self._ports.tables.listeners.all_places(name), self._ports.clusters.forget(self._config)]
+        self._ports.write(name, last)

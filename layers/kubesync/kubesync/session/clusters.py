@@ -14,7 +14,7 @@ from kubesync.actors.actor import Activity, Host
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.cluster.actor import ClusterActor
 from kubesync.cluster.ports import ClusterPorts
-from kubesync.cluster.service import ClusterFigures
+from kubesync.cluster.serving import ClusterFigures
 from kubesync.domain.errors import NotMasterError
 from kubesync.messages import EndCluster, StopListening
 from kubesync.session.health import actor_of
@@ -55,7 +55,7 @@ class Clusters:
         ports = self._new_ports()
         actor = ClusterActor(config, ports)
         self._hosts[name] = host = Host(actor_of(name), actor, ports.scheduler, self._activity)
-        actor.service.host = host  # its listeners send to it
+        actor.hosted(host)
         host.start()
 
     def host_unserved(self, names: Iterable[str], zone_id: str, fence: Callable[[str], None]) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.cluster.service import ClusterFigures
+from kubesync.cluster.serving import ClusterFigures
 from kubesync.zone.progress import STUCK_SECONDS, Standing, ZoneFigures
 
 logger = Logger(service="kubesync", child=True)

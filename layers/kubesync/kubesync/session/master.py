@@ -32,9 +32,9 @@ from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import KeyStates, rules_of
 from kubesync.cluster.keys.planner import Tables
 from kubesync.cluster.keys.reconciler import Reconciler
-from kubesync.cluster.listener import probe_identity
 from kubesync.cluster.ports import ClusterPorts, Configured, EventWriter, Progress
-from kubesync.cluster.service import ClusterFigures
+from kubesync.cluster.served_keys import reconciler_of
+from kubesync.cluster.serving import ClusterFigures
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.errors import ErrorCode, NotMasterError
 from kubesync.domain.report import ResyncEnded, SessionReport
@@ -142,9 +142,7 @@ class Master:
         states.configure(config, remembered.checkpoints)
         states.identity = remembered.identity
         committer = Committer(states, tables, self.fenced_writer, self.parts.clock, self._fencing.raised, self._large)
-        connector = self.parts.connector
-        probe = partial(probe_identity, connector, config, self.parts.scheduler)
-        return Reconciler(committer, partial(connector.observe, config), probe)
+        return reconciler_of(committer, self.parts.connector, self.parts.scheduler)
 
     # --- taking over ---
 

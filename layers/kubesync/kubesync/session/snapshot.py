@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from kubesync.cluster.service import ClusterFigures
+from kubesync.cluster.serving import ClusterFigures
 from kubesync.domain.report import SessionReport, percentiles
 from kubesync.upstreams.composer import NamedReport
 from kubesync.zone.progress import ZoneFigures

@@ -1,0 +1,234 @@
+"""What a cluster is asked, by zones and by operations. Each answer is work in steps; it is sent once everything is durable."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Steps
+from kubesync.aws.fencing.writer import StaleStateError
+from kubesync.aws.tables.audit import Entry
+from kubesync.cluster.keys.committer import Outbox
+from kubesync.cluster.keys.outcomes import ConflictCheck, Outcome, Outcomes, judge
+from kubesync.cluster.keys.reconciler import Recorded
+from kubesync.cluster.served_keys import ServedKeys
+from kubesync.domain.batches import Unit
+from kubesync.domain.dns.standing import Drift, as_it_stands, drifts_of
+from kubesync.domain.errors import KubesyncError
+from kubesync.domain.objects import ObjectKey
+from kubesync.domain.plan import changes_of
+from kubesync.domain.state import KeyState, Name, OpenMark, UpstreamState
+from kubesync.domain.window import Mode
+from kubesync.messages import (
+    Claim,
+    Closed,
+    Compare,
+    Compared,
+    Decision,
+    Landed,
+    RecordLists,
+    Refused,
+    RemoveOrphans,
+    Sets,
+    Standing,
+    Want,
+    Wishes,
+)
+
+logger = Logger(service="kubesync", child=True)
+
+_PARTS_OF_KEY: Final = 3
+
+type Question = Landed | Refused | Standing | Compare | Want
+
+
+class ZoneQuestions:
+    """Answers one zone, in the order of its questions: a refusal before what lands later. A task of the cluster's actor."""
+
+    def __init__(self, served: ServedKeys) -> None:
+        self._ports = served.ports
+        self._served = served
+        self._states = served.states
+        self._questions: deque[Question] = deque()
+
+    def ask(self, question: Question) -> bool:
+        """Answer this later. A zone asks one question at a time: what it has asked before, it has given up, unless a batch landed.
+
+        Returns:
+            Whether the question that comes first is another one now.
+        """
+        first = next(iter(self._questions), question)
+        self._questions = deque([*(each for each in self._questions if isinstance(each, Landed)), question])
+        return self._questions[0] is not first
+
+    def due_at(self) -> float:
+        return AT_ONCE if self._questions else WHEN_TOLD
+
+    def steps(self) -> Steps[None]:
+        """Do what follows from the first question, and answer it."""
+        yield from self._answer_to(self._questions[0])
+        self._questions.popleft()
+
+    def _answer_to(self, question: Question) -> Steps[None]:
+        match question:
+            case Landed():
+                outcomes = [Outcome(unit, landed=True) for unit in question.units]
+                yield from self._close(outcomes, "settled", question.batch)  # for the audit
+                self._answer(question, {unit.key for unit in question.units})
+            case Refused():
+                yield from self._refused(question)
+            case Standing():
+                yield from self._check(question)
+            case Compare():
+                yield from self._compare(question)
+            case Want():
+                wishes = self._served.published.wishes(question.keys, question.zone)
+                self._ports.to_zone(question.zone, Wishes(self._states.config.name, wishes))
+
+    def _answer(
+        self,
+        question: Landed | Refused | Standing | Compare,
+        keys: Iterable[ObjectKey],
+        decisions: tuple[Decision, ...] = (),
+        compared: Compared | None = None,
+    ) -> None:
+        wishes = self._served.published.wishes(keys, question.zone)
+        answer = Closed(self._states.config.name, question.question, wishes, decisions, compared)
+        self._ports.to_zone(question.zone, answer)
+
+    def _close(
+        self, outcomes: Iterable[Outcome], why: str, batch: str = ""
+    ) -> Steps[Mapping[ObjectKey, OpenMark | None]]:
+        closing = Outcomes(self._served.committer, outcomes, why, batch, self._ports.scheduler.random)
+        outbox = Outbox()
+        try:
+            yield from closing.close(outbox)
+        finally:  # also where it is cut off: what is written must be heard of
+            # Closing has opened these again, and no zone knows of them.
+            opened = (key for key in outbox.opened if not self._served.published.knows(key))
+            self._served.follow_up(Recorded(tuple(opened), tuple(outbox.promoted)))
+        return closing.marks
+
+    def _refused(self, question: Refused) -> Steps[None]:
+        states = self._states.states({refusal.unit.key for refusal in question.refusals})
+        if self._ports.scheduler.monotonic() >= question.until:
+            self._answer(question, states)  # the unit may be under way again: let nothing of it go
+            return
+        # A refusal counts only for a unit that the key still wants.
+        outcomes = [
+            judge(refusal, states[refusal.unit.key])
+            for refusal in question.refusals
+            if self._wanted(refusal.unit, states[refusal.unit.key])
+        ]
+        marks = yield from self._close(outcomes, "refused")
+        decisions: list[Decision] = []
+        for outcome in outcomes:
+            mark = None if outcome.landed else marks.get(outcome.unit.key)
+            retry_at = None if mark is None else mark.retry_at
+            decisions.append(Decision(outcome.unit, outcome.reason_code, retry_at, outcome.conflict))
+        self._answer(question, states, tuple(decisions))
+
+    def _wanted(self, unit: Unit, state: KeyState) -> bool:
+        return set(unit.changes) <= set(changes_of(state, self._states.config.policy))
+
+    def _check(self, question: Standing) -> Steps[None]:
+        if not self._served.published.served:
+            self._answer(question, ())
+            return
+        check = ConflictCheck(question.zone, question.standing, self._served.committer)
+        if check.free:
+
+            def see(state: KeyState) -> KeyState:
+                left = {name: why for name, why in state.conflicts.items() if name not in check.free[state.key]}
+                return replace(state, conflicts=left)
+
+            self._served.follow_up(
+                (yield from self._served.reconciler.transform(check.free, see, "the name is free again"))
+            )
+        outcomes = list(check.still_foreign(self._states.config.policy))
+        if outcomes:
+            yield from self._close(outcomes, "still foreign")
+        self._answer(question, question.standing)
+
+    def _compare(self, question: Compare) -> Steps[None]:
+        keys = [known.service for known in question.known] or list(question.keys)
+        states = self._states.states(keys)
+        moved = frozenset(known.service for known in question.known if not known.still(states[known.service]))
+        drifts = [d for known in question.known if known.service not in moved for d in known.drifts(question.standing)]
+        for key in question.keys:
+            here = {each.name for each in states[key].applied if each.zone_id == question.zone}
+            if here <= question.names:
+                drifts += drifts_of(states[key], question.zone, question.standing)
+            else:
+                moved |= {key}
+        if drifts and question.mend and self._served.published.served:
+            by_key: dict[ObjectKey, list[Drift]] = {}
+            for drift in drifts:
+                by_key.setdefault(drift.service, []).append(drift)
+            steps = self._served.reconciler.transform(by_key, lambda s: as_it_stands(s, by_key[s.key]), question.why)
+            self._served.follow_up((yield from steps))
+        self._answer(question, keys, compared=Compared(tuple(drifts), moved))
+
+
+def answer_request(served: ServedKeys, asked: RecordLists | Claim | RemoveOrphans) -> Steps[None]:
+    """Do what an operation asks for, and answer: record lists of a recovery, take sets over, remove orphaned upstreams.
+
+    An error goes to whoever asked. What is recorded is not published: zones take it up later.
+    """
+
+    def claimed(state: KeyState) -> KeyState | None:
+        assert isinstance(asked, Claim)
+        taken = {key: found for key, found in asked.sets[state.key].items() if state.intended.get(key) == found}
+        return _with_taken(state, taken) if taken else None
+
+    try:
+        match asked:
+            case RecordLists():
+                mode = Mode(distrust_upstreams=True)
+                recorded = yield from served.reconciler.record(asked.content, mode, flush=True)
+                asked.reply.set_result({r.value: why for r, why in (recorded.held or {}).items()})
+            case Claim():
+                yield from served.reconciler.transform(asked.sets, claimed, "recover")
+                asked.reply.set_result(None)
+            case RemoveOrphans():
+                asked.reply.set_result(sum(_remove(served, *each) for each in asked.upstreams.items()))
+    except KubesyncError as error:
+        asked.reply.set_exception(error)
+    except Exception as error:  # a fault of ours stops what was asked for, and only that
+        logger.exception("a request failed", cluster=served.states.config.name)
+        asked.reply.set_exception(KubesyncError(f"{type(error).__name__}: {error}"))
+
+
+def _remove(served: ServedKeys, upstream: str, stands: UpstreamState) -> bool:
+    """Remove one orphaned upstream. False: a key knows it by now, or it was written meanwhile."""
+    tables, writer = served.ports.tables, served.ports.fenced_writer
+    key = ObjectKey.parse("/".join(upstream.split("/")[:_PARTS_OF_KEY]))
+    if upstream in served.states.states([key])[key].upstreams:
+        return False
+    token, now = writer.token(), served.ports.scheduler.epoch()
+    entry = Entry(f"upstream {upstream}", f"version {stands.version}", None, "resync", str(key))
+    actions = [
+        *tables.upstreams.remove(upstream, stands, now),
+        *tables.named.marks(upstream, stands.version + 1),
+        tables.audit.changes(key.cluster, [entry], writer.epoch, now, token),
+    ]
+    try:
+        writer.run([key.cluster], actions, token)
+    except StaleStateError:
+        return False
+    finally:
+        tables.named.written(actions)
+    return True
+
+
+def _with_taken(state: KeyState, taken: Sets) -> KeyState:
+    """The state with these record sets as its own. A name where nothing else is missing is in conflict no more."""
+    applied = {**state.applied, **taken}
+    missing = {Name.of(key) for key in state.intended if key not in applied}
+    over = {Name.of(key) for key in taken} - missing
+    conflicts = {name: why for name, why in state.conflicts.items() if name not in over}
+    return replace(state, applied=applied, conflicts=conflicts)

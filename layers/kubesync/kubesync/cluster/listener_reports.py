@@ -1,0 +1,151 @@
+"""What is stored about a cluster's listeners: their errors, how they ended, and when the credentials of their connections end."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Steps
+from kubesync.aws.fencing.writer import StaleStateError
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.listeners import ListenerTable, StoredCredentials
+from kubesync.aws.tables.upstreams import timestamp
+from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.ports import ClusterPorts
+from kubesync.domain.credential_ends import ALARM_DAYS, Credential, days_left, end_in_words
+from kubesync.domain.errors import ErrorCode, ListenerError, StoreError
+from kubesync.domain.objects import Resource
+
+logger = Logger(service="kubesync", child=True)
+
+_ENDED: Final = {
+    ErrorCode.WORKER_EXITING: "the process was told to end",
+    ErrorCode.CONFIG_DELETE: "the cluster's configuration was deleted",
+    ErrorCode.CONFIG_UPDATE: "the cluster's configuration was changed",
+    ErrorCode.NOT_MASTER: "the lease was lost",
+    ErrorCode.MAX_RUNTIME: "the session's time was up",
+}
+
+
+class ListenerErrors:
+    """Writes the errors of one cluster's listeners: a task of its actor. Raises NotMasterError; any other error is only logged."""
+
+    def __init__(self, states: KeyStates, ports: ClusterPorts) -> None:
+        self._states = states
+        self._ports = ports
+        self._seen: deque[tuple[Resource, ListenerError]] = deque()
+
+    def add(self, resource: Resource, error: ListenerError) -> None:
+        """Persist this error in a later step."""
+        self._seen.append((resource, error))
+
+    def due_at(self) -> float:
+        return AT_ONCE if self._seen else WHEN_TOLD
+
+    def steps(self) -> Steps[None]:
+        self.failed(*self._seen.popleft())
+        yield from ()
+
+    def failed(self, resource: Resource, error: ListenerError) -> None:
+        """Persist an error of a listener, whether or not it continues."""
+        name = self._states.config.name
+        details: dict[str, object] = {"cluster": name, "resource": resource.value, "message": error.message}
+        if error.status is not None:
+            details["status"] = error.status
+        self._ports.progress("error", {"key": error.code.key, **details})
+        self._persist(resource, error.code, error.message, error.status)
+
+    def ended(self, resource: Resource, code: ErrorCode) -> None:
+        """Persist that a listener ended."""
+        self._persist(resource, code, _ENDED[code])
+
+    def _persist(self, resource: Resource, code: ErrorCode, message: str, status: int | None = None) -> None:
+        ports, name = self._ports, self._states.config.name
+        now = ports.scheduler.epoch()
+        fields: dict[str, object] = {"code": int(code), "key": code.key, "message": message}
+        if status is not None:
+            fields["status"] = status
+        view = self._states.listeners.get(resource)
+        if view is not None and view.works_since:
+            fields["works_since"] = timestamp(view.works_since)
+        if view is not None and view.failing_since and not view.works_since:
+            fields["failing_since"] = timestamp(view.failing_since)
+        token = ports.fenced_writer.token()
+        count = ports.tables.listeners.count_error(name, resource, code, fields, timestamp(now), ports.session)
+        history = ports.tables.audit.error(name, {"resource": resource.value, **fields}, now)
+        try:
+            if code is ErrorCode.NOT_MASTER:
+                ports.fenced_writer.last_word(name, [count, history], token)
+            else:
+                ports.write(name, [count, history], token)
+        except (StoreError, StaleStateError) as failed:
+            logger.warning("an error could not be persisted", cluster=name, code=code.key, error=str(failed))
+
+
+class CredentialDates:
+    """Belongs to the cluster's actor. It writes only when a date has changed (I6)."""
+
+    def __init__(self, ports: ClusterPorts) -> None:
+        self._ports = ports
+        self._stored: Mapping[Credential, float] = {}
+        self._ends: Mapping[Credential, float] = {}
+        self._warned: set[tuple[Credential, float]] = set()
+
+    def configure(self, config: ClusterConfig, stored: StoredCredentials | None) -> None:
+        """Go on from what is stored. Dates of another configuration count no more."""
+        self._stored = self._ends = stored.ends if stored is not None and stored.revision == config.revision else {}
+
+    def days_left(self) -> dict[str, int]:
+        """Whole days until each known end; negative after it."""
+        now = self._ports.scheduler.epoch()
+        return {what.value: days_left(end, now) for what, end in self._ends.items()}
+
+    def update(self, config: ClusterConfig) -> None:
+        """Take in what the connections have seen, warn once of each end that is near, and store dates that changed.
+
+        Raises NotMasterError. If the tables do not answer, the next call writes.
+        """
+        seen = self._ports.connector.credentials(config)
+        self._ends = {
+            what: end for what in Credential if (end := _end(seen.get(what), self._stored.get(what))) is not None
+        }
+        self._warn(config)
+        if self._ends != self._stored:
+            self._write(config)
+
+    def _warn(self, config: ClusterConfig) -> None:
+        now = self._ports.scheduler.epoch()
+        for what, end in self._ends.items():
+            if days_left(end, now) < ALARM_DAYS and (what, end) not in self._warned:
+                self._warned.add((what, end))
+                words = f"{what} {end_in_words(end, now)}"
+                logger.warning("a credential ends soon or has ended", cluster=config.name, credential=words)
+
+    def _write(self, config: ClusterConfig) -> None:
+        token = self._ports.fenced_writer.token()
+        put = ListenerTable.put_credentials(config.name, StoredCredentials(config.revision, self._ends), token)
+        try:
+            self._ports.write(config.name, [put], token)
+        except (StoreError, StaleStateError) as error:
+            logger.warning("the ends of credentials could not be stored", cluster=config.name, error=str(error))
+        else:
+            self._stored = self._ends
+
+
+def _end(seen: tuple[float, ...] | None, stored: float | None) -> float | None:
+    """The end of one credential. None: it has none, or nobody has seen it.
+
+    seen       stored              end
+    ----       ------              ---
+    not yet    no matter           as stored
+    nothing    no matter           none
+    one        no matter           as seen
+    several    one of them         as stored: a handshake has shown it
+    several    none of them        the latest
+    """
+    if seen is None or stored in seen:
+        return stored
+    return max(seen, default=None)

@@ -1,0 +1,255 @@
+"""The keys of one cluster, as its tasks share them; what zones hear of them; and tasks that plan keys without news of their own objects.
+
+A zone that was told of a key hears of every change of its wish.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Steps
+from kubesync.actors.answer import Answer
+from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.fencing.writer import StaleStateError
+from kubesync.aws.tables.audit import Entry
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.cluster.keys.committer import Committer
+from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.keys.reconciler import Reconciler, Recorded
+from kubesync.cluster.ports import ClusterPorts, Connector
+from kubesync.domain.objects import ObjectKey, Resource
+from kubesync.domain.plan import Wish, changes_of, wish_of
+from kubesync.domain.state import KeyState, Reference
+from kubesync.messages import Promoted, Publish
+
+logger = Logger(service="kubesync", child=True)
+
+KEYS_AT_A_TIME: Final = 500
+"""So many are published in one step, and with one message. A zone asks for the others when their turn comes."""
+_READERS_AT_A_TIME: Final = 200
+
+
+class Published:
+    """What a cluster has told its zones: which keys want changes there. As a ``Task`` it publishes what was recorded. ``send``: to a zone."""
+
+    def __init__(self, states: KeyStates, send: Callable[[str, object], None]) -> None:
+        self._states = states
+        self._send = send
+        self._told: dict[ObjectKey, frozenset[str]] = {}
+        self._zones: set[str] = set()
+        self._listed: frozenset[Resource] = frozenset()
+        self._recorded: deque[tuple[Recorded, float | None]] = deque()
+        self._served: bool | None = (
+            None  # None: not configured yet, so that only batches of earlier sessions are closed
+        )
+
+    @property
+    def served(self) -> bool:
+        """Whether the cluster is served under a configuration."""
+        return self._served is True
+
+    def knows(self, key: ObjectKey) -> bool:
+        """Whether a zone was told that the key wants changes."""
+        return key in self._told
+
+    # --- what was recorded ---
+
+    def add(self, recorded: Recorded, since: float | None) -> None:
+        """Publish this, after what was recorded before. ``since``: see ``Publish``."""
+        self._recorded.append((recorded, since))
+
+    def due_at(self) -> float:
+        return AT_ONCE if self._recorded or self._states.listed != self._listed else WHEN_TOLD
+
+    def steps(self) -> Steps[None]:
+        """Tell zones what the keys want that were recorded first, and which views are complete now. Raises StoreError."""
+        if self._states.listed != self._listed:
+            self._listed = self._states.listed
+            for zone_id in sorted(self._zones):
+                self._send(zone_id, Publish(self._states.config.name, listed=self._listed))
+        if self._recorded:
+            recorded, since = self._recorded[0]
+            told = (key for key in sorted(recorded.changed) if self.knows(key))
+            keys = list(dict.fromkeys((*recorded.opened, *told)))
+            self.publish(self._states.states(keys[:KEYS_AT_A_TIME]).values(), since)
+            if rest := keys[KEYS_AT_A_TIME:]:
+                self._recorded[0] = Recorded(tuple(rest)), since
+            else:
+                self._recorded.popleft()
+        yield from ()
+
+    def publish(self, keys: Iterable[KeyState], since: float | None = None, *, inherited: bool = False) -> None:
+        """Tell every zone what these keys want there now. ``since``, ``inherited``: see ``Publish``."""
+        wishes: dict[str, list[Wish]] = defaultdict(list)
+        for state in keys:
+            changes = () if self._wants_nothing else changes_of(state, self._states.config.policy)
+            wanted = frozenset(change.key.zone_id for change in changes)
+            for zone_id in sorted(wanted | self._told.get(state.key, frozenset())):
+                wishes[zone_id].append(self._wish(state, zone_id))
+            self._tell(state.key, wanted)
+        self._listed = self._states.listed
+        for zone_id, of_zone in wishes.items():
+            self._zones.add(zone_id)
+            full, names = of_zone[:KEYS_AT_A_TIME], tuple(wish.key for wish in of_zone[KEYS_AT_A_TIME:])
+            name = self._states.config.name
+            self._send(zone_id, Publish(name, tuple(full), names, since, inherited, listed=self._listed))
+
+    def wishes(self, keys: Iterable[ObjectKey], zone_id: str) -> tuple[Wish, ...]:
+        """What these keys want in a zone now: for an answer to it."""
+        found: list[Wish] = []
+        for key, state in self._states.states(keys).items():
+            found.append(wish := self._wish(state, zone_id))
+            told = self._told.get(key, frozenset())
+            self._tell(key, told | {zone_id} if wish.changes else told - {zone_id})
+        return tuple(found)
+
+    def withdraw(self) -> None:
+        """Nothing of the cluster is to be sent any more, until what is open is taken up."""
+        for zone_id in sorted(self._zones):
+            self._send(zone_id, Publish(self._states.config.name, anew=True, listed=self._listed))
+        self._told.clear()
+        self._recorded.clear()
+
+    def serve(self, *, served: bool) -> None:
+        """Whether the cluster is served from now on. If not, it wants nothing."""
+        self._served = served
+
+    @property
+    def _wants_nothing(self) -> bool:
+        return self._served is False or self._states.config.paused
+
+    def _wish(self, state: KeyState, zone_id: str) -> Wish:
+        config = self._states.config
+        return Wish(state.key) if self._wants_nothing else wish_of(state, zone_id, config.policy, config.resources)
+
+    def _tell(self, key: ObjectKey, zones: frozenset[str]) -> None:
+        if zones:
+            self._told[key] = zones
+        else:
+            self._told.pop(key, None)
+
+
+class ServedKeys:
+    """For the cluster's actor alone; its parts last as long as the actor. ``promoted`` and ``readers`` are tasks, ``published`` too."""
+
+    def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
+        self.ports = ports
+        tables, clock = ports.tables, ports.scheduler
+        self.states = KeyStates(config, tables.state, tables.name_counts, ports.cached_keys, clock.epoch)
+        self.committer = Committer(
+            self.states, tables, ports.fenced_writer, clock, ports.fenced_here, ports.large, self._written
+        )
+        self.reconciler = reconciler_of(self.committer, ports.connector, clock)
+        self.published = Published(self.states, ports.to_zone)
+        self.promoted = PromotedKeys(self)
+        self.readers = Readers(self)
+
+    def follow_up(self, recorded: Recorded, since: float | None = None) -> None:
+        """Zones hear of keys that changed, clusters of keys that were given a name, and readers of what they read are planned.
+
+        Args:
+            since: when (monotonic) the first event of it was read.
+        """
+        self.published.add(recorded, since)
+        self.readers.changed(recorded.shared)
+        for key in recorded.promoted:
+            self.ports.to_cluster(key.cluster, Promoted((key,)))
+
+    def _written(self, entries: Sequence[Entry]) -> None:
+        if not entries:
+            return
+        try:
+            self.ports.progress("changes", {"cluster": self.states.config.name, "entries": entries})
+        except Exception:  # what people see must not decide about records
+            logger.exception("changes could not be shown", cluster=self.states.config.name)
+
+
+class PromotedKeys:
+    """Plans keys that were given a name. Until their own objects are known they are planned again: their durable notes stay until then."""
+
+    def __init__(self, served: ServedKeys) -> None:
+        self._served = served
+        self._keys: set[ObjectKey] = set()
+        self._early: set[ObjectKey] = set()
+
+    def add(self, keys: Collection[ObjectKey]) -> None:
+        self._keys.update(keys)
+
+    def due_at(self) -> float:
+        return AT_ONCE if self._keys or any(map(self._served.states.plannable, self._early)) else WHEN_TOLD
+
+    def steps(self) -> Steps[None]:
+        early = {key for key in self._early if self._served.states.plannable(key)}
+        keys, self._keys, self._early = self._keys | early, set(), self._early - early
+        try:
+            yield from self.plan(keys, "a name was let go")
+        except BaseException:
+            self._keys |= keys
+            raise
+
+    def plan(self, keys: Collection[ObjectKey], why: str) -> Steps[None]:
+        """Plan keys without news of their objects."""
+        self._early |= {key for key in keys if not self._served.states.plannable(key)}
+        self._served.follow_up((yield from self._served.reconciler.replan(keys, why)))
+
+
+class Readers:
+    """Plans the keys that read shared objects that changed, some at a time. Another change of an object begins with all its readers again."""
+
+    def __init__(self, served: ServedKeys) -> None:
+        self._served = served
+        self._changed: dict[Reference, int] = {}  # with the numbers of their notes
+        self._left: dict[Reference, list[ObjectKey]] = {}
+
+    def changed(self, shared: Mapping[Reference, int]) -> None:
+        self._changed |= shared
+        for reference in shared:
+            self._left.pop(reference, None)
+
+    def forget(self) -> None:
+        """What is noted is taken up anew."""
+        self._changed.clear()
+        self._left.clear()
+
+    def due_at(self) -> float:
+        return AT_ONCE if self._changed else WHEN_TOLD
+
+    def steps(self) -> Steps[None]:
+        reference, number = next(iter(self._changed.items()))
+        name, table = self._served.states.config.name, self._served.ports.tables.state
+        left = self._left.setdefault(reference, []) or sorted(table.readers(name, reference))
+        some, rest = left[:_READERS_AT_A_TIME], left[_READERS_AT_A_TIME:]
+        yield from self._served.promoted.plan(some, f"{reference.kind} {reference.name} changed")
+        if self._changed.get(reference) != number:
+            return  # it changed again
+        self._left[reference] = rest
+        if not rest:
+            writer = self._served.ports.fenced_writer
+            # Stale: an earlier try has removed it, and its answer was lost.
+            with suppress(StaleStateError):
+                writer.run([name], [table.unmark_changed(name, reference, number)], writer.token())
+            del self._changed[reference], self._left[reference]
+
+
+def reconciler_of(committer: Committer, connector: Connector, scheduler: Scheduler) -> Reconciler:
+    """Records what happens to keys, under the configuration that their states have then."""
+    states = committer.states
+
+    def probe_identity() -> Answer[str | None]:
+        config, answer = states.config, Answer[str | None](scheduler)
+
+        def run() -> None:
+            try:
+                answer.set_result(connector.identity(config))
+            except BaseException as error:  # noqa: BLE001 - the actor raises it again
+                answer.set_exception(error)
+
+        scheduler.thread(f"{config.name}/identity", run).start()
+        return answer
+
+    return Reconciler(committer, lambda event: connector.observe(states.config, event), probe_identity)

@@ -1,0 +1,322 @@
+"""What a cluster's actor serves: one configuration after another, with a run of listeners or a removal; and lists that somebody waits for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import batched
+from typing import Final
+
+from aws_lambda_powertools import Logger
+
+from kubesync.actors.actor import AT_ONCE, Host, Steps
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.state import Queued
+from kubesync.clock import Clock
+from kubesync.cluster.answers import answer_request
+from kubesync.cluster.keys.key_states import ListenerView
+from kubesync.cluster.listener import ListRound
+from kubesync.cluster.listener_reports import CredentialDates, ListenerErrors
+from kubesync.cluster.ports import ClusterPorts, Configured
+from kubesync.cluster.removal import Removal
+from kubesync.cluster.run import LIST_SECONDS, ListeningRun, RunFigures
+from kubesync.cluster.served_keys import KEYS_AT_A_TIME, ServedKeys
+from kubesync.cluster.tasks import Task
+from kubesync.domain.errors import ErrorCode, KubesyncError, NewerSchemaError, NotMasterError
+from kubesync.domain.large_keys import LargeKeys
+from kubesync.domain.plan import changes_of
+from kubesync.domain.window import Mode
+from kubesync.messages import (
+    Claim,
+    Configure,
+    Listen,
+    ListingFailedError,
+    RecordLists,
+    Relist,
+    RemoveOrphans,
+    StopListening,
+    TakeUp,
+)
+
+logger = Logger(service="kubesync", child=True)
+
+_CUT_SECONDS: Final = 10.0
+_REST_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.05
+_ASK_SECONDS: Final = 0.2
+# The next run lists everything: whatever was not recorded in time is not lost.
+_RECONFIGURED: Final = (ErrorCode.CONFIG_UPDATE, ErrorCode.CONFIG_DELETE)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFigures:
+    """A cluster in this session.
+
+    ``running``: the last run, as long as it counts. ``views``: copies, of the listeners that should work. ``open_keys``: how many go by
+    themselves. ``oldest_open`` (epoch seconds): since when the oldest of them waits. ``waiting``: how many keys wait for a person.
+    ``conflicts``: how many names somebody else holds. ``set_aside``: how many keys are not planned, because sessions have died of them.
+    """
+
+    runs: tuple[RunFigures, ...] = ()
+    running: RunFigures | None = None
+    views: tuple[ListenerView, ...] = ()
+    open_keys: int = 0
+    oldest_open: float | None = None
+    waiting: int = 0
+    conflicts: int = 0
+    set_aside: int = 0
+
+
+class Serving:
+    """For the cluster's actor alone. Methods that return steps are work of it.
+
+    ``keys``: of the cluster. ``errors``: of its listeners. Both last as long as the actor.
+    """
+
+    def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
+        self.keys = ServedKeys(config, ports)
+        self.errors = ListenerErrors(self.keys.states, ports)
+        self._ports = ports
+        self._credentials = CredentialDates(ports)
+        self._host: Host[ClusterFigures] | None = None
+        self._deadline = 0.0
+        self._runs: list[ListeningRun] = []
+        self._run: ListeningRun | None = None
+        self._last_run: ListeningRun | None = None
+        self._removal: Removal | None = None
+        self._turns: deque[Task] = deque()
+
+    def hosted(self, host: Host[ClusterFigures]) -> None:
+        """The actor runs here: listeners send to it."""
+        self._host = host
+
+    @property
+    def run(self) -> ListeningRun | None:
+        """The listeners that are watched now."""
+        return self._run
+
+    @property
+    def removal(self) -> Removal | None:
+        """Of a cluster that is being deleted."""
+        return self._removal
+
+    @property
+    def turns(self) -> deque[Task]:
+        """Tasks that take turns. Names that go from key to key, and readers of shared objects, hold up no window; nor does it hold them up."""
+        return deque() if self._run is not None and self._run.failed else self._turns
+
+    # --- commands ---
+
+    def obey(self, command: object) -> Steps[None]:
+        match command:
+            case Configure():
+                self._serve(command.configured)
+            case TakeUp():
+                yield from self._take_up(command.queued)
+            case Listen():
+                self._deadline = command.deadline
+                self._begin()
+            case RecordLists() | Claim() | RemoveOrphans():
+                yield from answer_request(self.keys, command)
+
+    def begin_anew(self) -> Steps[None]:
+        """After a fault of ours: read everything that is stored again, and listen again from the stored checkpoints."""
+        configured = Configured(self.keys.states.config, None)
+        self.keys.states.forget_work()
+        self._serve(configured)
+        yield from self._take_up(None)
+        self._begin()
+
+    def _serve(self, configured: Configured | None) -> None:
+        """Go by a configuration from now on. None, or if a newer release wrote to its tables: only close batches."""
+        keys, name, known = self.keys, self.keys.states.config.name, self.keys.published.served
+        keys.published.withdraw()  # what is open is taken up anew
+        keys.readers.forget()
+        self._run = self._removal = None
+        self._turns = deque()
+        remembered = None
+        try:
+            if configured is not None:
+                read = {name: configured.config.remembered}
+                remembered = configured.remembered or self._ports.tables.listeners.remembered(read)[name]
+        except NewerSchemaError as newer:
+            self._unreadable(newer)
+        if configured is None or remembered is None:
+            keys.states.forget_work()
+        else:
+            if not known:
+                keys.states.identity = remembered.identity
+            keys.states.configure(configured.config, remembered.checkpoints, remembered.failing)
+            self._follow_large(remembered.large, unclean=configured.unclean)
+            self._credentials.configure(configured.config, remembered.credentials)
+        keys.published.serve(served=remembered is not None)
+
+    def _follow_large(self, large: LargeKeys, *, unclean: bool) -> None:
+        """A large key that was being planned when the last session ended: it may have died of it."""
+        now, states = self._ports.scheduler.epoch(), self.keys.states
+        states.large = large.died(now) if unclean else large.ended(well=False)
+        if large.under_way is not None:
+            self.keys.committer.note(states.large)
+
+    def _unreadable(self, newer: NewerSchemaError) -> None:
+        name = self.keys.states.config.name
+        logger.error("ignored: written by a newer release", cluster=name, reason=str(newer))
+        self._ports.unreadable(name)
+
+    def _take_up(self, queued: Queued | None) -> Steps[None]:
+        keys, states = self.keys, self.keys.states
+        if not keys.published.served or states.config.paused:
+            return
+        try:
+            queued = queued or self._ports.tables.state.queued(states.config.name)
+            for marked in batched(queued.marks, KEYS_AT_A_TIME):
+                found = states.states(marked).values()
+                keys.published.publish(found, inherited=True)
+                if not states.config.deleting:
+                    # An open mark of a key that wants no change: somebody restored the item.
+                    idle = {state.key for state in found if not changes_of(state, states.config.policy)}
+                    keys.promoted.add(idle)
+                yield AT_ONCE
+            states.states(queued.unswept)  # now cached, so that a quiet moment sweeps them
+        except NewerSchemaError as newer:
+            self._unreadable(newer)
+            self._serve(None)
+        else:
+            keys.promoted.add(queued.promoted)
+            keys.readers.changed(queued.changed)
+
+    def _begin(self) -> None:
+        config = self.keys.states.config
+        if not self.keys.published.served or config.paused or self._run is not None:
+            return
+        if config.deleting:
+            self._removal = Removal(self.keys, self._removed)
+            self._turns = deque((self._removal,))
+        else:
+            self.listen(None)
+
+    def listen(self, deadline: float | None, made_for: ListRound | None = None) -> ListeningRun:
+        """Start listeners: of the run that goes on, or of a new one.
+
+        Args:
+            deadline: until when (monotonic), where no run goes on. None: as the session said last.
+            made_for: a person waits for these lists: keys that are set aside are tried again.
+        """
+        keys = self.keys
+        if made_for is not None:
+            keys.states.large = keys.states.large.by_hand()
+        if self._run is None:
+            assert self._host is not None
+            self._deadline = deadline or self._deadline
+            number = len(self._runs) + 1
+            self._run = ListeningRun(number, keys, self.errors, self._credentials, self._host)
+            self._runs.append(self._run)
+            self._turns = deque((keys.promoted, keys.readers, self._run))
+        self._run.start(self._deadline, made_for)
+        return self._run
+
+    def _removed(self) -> None:
+        self._serve(None)
+        self._ports.removed(self.keys.states.config.name)
+
+    # --- faults, and the end ---
+
+    def note(self, problem: str) -> None:
+        """Report a problem of the run."""
+        if self._run is not None:
+            self._run.note(problem)
+
+    def stop(self, stopping: StopListening) -> None:
+        """Cut the listeners at once. A removal goes on in the next session."""
+        if self._run is not None:
+            self._run.stop(stopping)
+        if self._removal is not None:
+            self._removal, self._turns = None, deque()
+
+    def ended(self, stopping: StopListening, *, clean: bool) -> None:
+        """Persist how the listeners ended, and answer. ``clean``: everything is recorded."""
+        run, self._run, self._turns = self._run, None, deque()
+        if run is not None:
+            reconfigured = stopping.code in _RECONFIGURED
+            self._last_run = None if reconfigured else run
+            run.fail(failed=not (clean or reconfigured))
+            try:
+                run.end()
+            except NotMasterError as error:
+                self._ports.not_master(error)
+            except Exception:  # a fault of ours: the session waits for an answer
+                logger.exception("how listeners ended could not be noted", cluster=self.keys.states.config.name)
+        stopping.reply.set_result(clean and not any(each.failed for each in self._runs))
+
+    def figures(self) -> ClusterFigures:
+        """Of the run that goes on, or that ended with the session, and of all before."""
+        states, keys = self.keys.states, self.keys.states.open_keys
+        runs: dict[ListeningRun | None, RunFigures] = {run: run.figures() for run in self._runs}
+        views = () if states.config.deleting else tuple(replace(v, unsure=set()) for v in states.listeners.values())
+        counts = keys.count, keys.oldest, keys.waiting, states.conflicts, keys.set_aside
+        return ClusterFigures(tuple(runs.values()), runs.get(self._run or self._last_run), views, *counts)
+
+
+class Relisting:
+    """One full list of a cluster for a resync: a task of its own, which goes on while windows cannot be recorded.
+
+    Args:
+        configured: whether the cluster has obeyed all commands before.
+    """
+
+    def __init__(self, asked: Relist, serving: Serving, clock: Clock, configured: Callable[[], bool]) -> None:
+        self._asked = asked
+        self._serving = serving
+        self._clock = clock
+        self._configured = configured
+        self._round: ListRound | None = None  # the lists, once they are requested of listeners
+        self._withdrawn = False
+
+    def due_at(self) -> float:
+        return AT_ONCE
+
+    def steps(self) -> Steps[None]:
+        """Have the cluster listed, and wait until the lists are recorded or do not come. Events read before are recorded first, in order."""
+        while not self._configured():
+            yield _POLL_SECONDS
+        if self._withdrawn:
+            return
+        asked, serving, began, changed = self._asked, self._serving, self._clock.monotonic(), 0
+        config = serving.keys.states.config
+        if not serving.keys.published.served or (serving.run is None and asked.deadline is None):
+            changing = f"the configuration of cluster {config.name} is being changed: run it again"
+            asked.reply.set_exception(KubesyncError(changing))
+            return
+        if (run := serving.run) is not None:
+            changed = run.changed_keys
+            run.listeners.cut()
+            while self._clock.monotonic() < began + _CUT_SECONDS and run.listeners.alive:
+                yield _POLL_SECONDS
+            # A list that is pending, or is being recorded, does not belong to this request.
+            while self._clock.monotonic() < began + _REST_SECONDS and not run.quiet:
+                yield _POLL_SECONDS
+        mode = Mode(forced=asked.forced, distrust_upstreams=True)
+        reply = None if self._withdrawn else asked.reply
+        self._round = made_for = ListRound(mode, set(config.resources), began, changed, reply)
+        if run is None or run.works:
+            run = serving.listen(asked.deadline, made_for)
+        while made_for.applies:
+            if (error := run.why_unlisted(began)) is not None:
+                made_for.answer(error)
+                return
+            left = began + LIST_SECONDS - self._clock.monotonic()  # for room, lists may wait longer than that
+            yield min(_ASK_SECONDS, left) if left > 0 else _ASK_SECONDS
+
+    def withdraw(self) -> None:
+        """A list that has begun is recorded in the normal mode. One that has not begun never does."""
+        self._withdrawn = True
+        if self._round is not None:
+            self._round.answer(None)
+
+    def cut(self, problem: str) -> bool:
+        """The run has a fault of ours: its lists do not come. False: it is not listing yet, and the cluster can be listed later."""
+        if self._round is None or not self._round.applies:
+            return self._round is not None
+        self._round.answer(ListingFailedError({}, self._clock.monotonic() - self._round.began, problem))
+        return True

@@ -1,0 +1,100 @@
+"""How a cluster's work is divided: tasks own what is to be done, lanes do it step by step."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Steps
+from kubesync.actors.backoff import Backoff
+from kubesync.clock import Clock
+
+
+class Task(Protocol):
+    """A part of a cluster's work. It alone holds what is still to be done of it."""
+
+    def due_at(self) -> float:
+        """From when (monotonic seconds) there is something to do. AT_ONCE: now; WHEN_TOLD: there is nothing."""
+
+    def steps(self) -> Steps[object]:
+        """Do what is due, in steps. After an error it is called again: what is written stays, the rest is done."""
+
+
+@dataclass(slots=True, eq=False)
+class Command:
+    """A command of the session: a task that is done once. After a fault of ours it is obeyed again, once."""
+
+    steps: Callable[[], Steps[object]]
+    not_before: float = AT_ONCE
+
+    def due_at(self) -> float:
+        return self.not_before
+
+
+class Lane:
+    """Does one task at a time, however often it fails, and only then the next one.
+
+    Args:
+        backoff: between tries of a task that fails.
+        tasks: what it chooses from, in turns.
+    """
+
+    def __init__(self, clock: Clock, backoff: Backoff, tasks: Callable[[], deque[Task]] = deque) -> None:
+        self._clock = clock
+        self._backoff = backoff
+        self._tasks = tasks
+        self._under_way: Task | None = None
+        self._steps: Steps[object] | None = None
+        self._not_before = AT_ONCE
+        self._failures = 0
+
+    @property
+    def under_way(self) -> Task | None:
+        """The task that has begun, or is to begin."""
+        return self._under_way
+
+    def due_at(self) -> float:
+        """When (monotonic seconds) it goes on."""
+        if self._under_way is not None:
+            return max(self._not_before, AT_ONCE if self._steps is not None else self._under_way.due_at())
+        return min((task.due_at() for task in self._tasks()), default=WHEN_TOLD)
+
+    def advance(self) -> Task | None:
+        """Do one step. Returns the task, if it was its last one. Raises what the step raises."""
+        self._under_way = self._under_way or self._next()
+        if self._under_way is not None:
+            try:
+                self._steps = self._steps or self._under_way.steps()
+                pause = next(self._steps)
+                self._not_before = self._clock.monotonic() + pause if pause else AT_ONCE
+            except StopIteration:
+                return self.put(None)
+        return None
+
+    def put(self, task: Task | None) -> Task | None:
+        """Do this from now on, instead of what is under way. Returns the latter."""
+        before, steps = self._under_way, self._steps
+        self._under_way, self._steps, self._not_before, self._failures = task, None, AT_ONCE, 0
+        if steps is not None:
+            steps.close()
+        return before
+
+    def back_off(self) -> int:
+        """What is under way has failed, so many times in a row: begin it again after a while."""
+        self._failures += 1
+        self.again(self._backoff.delay(self._failures))
+        return self._failures
+
+    def again(self, seconds: float) -> None:
+        """Begin what is under way again after so many seconds."""
+        self._steps, self._not_before = None, self._clock.monotonic() + seconds
+
+    def _next(self) -> Task | None:
+        tasks = self._tasks()
+        for task in tuple(tasks):
+            tasks.rotate(-1)
+            if task.due_at() <= self._clock.monotonic():
+                return task
+        return None
