@@ -98,9 +98,9 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="however many endpoints keys have, fifty are planned in one step",
         invariants="I4",
         file="cluster/keys/committer.py",
-        old="""            if section and (len(section) == KEYS_AT_A_TIME or size + of_key > LARGE):
+        old="""            if count and size + of_key > LARGE:
 """,
-        new="""            if section and len(section) == KEYS_AT_A_TIME:
+        new="""            if False:
 """,
         caught_by=(_LARGE_KEYS + "test_i4_keys_with_many_endpoints_are_planned_in_steps_of_their_own",),
     ),
@@ -121,11 +121,9 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="after a large key that cannot be planned no other is planned",
         invariants="I4",
         file="cluster/keys/committer.py",
-        old="""        finally:
-            self._large.release()
+        old="""            self._large.release()
 """,
-        new="""        finally:
-            pass
+        new="""            pass
 """,
         caught_by=(_LARGE_KEYS + "test_i4_one_large_key_is_planned_at_a_time_and_no_actor_waits_for_another",),
     ),
@@ -138,6 +136,54 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
 """,
         new="",
         caught_by=(_SET_ASIDE + "test_i4_after_two_deaths_the_third_session_serves_everybody_else",),
+    ),
+    Mutant(
+        name="stored-endpoints-count-only-once-they-were-read",
+        without="however many endpoints keys have that no session has read yet, fifty are planned in one step",
+        invariants="I4",
+        file="cluster/keys/committer.py",
+        old="""        states.measure(keys)
+""",
+        new="",
+        caught_by=(_LARGE_KEYS + "test_i4_keys_that_nobody_has_read_yet_count_with_what_is_stored_of_them",),
+    ),
+    Mutant(
+        name="list-counts-for-kinds-that-it-does-not-show",
+        without="what is stored of a key does not count where a list shows the endpoints of keys of other kinds",
+        invariants="I4",
+        file="cluster/keys/committer.py",
+        old="""            if change.listed.isdisjoint(KINDS[key.kind].beside):
+""",
+        new="""            if not change.listed:
+""",
+        caught_by=(_LARGE_KEYS + "test_i4_list_says_how_large_keys_are_now_but_for_kinds_that_it_does_not_show",),
+    ),
+    Mutant(
+        name="closing-is-noted-as-a-plan",
+        without="closing a large key is noted as if its outputs were planned, so the key counts as a cause of death",
+        invariants="I4",
+        file="cluster/keys/outcomes.py",
+        old="outputs=False",
+        new="outputs=True",
+        caught_by=(_SET_ASIDE + "test_i4_after_an_unclean_end_no_size_counts_as_planned_well",),
+    ),
+    Mutant(
+        name="dry-run-plans-what-sessions-died-of",
+        without="a dry run knows nothing of keys that are set aside",
+        invariants="I4",
+        file="session/master.py",
+        old="states.identity, states.large = remembered.identity, remembered.large",
+        new="states.identity = remembered.identity",
+        caught_by=(_SET_ASIDE + "test_i4_dry_run_says_what_is_set_aside_and_plans_none_of_its_endpoints",),
+    ),
+    Mutant(
+        name="dry-run-notes-large-keys",
+        without="a dry run writes which large key it plans",
+        invariants="I6",
+        file="cluster/keys/committer.py",
+        old="            if known or aside or not note:\n",
+        new="            if known or aside:\n",
+        caught_by=(_SET_ASIDE + "test_i6_dry_run_plans_what_nobody_died_of_and_notes_nothing",),
     ),
     Mutant(
         name="deaths-are-not-counted",
@@ -275,7 +321,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="once its changes have landed a key that is set aside counts as closed",
         invariants="I10",
         file="cluster/keys/outcomes.py",
-        old="""        if state.opened is not None and state.opened.code == "SetAside":
+        old="""        if state.set_aside:
             return state.opened
 """,
         new="",

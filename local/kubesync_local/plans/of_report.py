@@ -11,6 +11,9 @@ from kubesync_local.plans.plan import UPSTREAMS, Group, Line, Numbers, Plan, Sig
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 
 _HELD: Final = "held back (counted in objects, not in record sets)"
+_SET_ASIDE: Final = (
+    "set aside: sessions died of so many endpoints, so these are not looked at, and what they lead to stays"
+)
 _WHY: Final = {
     "appeared": "{service} appeared",
     "disappeared": "{service} is gone",
@@ -60,6 +63,9 @@ def plan_of_report(report: Mapping[str, Any], titles: Mapping[str, str]) -> Plan
         held += [_held(row) for row in cluster["held_deletions"]]
         hidden_held += cut.get("held_deletions", 0)
         notes += [f"{cluster['cluster']}: {reason}" for reason in cluster["held"].values()]
+        notes += [f"{key}: {_SET_ASIDE}" for key in cluster.get("set_aside", ())]
+        if hidden := cut.get("set_aside", 0):
+            notes.append(f"{cluster['cluster']}: {hidden:,} more keys are set aside")
     for named in report.get("named_upstreams", []):
         if "error" in named:
             errors.append(f"{named['upstream']}: FAILED: {named['error']}")

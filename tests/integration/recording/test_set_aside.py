@@ -175,6 +175,36 @@ def test_person_has_it_tried_again_at_once() -> None:
     assert noted(deployment) == {"well_of": {"shop": 20_020}, "under_way": [], "deaths": {}}
 
 
+def test_i4_dry_run_says_what_is_set_aside_and_plans_none_of_its_endpoints() -> None:
+    deployment, session = set_aside()
+    deployment.spare()
+    session.land()
+    deployment.calls.clear()
+    other = saw(a_service(cluster_ips=["10.0.0.9"]), 79, "other")
+
+    (found,) = session.dry_run(a_list(80, identity(), SERVICE, other), a_list(80, *slices(20), resource=SLICES))[
+        "clusters"
+    ]
+
+    assert found["set_aside"] == ["prod/shop/web"]
+    assert [(row["service"], row["to"]["values"]) for row in found["records"]] == [("prod/shop/other", ["10.0.0.9"])]
+    assert [row["what"] for row in found["changes"] if row["what"].startswith("upstream")] == []
+    assert deployment.writes() == []
+
+
+def test_i6_dry_run_plans_what_nobody_died_of_and_notes_nothing() -> None:
+    deployment, session = begun()
+    deployment.calls.clear()
+
+    (found,) = session.dry_run(a_list(80, identity(), SERVICE, OTHER), a_list(80, SMALL, *slices(20), resource=SLICES))[
+        "clusters"
+    ]
+
+    assert "set_aside" not in found
+    assert [row["what"] for row in found["changes"]] == [f"upstream {UPSTREAM}"]
+    assert deployment.writes() == []
+
+
 def test_it_is_tried_again_later_and_later() -> None:
     deployment, session = set_aside()
     session.end()

@@ -121,6 +121,16 @@ def test_held_deletions_and_their_reason_stand_before_the_numbers() -> None:
     ]
 
 
+def test_keys_that_are_set_aside_stand_before_the_numbers() -> None:
+    cluster = a_cluster(set_aside=["prod/shop/web"], left_out={"set_aside": 1_200})
+
+    assert lines_of(a_report(cluster)) == [
+        "prod/shop/web: set aside: sessions died of so many endpoints, so these are not looked at, and what they lead to stays",
+        "prod: 1,200 more keys are set aside",
+        "nothing to do",
+    ]
+
+
 def test_rows_that_the_report_lacks_are_counted() -> None:
     cluster = a_cluster(a_row("web", None, an_a("10.0.0.1"), "appeared"))
     cluster["plan"] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -20,15 +20,16 @@ from kubesync.cluster.keys.committer import Change, Committer, Outbox, Pair
 from kubesync.cluster.keys.key_states import KeyStates, size_of
 from kubesync.cluster.keys.planner import Planned
 from kubesync.domain.errors import NotMasterError
-from kubesync.domain.large_keys import LargeKeys
-from kubesync.domain.objects import EndpointPort, EndpointsObject, ObjectKey, Observation, Service
+from kubesync.domain.large_keys import Deaths, LargeKeys
+from kubesync.domain.objects import EndpointPort, EndpointsObject, ObjectKey, Observation, Resource, Service
 from kubesync.domain.state import KeyState, Part, PartId
+from toy.rules import Toy
 
 ENDPOINT = "10.0.0.1"
 
 
-def a_committer(large: threading.Lock) -> Committer:
-    store = MemoryStore(clock=ManualClock())
+def a_committer(large: threading.Lock, store: MemoryStore | None = None) -> Committer:
+    store = store or MemoryStore(clock=ManualClock())
     states = KeyStates(a_config(), StateTable(store), NameCountTable(store))
     states.large = LargeKeys(well={"shop": 30_000})
     tables, writer = SimpleNamespace(state=None), SimpleNamespace(room=lambda _clusters: 90, token=lambda: "token")
@@ -47,18 +48,68 @@ def seen(**endpoints: int) -> Callable[[ObjectKey], Sequence[Observation]]:
     return of
 
 
+def sections(
+    committer: Committer,
+    keys: Sequence[ObjectKey],
+    large: threading.Lock,
+    news: Callable[[ObjectKey], Sequence[Observation]] = lambda _key: (),
+    listed: Collection[Resource] = (),
+) -> list[tuple[list[str], bool]]:
+    """The keys that are planned in one step each, and whether other clusters may not plan a large one meanwhile."""
+    planned: list[tuple[list[str], bool]] = []
+
+    def plan(pairs: Sequence[Pair], _untrusted: object) -> Planned:
+        planned.append(([before.key.name for before, _ in pairs], large.locked()))
+        return Planned(())
+
+    change = Change(keys, lambda state: state, plan, listed=frozenset(listed), news=news)
+    assert set(committer.commit(change, Outbox())) == {0.0}
+    return planned
+
+
 def test_i4_keys_with_many_endpoints_are_planned_in_steps_of_their_own() -> None:
-    committer = a_committer(threading.Lock())
+    large = threading.Lock()
     keys = [a_key(name) for name in ("a", "b", "c", "d", "e", *(f"x{n:02}" for n in range(60)))]
 
-    sections = list(committer.sections(keys, seen(b=12_000, c=8_000, d=20_100, e=100), set()))
-
-    assert [([key.name for key in section], size) for section, size in sections] == [
-        (["a", "b", "c"], 20_000),
-        (["d"], 20_100),
-        (["e", *(f"x{n:02}" for n in range(49))], 100),
-        ([f"x{n:02}" for n in range(49, 60)], 0),
+    assert sections(a_committer(large), keys, large, seen(b=12_000, c=8_000, d=20_100, e=100)) == [
+        (["a", "b", "c"], False),
+        (["d"], True),
+        (["e", *(f"x{n:02}" for n in range(49))], False),
+        ([f"x{n:02}" for n in range(49, 60)], False),
     ]
+
+
+def test_i4_keys_that_nobody_has_read_yet_count_with_what_is_stored_of_them() -> None:
+    large, store = threading.Lock(), MemoryStore(clock=ManualClock())
+    for name, endpoints in {"a": 12_000, "b": 8_000, "c": 20_100, "d": 100}.items():
+        parts = {
+            PartId(each.resource, each.name): Part("u", 6, 1, each.value) for each in seen(a=endpoints)(a_key("a"))
+        }
+        _, actions = StateTable(store).put(KeyState(a_key(name)), KeyState(a_key(name), parts=parts), "token")
+        store.transact(actions, name)
+    committer = a_committer(large, store)
+
+    assert sections(committer, [a_key(name) for name in "abcd"], large) == [
+        (["a", "b"], False),
+        (["c"], True),
+        (["d"], False),
+    ]
+
+
+def test_i4_list_says_how_large_keys_are_now_but_for_kinds_that_it_does_not_show() -> None:
+    large = threading.Lock()
+    committer = a_committer(large)
+    service, toy = a_key("web"), ObjectKey("prod", "shop", "toy", Toy.__name__)
+    for key in (service, toy):
+        parts = {PartId(SLICES, each.name): Part("u", 6, 1, each.value) for each in seen(web=20_100)(a_key("web"))}
+        committer.states.remember(KeyState(key, parts=parts))
+    committer.states.aside |= {service, toy}
+
+    assert sections(committer, [service, a_key("a"), toy], large, seen(web=100), listed=[SLICES]) == [
+        (["web", "a"], False),
+        (["toy"], True),
+    ]
+    assert committer.states.aside == {toy}
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -82,6 +133,29 @@ def test_i4_one_large_key_is_planned_at_a_time_and_no_actor_waits_for_another(fa
         next(steps)
 
     assert planned == [["web"]]
+    assert not large.locked()
+
+
+def test_i4_dry_run_waits_for_its_turn_as_well_and_leaves_out_what_sessions_died_of() -> None:
+    large = threading.Lock()
+    committer, planned = a_committer(large), []
+    committer.states.large = LargeKeys(deaths={"shop": Deaths(20_100, 2, retry_at=2e9)})
+
+    def plan(pairs: Sequence[Pair], _untrusted: object) -> Planned:
+        assert large.locked()
+        planned.append([(before.key.name, before.key in committer.states.aside) for before, _ in pairs])
+        return Planned(())
+
+    stored = {PartId(each.resource, each.name): Part("u", 6, 1, each.value) for each in seen(web=20_100)(a_key())}
+    change = Change([a_key()], lambda state: KeyState(state.key, parts=stored), plan, news=seen(web=20_100))
+    steps = committer.foresee(change, lambda _pairs, _planned: None)
+    large.acquire()  # a cluster plans one
+    assert [next(steps), next(steps)] == [0.05, 0.05]
+    large.release()
+    with pytest.raises(StopIteration):
+        next(steps)
+
+    assert planned == [[("web", True)]]
     assert not large.locked()
 
 

@@ -147,6 +147,11 @@ class KeyState:
         return self.opened is not None and self.opened.attempts >= SETTLED_ATTEMPTS
 
     @property
+    def set_aside(self) -> bool:
+        """Whether its endpoints are not taken in, because sessions died of so many (``domain.large_keys``)."""
+        return self.opened is not None and self.opened.code == "SetAside"
+
+    @property
     def tombstoned(self) -> bool:
         """Whether it keeps tombstones, which it does until no event can contradict them."""
         return any(part.deleted for part in self.parts.values())

@@ -181,6 +181,8 @@ class ClusterResync:
             {"what": e.what, "from": e.before, "to": e.after, "why": news.get(e.service, "")} for e in preview.entries
         ]
         self._document["held"] = {resource.value: reason for resource, reason in preview.held.items()}
+        if preview.set_aside:
+            self._document["set_aside"] = [str(key) for key in preview.set_aside]
 
     def _relist(self) -> None:
         held_before = {state.key for state in self._states() if _held_in(state)}

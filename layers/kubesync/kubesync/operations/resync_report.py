@@ -21,8 +21,8 @@ ROWS: Final = ("changes", "drift", "conflicts", "held_deletions")
 
 KEPT_ROWS: Final = 20
 _KEPT: Final = ("cluster", "error", "changed_keys", "stray_upstreams", "held", "counts", "held_counts", "drift")
-_CUT: Final = (*ROWS, "records")
-"""Lists that may be cut. ``records``, of a dry run, has exact counts of its own: ``plan``."""
+_CUT: Final = (*ROWS, "records", "set_aside")
+"""Lists that may be cut. ``records``, of a dry run, has exact counts of its own: ``plan``. ``set_aside``, of a dry run: keys."""
 
 
 def with_counts(cluster: Mapping[str, Any]) -> dict[str, Any]:

@@ -140,7 +140,7 @@ class Master:
         )
         states = KeyStates(config, tables.state, tables.name_counts)
         states.configure(config, remembered.checkpoints)
-        states.identity = remembered.identity
+        states.identity, states.large = remembered.identity, remembered.large
         committer = Committer(states, tables, self.fenced_writer, self.parts.clock, self._fencing.raised, self._large)
         return reconciler_of(committer, self.parts.connector, self.parts.scheduler)
 

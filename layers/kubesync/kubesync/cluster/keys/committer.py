@@ -11,7 +11,7 @@ one section is read and planned again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,6 +32,7 @@ from kubesync.cluster.keys.planner import Planned, Tables
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError
 from kubesync.domain.large_keys import LARGE, LargeKeys
 from kubesync.domain.objects import ObjectKey, Observation, Resource
+from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Reference
 
 _ATTEMPTS: Final = 8
@@ -77,6 +78,7 @@ class Change:
         plan: what to write for keys as seen. It does not trust what keys know of the given upstreams.
         listed: resources whose complete lists these keys are merged with.
         news: what was observed of a key, with which ``see`` merges it.
+        outputs: outputs are planned. Else even a large key takes little memory: it waits for no turn, and no note comes first.
     """
 
     keys: Sequence[ObjectKey]
@@ -85,6 +87,16 @@ class Change:
     ending: Ending | None = None
     listed: AbstractSet[Resource] = frozenset()
     news: Callable[[ObjectKey], Sequence[Observation]] = lambda _key: ()
+    outputs: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Keys of a change that are planned in one step. ``large``: it is one key, larger than LARGE. ``last``: none follow."""
+
+    keys: Sequence[ObjectKey]
+    large: bool
+    last: bool
 
 
 @dataclass(slots=True)
@@ -139,36 +151,51 @@ class Committer:
             NotMasterError: another master writes by now.
             StaleStateError: the table kept changing: try again later.
         """
-        *sections, (last, size) = [*self.sections(change.keys, change.news, change.listed)] or [([], 0)]
-        rest: Sequence[ObjectKey] = ()
-        for keys, size_of_keys in sections:
-            section = partial(self._section, change, (*rest, *keys), outbox, size_of_keys > LARGE)
-            rest = yield from self._until_fresh(section, change, keys[0] if size_of_keys > LARGE else None)
-            yield 0.0
-        ending = partial(self._last_section, change, (*rest, *last), outbox)
-        yield from self._until_fresh(ending, change, last[0] if size > LARGE else None)
+        aside = self.states.aside  # what was not taken in is in the list
+        aside -= {key for key in aside if not change.listed.isdisjoint(KINDS[key.kind].beside)}
+        yield from self._by_sections(change, partial(self._record, change, outbox), note=True)
 
-    def sections(
+    def foresee(self, change: Change, found: Callable[[Sequence[Pair], Planned], None]) -> Steps[None]:
+        """Plan a change as ``commit`` does, and write nothing. ``found`` is given each section."""
+
+        def section(keys: Sequence[ObjectKey], _section: Section, untrusted: AbstractSet[str]) -> tuple[()]:
+            found(*self._planned(change, keys, untrusted))
+            return ()
+
+        yield from self._by_sections(change, section, note=False)
+
+    def _by_sections(
         self,
-        keys: Iterable[ObjectKey],
-        news: Callable[[ObjectKey], Sequence[Observation]],
-        listed: AbstractSet[Resource],
-    ) -> Iterator[tuple[list[ObjectKey], int]]:
-        """Keys that are planned in one step, and their size together: a key larger than LARGE is alone (I4)."""
-        states, section, size = self.states, list[ObjectKey](), 0
-        whole = states.config.endpoints_source in listed
-        if whole:
-            states.aside.clear()  # what was not taken in is in the list
-        for key in keys:
-            seen = size_of(each.value for each in states.taken_in(key, news(key)))
-            of_key = seen if whole else seen + states.size(key)
-            if section and (len(section) == KEYS_AT_A_TIME or size + of_key > LARGE):
-                yield section, size
-                section, size = [], 0
-            section.append(key)
+        change: Change,
+        do: Callable[[Sequence[ObjectKey], Section, AbstractSet[str]], Sequence[ObjectKey]],
+        *,
+        note: bool,
+    ) -> Steps[None]:
+        at, rest = 0, list[ObjectKey]()
+        while True:
+            section = yield from self._until_fresh(partial(self._first, change, at))
+            large = section.keys[0] if section.large and change.outputs else None
+            attempt = partial(do, [*rest, *section.keys], section)
+            rest = [*(yield from self._until_fresh(attempt, change, large, note=note))]
+            if section.last:
+                return
+            at += len(section.keys)
+            yield 0.0
+
+    def _first(self, change: Change, at: int, _untrusted: AbstractSet[str]) -> Section:
+        """The keys from ``at`` on that are planned in one step. A key larger than LARGE is alone (I4)."""
+        states, size = self.states, 0
+        keys = change.keys[at : at + KEYS_AT_A_TIME]
+        states.measure(keys)
+        for count, key in enumerate(keys):
+            of_key = size_of(each.value for each in states.taken_in(key, change.news(key)))
+            # Else the list shows all of it.
+            if change.listed.isdisjoint(KINDS[key.kind].beside):
+                of_key += states.size(key)
+            if count and size + of_key > LARGE:
+                return Section(keys[:count], size > LARGE, last=False)
             size += of_key
-        if section:
-            yield section, size
+        return Section(keys, size > LARGE, last=at + len(keys) == len(change.keys))
 
     def correct_counts(self) -> Steps[None]:
         """Compare the counts of names with the keys that a list has just read, and write those that are wrong."""
@@ -182,9 +209,14 @@ class Committer:
             writer.run([self.states.config.name], list(actions), writer.token(), until_monotonic=until)
 
     def _until_fresh[R](
-        self, attempt: Callable[[AbstractSet[str]], R], change: Change | None = None, large: ObjectKey | None = None
+        self,
+        attempt: Callable[[AbstractSet[str]], R],
+        change: Change | None = None,
+        large: ObjectKey | None = None,
+        *,
+        note: bool = True,
     ) -> Steps[R]:
-        """``large``: a key that has a section of its own."""
+        """``large``: a key that has a section of its own. ``note``: see ``_attempt``."""
         untrusted: set[str] = set()
         failures = 0
         while True:
@@ -193,7 +225,7 @@ class Committer:
             try:
                 if change is None or large is None:
                     return attempt(untrusted)
-                return self._attempt(partial(attempt, untrusted), change, large)
+                return self._attempt(partial(attempt, untrusted), change, large, note=note)
             except StoreBusyError:
                 yield _BUSY_SECONDS
             except StaleStateError as stale:
@@ -205,16 +237,19 @@ class Committer:
                 if failures == _ATTEMPTS:
                     raise
 
-    def _attempt[R](self, attempt: Callable[[], R], change: Change, key: ObjectKey) -> R:
-        """Plan a large key. If the session may die of it, a note comes first; if others have, its endpoints are not taken in."""
+    def _attempt[R](self, attempt: Callable[[], R], change: Change, key: ObjectKey, *, note: bool) -> R:
+        """Plan a large key. If the session may die of it, a note comes first; if others have, its endpoints are not taken in.
+
+        ``note``: False in a dry run, which writes nothing.
+        """
         states = self.states
         try:
             seen = change.see(states.states([key])[key])
             size = 0 if seen is None else size_of(part.value for part in seen.parts.values())
-            if states.large.known(key.namespace, size) or states.config.deleting:
-                return attempt()
-            if states.large.set_aside(key.namespace, size, self.clock.epoch()):
+            known = states.large.known(key.namespace, size) or states.config.deleting
+            if aside := not known and states.large.set_aside(key.namespace, size, self.clock.epoch()):
                 states.aside.add(key)
+            if known or aside or not note:
                 return attempt()
             self.note(states.large.begun(key.namespace, size))
             try:
@@ -225,6 +260,7 @@ class Committer:
                 raise
             return found
         finally:
+            # Not before it is written: what is planned fills the memory until then, and there is room for one such plan.
             self._large.release()
 
     def note(self, large: LargeKeys) -> None:
@@ -242,22 +278,25 @@ class Committer:
         with suppress(NotMasterError, StoreError):
             writer.last_word(name, [self.tables.listeners.put_large(name, self.states.large, token)], token)
 
-    def _section(
-        self, change: Change, keys: Sequence[ObjectKey], outbox: Outbox, large: bool, untrusted: AbstractSet[str]
+    def _record(
+        self,
+        change: Change,
+        outbox: Outbox,
+        keys: Sequence[ObjectKey],
+        section: Section,
+        untrusted: AbstractSet[str],
     ) -> Sequence[ObjectKey]:
         """Returns keys that did not fill a transaction: they are planned again with the next. None of these is large."""
-        writes = self._plan(change, keys, outbox, untrusted)
-        return write_full(self._chunks(writes), partial(self._write, outbox), rest=large)
-
-    def _last_section(
-        self, change: Change, keys: Sequence[ObjectKey], outbox: Outbox, untrusted: AbstractSet[str]
-    ) -> None:
+        if not section.last:
+            writes = self._plan(change, keys, outbox, untrusted)
+            return write_full(self._chunks(writes), partial(self._write, outbox), rest=section.large)
         writes, ending = self._plan(change, [*keys, *self._overlooked(change, keys)], outbox, untrusted), change.ending
         ends = ending is not None and (writes or outbox.changed or ending.due())
         for chunk in self._chunks(writes, ending if ends else None):
             self._write(outbox, chunk)
         if ending is not None:
             ending.done()
+        return ()
 
     def _overlooked(self, change: Change, keys: Sequence[ObjectKey]) -> list[ObjectKey]:
         """Keys that others planned before the lists were complete: until they are planned again, no checkpoint (I5)."""
@@ -268,15 +307,20 @@ class Committer:
     def _plan(
         self, change: Change, keys: Sequence[ObjectKey], outbox: Outbox, untrusted: AbstractSet[str]
     ) -> Sequence[KeyWrite]:
-        states = self.states.states(keys)
-        pairs = [(states[key], bounded(seen)) for key in keys if (seen := change.see(states[key])) is not None]
-        planned = change.plan(pairs, untrusted)
+        pairs, planned = self._planned(change, keys, untrusted)
         # Open already, perhaps by a transaction whose answer was lost: the zones have to hear of it.
         written = {write.before.key for write in planned.writes}
         outbox.opened |= {before.key: None for before, _ in pairs if before.opened and before.key not in written}
         outbox.promoted |= dict.fromkeys(planned.promoted)
         outbox.shared |= planned.changed
         return planned.writes
+
+    def _planned(
+        self, change: Change, keys: Sequence[ObjectKey], untrusted: AbstractSet[str]
+    ) -> tuple[Sequence[Pair], Planned]:
+        states = self.states.states(keys)
+        pairs = [(states[key], bounded(seen)) for key in keys if (seen := change.see(states[key])) is not None]
+        return pairs, change.plan(pairs, untrusted)
 
     def _chunks(self, writes: Sequence[KeyWrite], ending: Ending | None = None) -> Iterator[Chunk]:
         room, closing = self._fenced_writer.room(MAX_CLUSTERS), no_closing if ending is None else ending.closing

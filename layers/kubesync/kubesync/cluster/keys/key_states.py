@@ -186,13 +186,14 @@ class KeyStates:
         """The size (``domain.large_keys``) of a key that was read or written, if it is not small; else 0."""
         return self._sizes.get(key, 0)
 
+    def measure(self, keys: Iterable[ObjectKey]) -> None:
+        """Know the sizes of these keys: those that were not read yet are read, one after the other."""
+        for _ in self.each(key for key in keys if key not in self._sizes):
+            pass
+
     def set_aside(self, state: KeyState, listed: AbstractSet[Resource]) -> bool:
         """Whether a key is set aside, or was, and no list has shown yet which endpoints it has now. ``listed``: what such lists show."""
-        was = (
-            state.opened is not None
-            and state.opened.code == "SetAside"
-            and listed.isdisjoint(KINDS[state.key.kind].beside)
-        )
+        was = state.set_aside and listed.isdisjoint(KINDS[state.key.kind].beside)
         return was or state.key in self.aside
 
     def taken_in(self, key: ObjectKey, seen: Sequence[Observation]) -> Sequence[Observation]:

@@ -38,7 +38,7 @@ class OpenKeys:
         """A key as last read or written."""
         key, mark = state.key, state.opened
         self._waiting -= self._waits(key)
-        if mark is not None and mark.code == "SetAside":
+        if state.set_aside:
             self._aside.add(key)
         else:
             self._aside.discard(key)

@@ -119,7 +119,8 @@ class Outcomes:
 
     def close(self, outbox: Outbox) -> Steps[None]:
         """Write the outcomes. ``marks`` then holds the marks of keys that were written. ``outbox``: see ``Committer.commit``."""
-        yield from self.committer.commit(Change(list(self._by_key), self._after, self._plan), outbox)
+        change = Change(list(self._by_key), self._after, self._plan, outputs=False)
+        yield from self.committer.commit(change, outbox)
         for key in self._moved_on:
             self.committer.states.open_keys.landed(key)
 
@@ -181,7 +182,7 @@ class Outcomes:
         outcomes = self._by_key[state.key]
         refused = [outcome for outcome in outcomes if not outcome.landed]
         left = changes_of(after, self.committer.states.config.policy)
-        if state.opened is not None and state.opened.code == "SetAside":
+        if state.set_aside:
             return state.opened
         if not left:
             return None

@@ -345,21 +345,17 @@ class Planner:
         return self._distrust_upstreams or upstream in self._untrusted or upstream not in seen.upstreams
 
     def _opened(self, before: KeyState, after: KeyState, why: str, *, aside: bool) -> KeyState:
-        held = before.opened is not None and before.opened.code == "SetAside"
+        since = self._states.open_keys.since(before.key)
         if aside:
-            mark = (
-                before.opened
-                if held
-                else OpenMark(0, 0.0, _SET_ASIDE, "SetAside", why, self._states.open_keys.since(before.key))
-            )
-            return replace(after, opened=mark)
+            new = OpenMark(0, 0.0, _SET_ASIDE, "SetAside", why, since)
+            return replace(after, opened=before.opened if before.set_aside else new)
         if not changes_of(after, self._states.config.policy):
             return replace(after, opened=None)
         # What is applied changes here when a person has it compared with the zone: no reason to wait any longer.
-        news = after.intended != before.intended or after.applied != before.applied or before.opened is None or held
-        if before.opened is not None and not news:
+        same = after.intended == before.intended and after.applied == before.applied
+        if before.opened is not None and same and not before.set_aside:
             return replace(after, opened=before.opened)
-        return replace(after, opened=OpenMark(cause=why, since=self._states.open_keys.since(before.key)))
+        return replace(after, opened=OpenMark(cause=why, since=since))
 
 
 def _cause(why: str, before: KeyState, seen: KeyState, resources: Collection[Resource]) -> str:

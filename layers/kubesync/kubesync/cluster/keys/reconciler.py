@@ -70,6 +70,20 @@ class Preview:
     entries: list[Entry] = field(default_factory=list)
     held: dict[Resource, str] = field(default_factory=dict)
 
+    def add(self, pairs: Sequence[Pair], planned: Planned) -> None:
+        """A section of keys."""
+        self.states |= {before.key: before for before, _ in pairs}
+        for write in planned.writes:
+            self.states[write.after.key] = write.after
+            if news := _news(write.before, write.after):
+                self.news[write.after.key] = news
+            self.entries += write.entries
+
+    @property
+    def set_aside(self) -> list[ObjectKey]:
+        """Keys whose endpoints would not be taken in."""
+        return sorted(key for key, state in self.states.items() if state.set_aside)
+
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
@@ -158,22 +172,22 @@ class Reconciler:
         listed = self._at_once(self._listed(content, mode), go_on)
         self._states.counts.corrections()  # counts as the keys say; they are not written
         planner = self._planner(mode, content.snapshots.keys())
-        for keys, _ in self._committer.sections(listed.keys, listed.merge.observed.of, content.snapshots.keys()):
-            go_on()
-            pairs = [(state, listed.merge.seen(state)) for state in self._states.states(keys).values()]
-            preview.states |= {before.key: before for before, _ in pairs}
-            for write in planner.plan(pairs, "resync", listed.notes).writes:
-                preview.states[write.after.key] = write.after
-                if news := _news(write.before, write.after):
-                    preview.news[write.after.key] = news
-                preview.entries += write.entries
+        change = Change(
+            listed.keys,
+            listed.merge.seen,
+            lambda pairs, _untrusted: planner.plan(pairs, "resync", listed.notes),
+            listed=content.snapshots.keys(),
+            news=listed.merge.observed.of,
+        )
+        self._at_once(self._committer.foresee(change, preview.add), go_on)
         preview.held = dict(listed.merge.held)
         return preview
 
     def sweep(self) -> Steps[None]:
         """Drop tombstones that no event can contradict any more: everything before the checkpoints is durable."""
         swept = tuple(self._states.tombstoned)[:_SWEPT_AT_A_TIME]
-        yield from self._committer.commit(Change(swept, self._without_tombstones, _as_seen), Outbox())
+        change = Change(swept, self._without_tombstones, _as_seen, outputs=False)
+        yield from self._committer.commit(change, Outbox())
 
     def _at_once[T](self, steps: Steps[T], go_on: Callable[[], None]) -> T:
         while True:
