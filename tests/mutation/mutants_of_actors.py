@@ -167,4 +167,24 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         new="        if False:\n",
         caught_by=(_CLUSTER + "test_i5_what_a_listener_of_an_earlier_run_sees_is_ignored",),
     ),
+    Mutant(
+        name="late-actor-never-ends",
+        without="an actor that is made after the session's end does not hear of it",
+        invariants="I10",
+        file="actors/directory.py",
+        old="                if self._last is not None:\n                    host.send(self._last[0])\n",
+        new="",
+        caught_by=(
+            "unit/session/test_directory.py::test_actor_that_is_made_at_the_end_ends_too_and_later_ones_do_not_start",
+        ),
+    ),
+    Mutant(
+        name="actor-that-hangs-is-well",
+        without="an actor that hangs in a call at the session's end has not failed",
+        invariants="I2",
+        file="actors/directory.py",
+        old="not (host.over and well(host.figures))",
+        new="not well(host.figures)",
+        caught_by=("unit/session/test_directory.py::test_actor_that_hangs_or_whose_figures_are_bad_has_failed",),
+    ),
 )

@@ -135,9 +135,9 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         name="unsettled-zone-is-believed",
         without="a zone that the last master left unsettled is written like any other zone",
         invariants="I2",
-        file="zone/pool.py",
-        old="                settled = self._clean and zone_id not in self._inherited\n",
-        new="                settled = self._clean\n",
+        file="session/master.py",
+        old="        return self.clean and zone_id not in self.unsettled\n",
+        new="        return self.clean\n",
         caught_by=(
             "integration/taking_over/test_unsettled_zones.py::test_i2_zone_with_an_unknown_outcome_is_settled_by_the_next_session_and_no_other_is",
         ),
@@ -198,8 +198,8 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         without="after it has passed a fence, a session believes what the lease says about the last end",
         invariants="I2",
         file="session/session.py",
-        old="master, left = self._new_master(deadline, writes_until), None\n",
-        new="master = self._new_master(deadline, writes_until)\n",
+        old="master, left = self._new_master(writes_until), None\n",
+        new="master = self._new_master(writes_until)\n",
         caught_by=(_LOST + "test_i2_zones_are_settled_though_the_last_end_is_said_to_be_clean",),
     ),
     Mutant(

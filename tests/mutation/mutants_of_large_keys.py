@@ -171,7 +171,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         name="dry-run-plans-what-sessions-died-of",
         without="a dry run knows nothing of keys that are set aside",
         invariants="I4",
-        file="session/master.py",
+        file="session/clusters.py",
         old="states.identity, states.large = remembered.identity, remembered.large",
         new="states.identity = remembered.identity",
         caught_by=(_SET_ASIDE + "test_i4_dry_run_says_what_is_set_aside_and_plans_none_of_its_endpoints",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
@@ -105,7 +106,7 @@ class Played:
         config = a_config()
         self.configs: dict[str, ClusterConfig] = {"prod": config}
         self.standing: dict[RecordKey, RecordSet] = {}
-        self.parts = cast("Any", self)
+        self.parts = self.term = cast("Any", self)
         self.settings = Settings(deployment="test")
         self.scheduler, self.clock = clock, clock
         self.deadline = clock.monotonic() + 100
@@ -118,7 +119,7 @@ class Played:
         self.last_errors: dict[str, Any] = {}
         self.lost: list[Exception] = []
         self.session = "s1"
-        self.ended: list[int] = []
+        self.resynced: deque[ResyncEnded] = deque()
         self.zones = cast("Any", Zones(self.answer))
         self.zones.walk = self.walk
 
@@ -128,14 +129,8 @@ class Played:
     def end(self) -> None:
         self.over = True
 
-    def ending(self) -> bool:
-        return self.over
-
     def not_master(self, error: NotMasterError) -> None:
         self.lost.append(error)
-
-    def resync_ended(self, ended: ResyncEnded) -> None:
-        self.ended.append(ended.errors)
 
     def progress(self, _what: str, _details: object) -> None: ...
 
@@ -401,7 +396,7 @@ def test_i5_forced_resync_stops_once_its_caller_has_withdrawn_it(played: Played)
     assert [relist.forced for relist in played.of(Relist)] == [True]
     assert errors_in(report) == dict.fromkeys("abc", "the resync was withdrawn")
     assert played.result()["forced"], "what was done is kept"
-    assert played.ended == [], "a person withdrew it: no alarm"
+    assert [each.errors for each in played.resynced] == [], "a person withdrew it: no alarm"
 
 
 def test_forced_resync_that_is_withdrawn_before_its_answer_keeps_its_result(played: Played) -> None:
@@ -439,7 +434,7 @@ def test_resync_of_all_is_not_failed_by_a_changed_cluster(
     report = played.desk.do(played.ask(), own_session=False)
     stays = set(update) == {"revision"}
     assert errors_in(report) == ({"a": None, "b": None} if stays else {"a": None})
-    assert played.ended == [0]
+    assert [each.errors for each in played.resynced] == [0]
 
 
 def test_progress_that_an_earlier_release_left_raises_no_alarm(played: Played) -> None:
@@ -447,4 +442,8 @@ def test_progress_that_an_earlier_release_left_raises_no_alarm(played: Played) -
     played.store.transact(played.results.put_progress(request, "s", 2, 1, played.clock.epoch(), "x"), "x")
     played.store.write(played.requests.remove(request))
     played.desk.expire(request)
-    assert (played.ended, played.results.last(5), played.requests.underway()) == ([], [], [])
+    assert ([each.errors for each in played.resynced], played.results.last(5), played.requests.underway()) == (
+        [],
+        [],
+        [],
+    )

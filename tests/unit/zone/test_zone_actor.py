@@ -10,12 +10,14 @@ from harness.fakes.fencing import raise_fence
 from harness.sessions.zone_alone import LISTED, ZONE, World, a_key, a_set, asked, record
 from harness.waiting import wait_until
 from kubesync.actors.actor import AT_ONCE, Activity
+from kubesync.actors.directory import Directory
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.batches import units_of
 from kubesync.domain.dns.records import RecordSet, Zone
 from kubesync.domain.errors import BatchRefusedError, ZoneOutcomeUnknownError
-from kubesync.messages import CheckConflicts, Landed, Publish, Refused, Standing
-from kubesync.zone.pool import Zones
+from kubesync.messages import CheckConflicts, Drain, Landed, Publish, Refused, Standing
+from kubesync.zone.actor import ZoneActor
+from kubesync.zone.progress import ZoneFigures
 
 
 def test_unknown_outcome_is_repeated_unchanged_and_may_have_landed() -> None:
@@ -163,19 +165,24 @@ def test_unit_larger_than_a_batch_is_refused_and_holds_up_no_other() -> None:
 def test_zones_are_made_when_they_are_needed_and_drained() -> None:
     world = World()
     scheduler = ThreadScheduler()
-    zones = Zones(
-        replace(world.ports, scheduler=scheduler),
+    ports = replace(world.ports, scheduler=scheduler)
+    zones: Directory[ZoneActor, ZoneFigures] = Directory(
+        lambda zone_id: ZoneActor(zone_id, ports, settled=True, zone=Zone(zone_id, "example.com")),
+        "zone {}",
+        scheduler,
         Activity(scheduler),
-        clean=True,
-        unsettled=("Z9",),
-        zones={ZONE: Zone(ZONE, "example.com")},
+        on_demand=True,
     )
-    world.to_zone = lambda message: zones.send(ZONE, message)
+
+    def to_zone(message: object) -> None:
+        zones.send(ZONE, message)
+
+    world.to_zone = to_zone
     key = world.prod.want("web", "10.0.0.1")
     zones.send(ZONE, Publish("prod", (world.prod.wish(key),), listed=LISTED))
     wait_until(lambda: world.prod.applied == world.prod.intended)
-    zones.drain(scheduler.monotonic() + 5.0)
-    assert zones.hosted == (ZONE,)
-    assert zones.unsettled == {"Z9"}
+    until = scheduler.monotonic() + 5.0
+    zones.end(Drain(until), until)
+    assert zones.failed(lambda figures: figures.clean) == frozenset()
     assert not world.item().batch
-    assert zones.figures[ZONE].report.batches == 1
+    assert {zone_id: figures.report.batches for zone_id, figures in zones.figures.items()} == {ZONE: 1}

@@ -24,7 +24,7 @@ class SessionEndsError(ResyncError):
 
 def time_is_up(master: Master) -> bool:
     """Whether the session must end, or its time is over."""
-    return master.ending() or master.parts.clock.monotonic() >= master.deadline
+    return master.term.over or master.parts.clock.monotonic() >= master.term.deadline
 
 
 def check_time(master: Master, what: str = "the resync") -> None:
@@ -60,7 +60,6 @@ def ask_zone[T](master: Master, zone_id: str, question: object, answer: Answer[T
         Exception: what the actor answers with.
     """
     clock, zones = master.parts.clock, master.zones
-    assert zones is not None
     zones.send(zone_id, question)
     until = clock.monotonic() + LIST_SECONDS
 

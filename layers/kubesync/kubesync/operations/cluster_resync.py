@@ -201,7 +201,7 @@ class ClusterResync:
 
     def _relisted(self) -> Relisted:
         # A session that was started for the resync does not watch the cluster yet.
-        deadline = self._master.deadline if self._own_session else None
+        deadline = self._master.term.deadline if self._own_session else None
         answer: Answer[Relisted] = Answer(self._master.parts.scheduler)
         relist = Relist(self._forced, deadline, answer)
         try:
@@ -272,7 +272,7 @@ class ClusterResync:
             if last and state.conflicts:
                 self._conflicts[state.key] = state.conflicts
         self._again.update(in_conflict)
-        if in_conflict and self._master.zones is not None and not self._dry_run:
+        if in_conflict and not self._dry_run:
             self._master.zones.send(zone_id, CheckConflicts(tuple(in_conflict)))
 
     def compare_zone(

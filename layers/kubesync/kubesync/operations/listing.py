@@ -65,7 +65,7 @@ def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -
 def _list_now(master: Master, config: ClusterConfig, turn: Turn, check: Callable[[], None]) -> WindowContent:
     clock = master.parts.clock
     began = clock.monotonic()
-    lists = _Lists(master.parts.connector, config, turn, master.deadline, master.parts.scheduler)
+    lists = _Lists(master.parts.connector, config, turn, master.term.deadline, master.parts.scheduler)
     thread = master.parts.scheduler.thread(f"{config.name}/lists", lists.run)
     thread.start()
 

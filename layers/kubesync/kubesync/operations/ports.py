@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from kubesync.actors.directory import Directory
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
@@ -16,12 +17,12 @@ from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.clock import Clock
 from kubesync.cluster.keys.planner import Tables
 from kubesync.cluster.keys.reconciler import Reconciler
-from kubesync.cluster.ports import Connector, Progress
-from kubesync.domain.errors import NotMasterError
-from kubesync.domain.report import ResyncEnded
+from kubesync.cluster.ports import Connector
 from kubesync.kubernetes.list_room import ListRoom
+from kubesync.operations.term import Term
 from kubesync.settings import Settings
-from kubesync.zone.pool import Zones
+from kubesync.zone.actor import ZoneActor
+from kubesync.zone.progress import ZoneFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,31 +45,31 @@ class Master(Protocol):
     """The running master. ``session.master`` implements it.
 
     ``configs``: of the clusters that are served now, also of those that are being deleted. The session's thread replaces it.
-    ``zones``: None before the take-over. ``deadline`` (monotonic): the session reads nothing after it. ``session``: its id.
-    ``resync_ended``: is called when a resync of all has ended.
+    ``zones``: made when they are first needed. ``session``: its id.
     """
 
     parts: MasterParts
-    session: str
-    clusters: ClusterTable
     tables: Tables
     inflight: InflightTable
     fenced_writer: FencedWriter
-    configs: Mapping[str, ClusterConfig]
-    zones: Zones | None
+    zones: Directory[ZoneActor, ZoneFigures]
     room: ListRoom
-    progress: Progress
-    ending: Callable[[], bool]
-    deadline: float
-    resync_ended: Callable[[ResyncEnded], None]
+    term: Term
+
+    @property
+    def session(self) -> str: ...
+
+    @property
+    def clusters(self) -> ClusterTable: ...
+
+    @property
+    def configs(self) -> Mapping[str, ClusterConfig]: ...
 
     def send(self, cluster: str, message: object) -> bool:
         """Send to a cluster's actor. False: the cluster is not served here."""
 
     def ask_named(self, message: object) -> None:
         """Send to the actor of named upstreams, which starts when it is first needed."""
-
-    def not_master(self, error: NotMasterError) -> None: ...
 
     def previewer(self, config: ClusterConfig) -> Reconciler:
         """A reconciler with key states of its own, read from the tables, for a preview."""

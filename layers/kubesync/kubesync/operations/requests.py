@@ -143,7 +143,7 @@ class ResyncDesk:
         if not request.dry_run:
             self._log(request, report, figures)
             if not request.cluster and not withdrawn:
-                self._master.resync_ended(ResyncEnded(figures["errors"], proven(report), request.scheduled))
+                self._master.term.resynced.append(ResyncEnded(figures["errors"], proven(report), request.scheduled))
 
     def _log(self, request: ResyncRequest, report: dict[str, Any], figures: dict[str, int]) -> None:
         for each in report["clusters"]:
@@ -203,7 +203,7 @@ class ResyncRunner:
         try:
             self._do(request)
         except NotMasterError as error:
-            self._master.not_master(error)
+            self._master.term.not_master(error)
         except StaleStateError:
             logger.info("the resync was withdrawn before its answer", request=request.id)
         except SessionEndsError:
@@ -226,9 +226,9 @@ class ResyncRunner:
             return
         if not self._requests.waiting(request):
             return
-        self._master.progress("resync", {"text": f"{_in_words(request)} was requested"})
+        self._master.term.progress("resync", {"text": f"{_in_words(request)} was requested"})
         self._desk.do(request, own_session=False)
-        self._master.progress("resync", {"text": f"{_in_words(request)} was answered"})
+        self._master.term.progress("resync", {"text": f"{_in_words(request)} was answered"})
 
 
 def _in_words(request: ResyncRequest) -> str:

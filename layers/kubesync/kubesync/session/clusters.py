@@ -1,84 +1,180 @@
-"""The actors of all clusters, by name. A cluster that is not served any more keeps its actor: its batches are still closed.
+"""The clusters of a session. One that is not served any more keeps its actor: its batches are still closed.
 
 A cluster that only a batch in flight names gets an actor too, if its fence can be raised. Else another shard serves it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.actor import Activity, Host
+from kubesync.actors.actor import Activity
+from kubesync.actors.answer import Answer
+from kubesync.actors.directory import Directory
+from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.fencing.take_over import Fencing
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.cluster.actor import ClusterActor
-from kubesync.cluster.ports import ClusterPorts
+from kubesync.cluster.keys.committer import Committer
+from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.keys.reconciler import Reconciler
+from kubesync.cluster.ports import ClusterPorts, Configured
+from kubesync.cluster.served_keys import reconciler_of
 from kubesync.cluster.serving import ClusterFigures
-from kubesync.domain.errors import NotMasterError
-from kubesync.messages import EndCluster, StopListening
-from kubesync.session.health import actor_of
+from kubesync.domain.errors import ErrorCode, NotMasterError
+from kubesync.messages import Configure, EndCluster, Listen, StopListening, TakeUp
 
 logger = Logger(service="kubesync", child=True)
 
+ACTOR_OF_CLUSTER: Final = "{}/cluster"
+"""What its thread is called."""
 _NOWHERE: Final = "not-served.invalid"
+_LISTENERS_END_SECONDS: Final = 2.0
+_LAST_WORDS_SECONDS: Final = 5.0
+_ENDINGS_SECONDS: Final = 2.0
+_END_SECONDS: Final = 0.1
 
 
 class Clusters:
-    """The session's thread makes actors. Any thread may ``send``."""
+    """The session's own thread calls the methods, but any thread may ``send``.
 
-    def __init__(self, ports: Callable[[], ClusterPorts], activity: Activity) -> None:
-        self._new_ports = ports
-        self._activity = activity
-        self._hosts: dict[str, Host[ClusterFigures]] = {}
+    ``configs``: of the clusters that are served, also those that are being deleted. ``removed`` and ``unreadable``: actors put their names
+    there, see ``ClusterPorts``. ``unserved``: newer releases wrote items of these, so they are not served.
+    """
+
+    def __init__(
+        self, ports: Callable[[], ClusterPorts], fencing: Fencing, scheduler: Scheduler, activity: Activity
+    ) -> None:
+        self.configs: Mapping[str, ClusterConfig] = {}
+        self.removed: deque[str] = deque()
+        self.unreadable: deque[str] = deque()
+        self.unserved: frozenset[str] = frozenset()
+        self._ports = ports
+        self._fencing = fencing
+        self._scheduler = scheduler
+        self._first: dict[str, ClusterConfig] = {}  # what their actors were made with
+        self._actors: Directory[ClusterActor, ClusterFigures] = Directory(
+            lambda name: ClusterActor(self._first[name], ports()),
+            ACTOR_OF_CLUSTER,
+            scheduler,
+            activity,
+            hosted=ClusterActor.hosted,
+        )
 
     def send(self, name: str, message: object) -> bool:
         """Send a message to a cluster. False: no such cluster here."""
-        host = self._hosts.get(name)
-        if host is not None:
-            host.send(message)
-        return host is not None
+        return self._actors.send(name, message)
 
-    def stop(self, name: str, message: StopListening) -> None:
-        """Stop a cluster's listeners at once, even while its actor waits for DynamoDB. The actor does the rest."""
-        host = self._hosts.get(name)
-        if host is not None and host.figures.running is not None:
-            for listener in host.figures.running.listeners:
-                listener.stop(message.code)
-        self.send(name, message)
+    def take_over(self, configs: Iterable[str]) -> None:
+        """Raise the fences of the shard and of these clusters. See ``Fencing.take_over``."""
+        self._fencing.take_over(configs)
 
-    def host(self, config: ClusterConfig) -> None:
-        """Make sure that the cluster has an actor. It serves nothing until it is configured."""
-        name = config.name
-        if name in self._hosts:
-            return
-        ports = self._new_ports()
-        actor = ClusterActor(config, ports)
-        self._hosts[name] = host = Host(actor_of(name), actor, ports.scheduler, self._activity)
-        actor.hosted(host)
-        host.start()
-
-    def host_unserved(self, names: Iterable[str], zone_id: str, fence: Callable[[str], None]) -> None:
-        """Make actors that close a zone's batch for clusters that are not served. ``fence`` raises a fence, or NotMasterError."""
-        for name in names:
-            if name in self._hosts:
-                continue
-            try:
-                fence(name)
-            except NotMasterError as error:
-                logger.warning("cannot close a batch of this cluster", cluster=name, reason=str(error))
-                continue
-            zone = ZoneReference(id=zone_id, name=_NOWHERE)
-            self.host(ClusterConfig(name=name, server=f"https://{_NOWHERE}", domain=_NOWHERE, zones=(zone,)))
-
-    def end(self, seconds: float) -> None:
-        """End all actors: no zone asks them any more."""
-        for host in self._hosts.values():
-            host.send(EndCluster())
-        for host in self._hosts.values():
-            host.join(seconds)
+    def previewer(self, config: ClusterConfig) -> Reconciler:
+        """A reconciler on key states of its own, for previews."""
+        ports = self._ports()
+        tables = ports.tables
+        remembered = tables.listeners.remembered({config.name: config.remembered})[config.name]
+        states = KeyStates(config, tables.state, tables.name_counts)
+        states.configure(config, remembered.checkpoints)
+        states.identity, states.large = remembered.identity, remembered.large
+        committer = Committer(states, tables, ports.fenced_writer, ports.scheduler, ports.fenced_here, ports.large)
+        return reconciler_of(committer, ports.connector, ports.scheduler)
 
     @property
     def figures(self) -> dict[str, ClusterFigures]:
         """What each cluster has published last."""
-        return {name: host.figures for name, host in self._hosts.items()}
+        return self._actors.figures
+
+    def configure(self, configured: Configured) -> None:
+        """Serve a cluster with this configuration. It gets an actor, if it has none."""
+        config = configured.config
+        self._host(config)
+        self.configs = {**self.configs, config.name: config}
+        self.send(config.name, Configure(configured))
+
+    def adopt(self, config: ClusterConfig, code: ErrorCode, until: float, deadline: float) -> None:
+        """Serve a new cluster, or apply a changed configuration: its listeners end by then (monotonic), and begin anew.
+
+        Raises:
+            StoreError: it failed. Call it again later; a repeat does no harm.
+        """
+        self._fencing.adopt(config.name)
+        self._stop_listening(config.name, code, until)
+        self.configure(Configured(config, None))
+        self.send(config.name, TakeUp(None))
+        self.send(config.name, Listen(deadline))
+
+    def drop(self, name: str, code: ErrorCode, until: float) -> None:
+        """Stop serving a cluster. Its batches under way are still closed."""
+        self._stop_listening(name, code, until)
+        self._forget(name)
+
+    def forget_ended(self) -> list[str]:
+        """Forget clusters that have ended by themselves. Returns those that are removed."""
+        while self.unreadable:
+            name = self.unreadable.popleft()
+            self.unserved |= {name}
+            self._forget(name)
+        removed = [self.removed.popleft() for _ in range(len(self.removed))]
+        for name in removed:
+            self._forget(name)
+        return removed
+
+    def work(self, names: Iterable[str]) -> None:
+        """The listeners of these work: once it is served again, a cluster is not unserved any more."""
+        self.unserved -= {*names}
+
+    def host_unserved(self, names: Iterable[str], zone_id: str) -> None:
+        """Make actors that close a zone's batch for clusters that are not served."""
+        for name in names:
+            if name in self._actors:
+                continue
+            try:
+                self._fencing.raise_one(name)
+            except NotMasterError as error:
+                logger.warning("cannot close a batch of this cluster", cluster=name, reason=str(error))
+                continue
+            zone = ZoneReference(id=zone_id, name=_NOWHERE)
+            self._host(ClusterConfig(name=name, server=f"https://{_NOWHERE}", domain=_NOWHERE, zones=(zone,)))
+
+    def stop(self, code: ErrorCode, drain_until: float, *, abandon: bool) -> bool:
+        """Cut all listeners, and record what they have read. Returns whether all is recorded."""
+        # All listeners share one short time limit: one that hangs (in a DNS query, say) must not delay the rest.
+        listen_until = min(drain_until, self._scheduler.monotonic() + _LISTENERS_END_SECONDS)
+        names = list(self.figures)
+        answers = [self._stop_listening(name, code, listen_until, drain_until, abandon=abandon) for name in names]
+        until = self._scheduler.monotonic() + _LAST_WORDS_SECONDS if abandon else drain_until + _ENDINGS_SECONDS
+        recorded = [
+            answer.wait(max(0.0, until - self._scheduler.monotonic())) and answer.result() for answer in answers
+        ]
+        return all(recorded)
+
+    def end(self) -> None:
+        """End all actors: no zone asks them any more."""
+        self._actors.end(EndCluster(), self._scheduler.monotonic() + _END_SECONDS * len(self.figures))
+
+    def _host(self, config: ClusterConfig) -> None:
+        self._first.setdefault(config.name, config)
+        self._actors.start(config.name)
+
+    def _forget(self, name: str) -> None:
+        """The cluster's actor has stopped serving it, or does so now."""
+        self.send(name, Configure(None))
+        self.configs = {other: config for other, config in self.configs.items() if other != name}
+        self._fencing.forget(name)
+
+    def _stop_listening(
+        self, name: str, code: ErrorCode, until: float, drain_until: float | None = None, *, abandon: bool = False
+    ) -> Answer[bool]:
+        """Stop a cluster's listeners at once, even while its actor waits for DynamoDB. The actor does the rest."""
+        answer: Answer[bool] = Answer(self._scheduler)
+        found = self.figures.get(name)
+        if found is not None and found.running is not None:
+            for listener in found.running.listeners:
+                listener.stop(code)
+        recorded_by = until if drain_until is None else drain_until
+        self.send(name, StopListening(code, until, recorded_by, answer, abandon))
+        return answer

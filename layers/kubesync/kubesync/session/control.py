@@ -13,6 +13,7 @@ from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.resync_requests import RequestTable
 from kubesync.domain.errors import ErrorCode, StoreError
+from kubesync.operations.asking import time_is_up
 from kubesync.operations.ports import MasterParts
 from kubesync.operations.requests import ResyncRunner
 from kubesync.session.master import Master
@@ -45,8 +46,7 @@ class Control:
         """Read configurations and requests, and apply what is new. Raises StoreError if they cannot be read; then retries."""
         self.again_at = self._parts.clock.monotonic() + _AGAIN_SECONDS
         self.forget_ended()
-        found, known = self._master.clusters.read(self._parts.settings.shard), self._master.configs
-        self._master.see_registered(found)
+        found, known = self._master.registry.read(), self._master.configs
         # A configuration that cannot be read is not deleted: its cluster continues unchanged.
         configs = {name: config or known[name] for name, config in found.items() if config or name in known}
         gone = [partial(self._drop, name) for name in sorted(known.keys() - configs.keys())]
@@ -59,12 +59,12 @@ class Control:
 
     def forget_ended(self) -> None:
         """Forget clusters that are removed."""
-        for name in self._master.forget_ended():
-            self._master.progress("removed", {"cluster": name})
+        for name in self._master.served.forget_ended():
+            self._master.term.progress("removed", {"cluster": name})
 
     def _attempt(self, act: Callable[[], None]) -> bool:
         """Act, unless the session must end. False: not done yet. This never delays another cluster (I4)."""
-        if self._master.ending() or self._parts.clock.monotonic() >= self._master.deadline:
+        if time_is_up(self._master):
             return False
         try:
             act()
@@ -74,16 +74,16 @@ class Control:
         return True
 
     def _drop(self, name: str) -> None:
-        self._master.drop(name, ErrorCode.CONFIG_DELETE, self._soon())
-        self._master.progress("configuration", {"cluster": name, "key": ErrorCode.CONFIG_DELETE.key})
+        self._master.served.drop(name, ErrorCode.CONFIG_DELETE, self._soon())
+        self._master.term.progress("configuration", {"cluster": name, "key": ErrorCode.CONFIG_DELETE.key})
 
     def _apply(self, name: str, config: ClusterConfig) -> None:
         known = self._master.configs.get(name)
         if known is not None and known.revision == config.revision:
             return
         code = ErrorCode.CONFIG_DELETE if config.deleting else ErrorCode.CONFIG_UPDATE
-        self._master.adopt(config, code, self._soon())
-        self._master.progress("configuration", {"cluster": name, "key": code.key if known else "ADDED"})
+        self._master.served.adopt(config, code, self._soon(), self._master.term.deadline)
+        self._master.term.progress("configuration", {"cluster": name, "key": code.key if known else "ADDED"})
 
     def _soon(self) -> float:
-        return min(self._parts.clock.monotonic() + _RESTART_SECONDS, self._master.deadline)
+        return min(self._parts.clock.monotonic() + _RESTART_SECONDS, self._master.term.deadline)

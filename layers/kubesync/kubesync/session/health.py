@@ -1,4 +1,4 @@
-"""What does not get through although it should (I10): counted once a minute from what all actors have published, without a request.
+"""What a session reports of itself; once a minute also what does not get through although it should (I10), without a request.
 
 A figure is left out as long as the session cannot know it: alarms keep their state then. A false 0 would end an alarm at each hand-over,
 and a false 1 would raise one.
@@ -6,24 +6,36 @@ and a false 1 would raise one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, cast
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.actor import Activity
+from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.dynamodb.store import Item, Store
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.lost_clusters import lost_clusters
 from kubesync.cluster.serving import ClusterFigures
+from kubesync.domain.report import SessionReport, percentiles
+from kubesync.session.clusters import ACTOR_OF_CLUSTER, Clusters
+from kubesync.session.lease_keeper import LeaseKeeper
+from kubesync.upstreams.composer import NamedReport
 from kubesync.zone.progress import STUCK_SECONDS, Standing, ZoneFigures
 
 logger = Logger(service="kubesync", child=True)
 
+ACTOR_OF_ZONE: Final = "zone {}"
+"""What its thread is called."""
 KNOWN_AFTER_SECONDS: Final = 30.0
 """After so much of a session, what can work does work."""
 FAILING_SECONDS: Final = 180.0
 """A listener that has not worked for so long counts."""
 _LATE_SECONDS: Final = 180.0  # the alarm's threshold: below it, a session cannot say that nothing is late
 _LISTENERS: Final = 2  # of each cluster
+_STUCK_SECONDS: Final = 30.0
 
 
 @contextmanager
@@ -51,18 +63,13 @@ class ClusterHealth:
     set_aside: int = 0
 
 
-def actor_of(cluster: str) -> str:
-    """The name of a cluster's actor."""
-    return f"{cluster}/cluster"
-
-
 def of_cluster(name: str, found: ClusterFigures, steps: Mapping[str, float], epoch: float, now: float) -> ClusterHealth:
     """One cluster. An actor that hangs in a call cannot say so itself: nothing of it works, and nothing is recorded.
 
     Args:
         steps: see ``health``. ``epoch``: seconds; ``now``: monotonic seconds.
     """
-    hangs = steps.get(actor_of(name), 0.0)
+    hangs = steps.get(ACTOR_OF_CLUSTER.format(name), 0.0)
     unrecorded = None if found.running is None else found.running.unrecorded_since
     # A cluster that was added a moment ago has not read yet since when it does not work.
     failing = [0.0 if view.works(epoch) else epoch - (view.failing_since or epoch - 1.0) for view in found.views]
@@ -106,7 +113,9 @@ def health(
     if oldest > _LATE_SECONDS or unrecorded < KNOWN_AFTER_SECONDS:
         found["OldestOpenSeconds"] = round(oldest, 1)
     standing = [
-        _standing(zone, steps.get(f"zone {zone_id}"), now) for zone_id, zone in zones.items() if not zone.report.blocked
+        _standing(zone, steps.get(ACTOR_OF_ZONE.format(zone_id)), now)
+        for zone_id, zone in zones.items()
+        if not zone.report.blocked
     ]
     stuck = standing.count(Standing.STUCK)
     if stuck or Standing.UNSURE not in standing:
@@ -119,3 +128,107 @@ def _standing(zone: ZoneFigures, in_one_step: float | None, now: float) -> Stand
     if in_one_step is None:
         return zone.progress.standing(now)
     return Standing.STUCK if in_one_step >= STUCK_SECONDS else Standing.UNSURE
+
+
+class Registry:
+    """Of one shard. ``found``: as last read; None: a configuration that cannot be read. ``lost``: see ``lost_clusters``."""
+
+    def __init__(self, store: Store, shard: str, keeper: LeaseKeeper) -> None:
+        self.table = ClusterTable(store)
+        self.found: Mapping[str, ClusterConfig | None] = {}
+        self.lost: tuple[str, ...] = ()
+        self._store = store
+        self._shard = shard
+        self._keeper = keeper
+
+    def read(self) -> Mapping[str, ClusterConfig | None]:
+        """Read it. Look for clusters that it lacks, and note how many there are."""
+        self.found = self.table.read(self._shard)
+        with harmless("lost registrations could not be looked for"):
+            self.lost = lost_clusters(self._store, self.found, self._keeper.lease.clusters)
+            self._keeper.note(clusters=len(self.found) + len(self.lost))
+        return self.found
+
+    @property
+    def watched(self) -> set[str]:
+        """Clusters that somebody should watch."""
+        return {name for name, config in self.found.items() if config is None or not config.paused}
+
+
+class Reporter:
+    """The report of one session. ``report`` is complete after ``fill``. ``watches_since`` (monotonic): None before clusters are watched."""
+
+    def __init__(self, report: SessionReport, scheduler: Scheduler, activity: Activity) -> None:
+        self.report = report
+        self.watches_since: float | None = None
+        self._scheduler = scheduler
+        self._activity = activity
+        self._lags_told: dict[str, int] = {}  # how many of each zone
+
+    def fill(self, clusters: Iterable[ClusterFigures], zones: Mapping[str, ZoneFigures], named: NamedReport) -> None:
+        """Complete the report of a session that has ended."""
+        report, runs = self.report, [run for cluster in clusters for run in cluster.runs]
+        report.clusters += [run.report for run in runs]
+        report.listeners += [listener.report for run in runs for listener in run.listeners]
+        _fill_zones(report, zones, named, [lag for zone in zones.values() for lag in zone.lags])
+
+    def snapshot(
+        self, clusters: Iterable[ClusterFigures], zones: Mapping[str, ZoneFigures], named: NamedReport
+    ) -> SessionReport:
+        """Make a separate report of the current counts. They cover the whole session; lags cover the time since the last call.
+
+        The counts of an ended run remain; its current states do not.
+        """
+        report = self.report
+        found = SessionReport(report.session, epoch=report.epoch, hand_over_seconds=report.hand_over_seconds)
+        found.dynamodb = dict(report.dynamodb)
+        for cluster in clusters:
+            for run in cluster.runs:
+                ended: dict[str, Any] = {"holding": {}, "credential_days": {}}
+                now = {"conflicts": cluster.conflicts} if run is cluster.running else ended
+                found.clusters.append(replace(run.report, **now))
+                found.listeners += [listener.report for listener in (*run.past, *run.listeners)]
+        lags: list[float] = []
+        for zone_id, zone in zones.items():
+            fresh = zone.lags_counted - self._lags_told.get(zone_id, 0)
+            lags += zone.lags[max(0, len(zone.lags) - fresh) :]
+            self._lags_told[zone_id] = zone.lags_counted
+        _fill_zones(found, zones, named, lags)
+        found.stuck = self._activity.stuck(_STUCK_SECONDS)
+        if found.stuck:
+            logger.warning("a step takes long", seconds_by_actor=found.stuck)
+        return found
+
+    def health(
+        self,
+        clusters: Clusters,
+        zones: Mapping[str, ZoneFigures],
+        steps: Mapping[str, float],
+        registry: Registry,
+        notes: Item,
+    ) -> dict[str, float]:
+        """What does not get through, see ``health``. Empty as long as nothing is known."""
+        epoch, now, figures = self._scheduler.epoch(), self._scheduler.monotonic(), clusters.figures
+        if self.watches_since is None or now - self.watches_since < KNOWN_AFTER_SECONDS:
+            return {}
+        watched = registry.watched
+        served = {
+            name: of_cluster(name, figures[name], steps, epoch, now) for name in watched & clusters.configs.keys()
+        }
+        clusters.work(name for name, each in served.items() if not any(each.failing))
+        unreadable = {name for name in watched if registry.found[name] is None} - clusters.configs.keys()
+        unserved = unreadable | (clusters.unserved & watched)
+        rest = [each for name, each in served.items() if name not in unserved]
+        found = health(rest, len(unserved), len(watched - served.keys() - unserved), zones, steps, now)
+        found["RegistrationsLost"] = len(registry.lost)
+        if since_ms := notes.get("resynced_at_ms"):
+            found["HoursSinceResync"] = (epoch - cast(int, since_ms) / 1000) // 3600
+        return found
+
+
+def _fill_zones(
+    report: SessionReport, zones: Mapping[str, ZoneFigures], named: NamedReport, lags: Sequence[float]
+) -> None:
+    report.zones += [asdict(zone.report) for zone in zones.values()]
+    report.lag = percentiles(lags)
+    report.named_upstreams = asdict(named)

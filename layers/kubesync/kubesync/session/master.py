@@ -2,54 +2,51 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import Final, cast
+from typing import Final, Protocol
 from zlib import crc32
 
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.actor import Activity
-from kubesync.actors.answer import Answer
+from kubesync.actors.directory import Directory
 from kubesync.actors.parallel import ParallelMap
+from kubesync.actors.scheduler import Lock
 from kubesync.aws.dynamodb.retry import retry_while_throttled
 from kubesync.aws.fencing.take_over import Fencing
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
-from kubesync.aws.tables.control.inflight import InflightTable
-from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.control.lost_clusters import lost_clusters
+from kubesync.aws.tables.control.inflight import Inflight, InflightTable
+from kubesync.aws.tables.control.listeners import ListenerTable, Remembered
 from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.name_counts import NameCountTable
-from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.state import Queued, StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.cluster.keys.committer import Committer
-from kubesync.cluster.keys.key_states import KeyStates, rules_of
+from kubesync.cluster.keys.key_states import rules_of
 from kubesync.cluster.keys.planner import Tables
 from kubesync.cluster.keys.reconciler import Reconciler
-from kubesync.cluster.ports import ClusterPorts, Configured, EventWriter, Progress
-from kubesync.cluster.served_keys import reconciler_of
-from kubesync.cluster.serving import ClusterFigures
+from kubesync.cluster.ports import ClusterPorts, Configured, EventWriter
 from kubesync.domain.batches import BatchLimits
-from kubesync.domain.errors import ErrorCode, NotMasterError
-from kubesync.domain.report import ResyncEnded, SessionReport
+from kubesync.domain.dns.records import Zone
+from kubesync.domain.errors import ErrorCode, NewerSchemaError
+from kubesync.domain.report import SessionReport
 from kubesync.kubernetes.list_room import ListRoom
-from kubesync.messages import Configure, Listen, StopListening, TakeUp
+from kubesync.messages import Drain, Listen, TakeUp
 from kubesync.operations.ports import MasterParts, unpaused
+from kubesync.operations.term import Term
 from kubesync.session.clusters import Clusters
-from kubesync.session.health import KNOWN_AFTER_SECONDS, harmless, health, of_cluster
+from kubesync.session.health import ACTOR_OF_ZONE, Registry, Reporter, harmless
 from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.session.remains import Remains
-from kubesync.session.snapshot import fill, snapshot
 from kubesync.telemetry.service_events import ServiceEvents
 from kubesync.upstreams.actor import NamedUpstreams
 from kubesync.upstreams.composer import NamedPorts
-from kubesync.zone.pool import Zones
+from kubesync.zone.actor import ZoneActor
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.progress import ZoneFigures
 
@@ -57,44 +54,90 @@ logger = Logger(service="kubesync", child=True)
 
 # Threads of a take-over or a resync. Fewer than the connections of the store's client.
 _READS_AT_ONCE: Final = 16
-_LISTENERS_END_SECONDS: Final = 2.0
-_LAST_WORDS_SECONDS: Final = 5.0
-_ENDINGS_SECONDS: Final = 2.0
-_STUCK_SECONDS: Final = 30.0
+
+
+class Retry(Protocol):
+    """Calls until there is an answer; see ``retry_while_throttled``."""
+
+    def __call__[T](self, call: Callable[[], T], /) -> T: ...
+
+
+class Remains:
+    """Reads for one take-over. Each method answers in the order of what was asked for.
+
+    ``clean``: the last master ended cleanly, except in the zones that it left ``unsettled``.
+    ``zones``: those whose names are known from configurations.
+    """
+
+    def __init__(self, inflight: InflightTable, tables: Tables, reads: ParallelMap, retry: Retry) -> None:
+        self._inflight = inflight
+        self._tables = tables
+        self._reads = reads
+        self._retry = retry
+        self.clean = False
+        self.unsettled: frozenset[str] = frozenset()
+        self.zones: Mapping[str, Zone] = {}
+        self._held = False
+
+    def found(self, *, clean: bool, unsettled: Collection[str], zones: Mapping[str, Zone]) -> None:
+        """How the last master ended. From now on zones are held, until ``release``."""
+        self.clean, self.unsettled, self.zones, self._held = clean, frozenset(unsettled), zones, True
+
+    @property
+    def complete(self) -> bool:
+        """Whether the zones that this master has not touched need no settling. Zones that were never released after an unclean end do."""
+        return self.clean or not self._held
+
+    def settled(self, zone_id: str) -> bool:
+        """Whether a zone needs no settling."""
+        return self.clean and zone_id not in self.unsettled
+
+    def release(self, unsettled: Collection[str]) -> list[str]:
+        """Zones are held no longer. Returns those to settle, whether or not there is anything to write: after a clean end the unsettled ones."""
+        self._held = False
+        return sorted(unsettled) if self.clean else self._retry(self._inflight.zones)
+
+    def inflight(self, zone_ids: Sequence[str]) -> list[Inflight | None]:
+        """The inflight items of zones. None: there is none, or a newer release wrote it."""
+        return self._each(self._inflight_of, zone_ids)
+
+    def queued(self, clusters: Sequence[str]) -> list[Queued | None]:
+        """Open and promoted keys of clusters. None: a newer release wrote some of it; the cluster finds out by itself."""
+        return self._each(self._queued_of, clusters)
+
+    def remembered(self, clusters: Mapping[str, ClusterConfig]) -> Mapping[str, Remembered | None]:
+        """What is remembered of clusters. None, if a newer release wrote some of it: each cluster reads its own."""
+        read = {name: config.remembered for name, config in clusters.items()}
+        try:
+            return self._retry(lambda: self._tables.listeners.remembered(read))
+        except NewerSchemaError:
+            return dict.fromkeys(clusters)
+
+    def _inflight_of(self, zone_id: str) -> Inflight | None:
+        try:
+            return self._inflight.read(zone_id)
+        except NewerSchemaError as newer:
+            logger.error("ignored: written by a newer release", reason=str(newer))
+            return None
+
+    def _queued_of(self, cluster: str) -> Queued | None:
+        try:
+            return self._tables.state.queued(cluster)
+        except NewerSchemaError:
+            return None
+
+    def _each[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
+        return self._reads(lambda thing: self._retry(lambda: call(thing)), things)
 
 
 class Master:
-    """Everything that one master runs. The session's own thread calls the methods, unless they say otherwise.
+    """Everything that one master runs. The session's own thread calls the methods, unless they say otherwise."""
 
-    ``configs``: of the clusters that are served, also those that are being deleted. ``lost``: another session is the master by now.
-    """
-
-    def __init__(
-        self,
-        parts: MasterParts,
-        keeper: LeaseKeeper,
-        epoch: int,
-        report: SessionReport,
-        progress: Progress,
-        end: Callable[[ErrorCode, str], None],
-    ) -> None:
-        self.parts = parts
-        self.report = report
-        self.session = report.session
-        self.progress = progress
-        self.configs: Mapping[str, ClusterConfig] = {}
-        self.deadline = 0.0
-        self.ending: Callable[[], bool] = lambda: False
-        self.resync_ended: Callable[[ResyncEnded], None] = lambda _ended: None
-        self.zones: Zones | None = None
-        self.unsettled: frozenset[str] = frozenset()
-        self.lost = False
-        self._keeper = keeper
-        self._end = end
+    def __init__(self, parts: MasterParts, keeper: LeaseKeeper, report: SessionReport, term: Term) -> None:
         settings, store, scheduler = parts.settings, parts.store, parts.scheduler
-        self._reads = ParallelMap(scheduler, _READS_AT_ONCE)
+        reads = ParallelMap(scheduler, _READS_AT_ONCE)
+        self.parts = parts
         self.activity = Activity(scheduler)
-        self.clusters = ClusterTable(store)
         self.tables = Tables(
             StateTable(store),
             NameCountTable(store),
@@ -103,30 +146,54 @@ class Master:
             ListenerTable(store),
             AuditTable(report.session, settings.audit_retention_days * 86_400),
             NamedReferrals(settings.shard),
-            self._reads,
+            reads,
         )
         self.inflight = InflightTable(store, settings.shard)
-        self.fenced_writer = FencedWriter(store, epoch, keeper.may_write, scheduler, settings.shard)
-        self._fencing = Fencing(store, settings.shard, epoch, report.session, self._retry)
-        self._remains = Remains(self.inflight, self.tables.state, self.tables.listeners, self._reads, self._retry)
-        self._large = scheduler.lock()
+        self.fenced_writer = FencedWriter(store, report.epoch, keeper.may_write, scheduler, settings.shard)
         self.room = ListRoom(settings.list_room_bytes, scheduler)
-        self._actors = Clusters(self._cluster_ports, self.activity)
-        self.named = NamedUpstreams(self._named_ports(), self.activity)
-        self._found_clean = False
-        self._zones_held = False
-        # Every registered cluster (None: its configuration cannot be read), and those that a newer release wrote.
-        self.registered: Mapping[str, ClusterConfig | None] = {}
-        self.lost_clusters: tuple[str, ...] = ()
-        self._unserved: set[str] = set()
-        self._watches_since: float | None = None
-        self._lags_told: dict[str, int] = {}
-        self._removed: deque[str] = deque()
-        self._unreadable: deque[str] = deque()
+        self.registry = Registry(store, settings.shard, keeper)
+        self.term = term
+        self._keeper = keeper
+        self._reporter = Reporter(report, scheduler, self.activity)
+        self._remains = Remains(self.inflight, self.tables, reads, self._retry)
+        fencing = Fencing(store, settings.shard, report.epoch, report.session, self._retry)
+        cluster_ports = partial(self._cluster_ports, fencing.raised, scheduler.lock())
+        self.served = Clusters(cluster_ports, fencing, scheduler, self.activity)
+        zone_ports = self._zone_ports()
+        self.zones: Directory[ZoneActor, ZoneFigures] = Directory(
+            lambda zone_id: ZoneActor(
+                zone_id,
+                zone_ports,
+                settled=self._remains.settled(zone_id),
+                zone=self._remains.zones.get(zone_id),
+            ),
+            ACTOR_OF_ZONE,
+            scheduler,
+            self.activity,
+            on_demand=True,
+        )
+        self.named = NamedUpstreams(self._named_ports(reads), self.activity)
+
+    @property
+    def session(self) -> str:
+        """The session's id."""
+        return self._reporter.report.session
+
+    @property
+    def clusters(self) -> ClusterTable:
+        return self.registry.table
+
+    @property
+    def configs(self) -> Mapping[str, ClusterConfig]:
+        """Of the clusters that are served, also those that are being deleted."""
+        return self.served.configs
 
     def send(self, cluster: str, message: object) -> bool:
         """Send a message to a cluster's actor, from any thread. False: no such cluster here."""
-        return self._actors.send(cluster, message)
+        return self.served.send(cluster, message)
+
+    def _to_zone(self, zone_id: str, message: object) -> None:
+        self.zones.send(zone_id, message)
 
     def ask_named(self, message: object) -> None:
         """Send a message to the named upstreams' actor, from any thread."""
@@ -134,15 +201,7 @@ class Master:
 
     def previewer(self, config: ClusterConfig) -> Reconciler:
         """A reconciler on key states of its own, for previews."""
-        tables, remembered = (
-            self.tables,
-            self.tables.listeners.remembered({config.name: config.remembered})[config.name],
-        )
-        states = KeyStates(config, tables.state, tables.name_counts)
-        states.configure(config, remembered.checkpoints)
-        states.identity, states.large = remembered.identity, remembered.large
-        committer = Committer(states, tables, self.fenced_writer, self.parts.clock, self._fencing.raised, self._large)
-        return reconciler_of(committer, self.parts.connector, self.parts.scheduler)
+        return self.served.previewer(config)
 
     # --- taking over ---
 
@@ -153,53 +212,35 @@ class Master:
             clean: the last master ended cleanly, except in the zones that it left ``unsettled``.
             hold_zones: write to no zone before ``release_zones``, which a dry run never calls.
         """
-        self.see_registered(self._retry(lambda: self.clusters.read(self.parts.settings.shard)))
-        configs = {name: config for name, config in self.registered.items() if config is not None}
-        self._fencing.take_over(configs)
-        found = self._remains.remembered(configs)
+        found = self._retry(self.registry.read)
+        configs = {name: config for name, config in found.items() if config is not None}
+        self.served.take_over(configs)
+        remembered = self._remains.remembered(configs)
         self._retry(self.named.load)
         zones = {zone.id: zone for config in configs.values() for zone in rules_of(config).zones}
-        self.zones = Zones(self._zone_ports(), self.activity, clean=clean, unsettled=unsettled, zones=zones)
-        for name, remembered in found.items():
-            self._configure(Configured(configs[name], remembered, unclean=not clean))
-        self._found_clean, self._zones_held = clean, True
+        self._remains.found(clean=clean, unsettled=unsettled, zones=zones)
+        for name, of_cluster in remembered.items():
+            self.served.configure(Configured(configs[name], of_cluster, unclean=not clean))
         if not hold_zones:
             self.release_zones()
 
-    def see_registered(self, found: Mapping[str, ClusterConfig | None]) -> None:
-        """The registry as just read. Look for clusters that it lacks, and note how many there are."""
-        self.registered = found
-        with harmless("lost registrations could not be looked for"):
-            self.lost_clusters = lost_clusters(self.parts.store, found, self._keeper.lease.clusters)
-            self._keeper.note(clusters=len(found) + len(self.lost_clusters))
-
     def release_zones(self) -> None:
         """Start to write to zones. Read the inflight items of zones to settle, then open and promoted keys."""
-        assert self.zones is not None
-        self._zones_held = False
-        left = self.zones.unsettled if self._found_clean else self._retry(lambda: list(self.inflight.zones()))
+        left = self._remains.release(self._unsettled())
         # Batches in flight may hold keys of clusters that are no longer served.
-        for zone_id, inflight in zip(left, self._remains.inflight(list(left)), strict=True):
+        for zone_id, inflight in zip(left, self._remains.inflight(left), strict=True):
             if inflight is not None:
-                fence = self._fencing.raise_one
-                self._retry(partial(self._actors.host_unserved, inflight.clusters, zone_id, fence))
-        self.zones.settle(left)
+                self._retry(partial(self.served.host_unserved, inflight.clusters, zone_id))
+        for zone_id in sorted(left):
+            self.zones.start(zone_id)
         names = unpaused(self.configs)
         for name, queued in zip(names, self._remains.queued(names), strict=True):
             self.send(name, TakeUp(queued))
 
     def _retry[T](self, call: Callable[[], T]) -> T:
-        return retry_while_throttled(call, self.fenced_writer.check, self.parts.scheduler, self.deadline)
+        return retry_while_throttled(call, self.fenced_writer.check, self.parts.scheduler, self.term.deadline)
 
-    def _configure(self, configured: Configured) -> None:
-        config = configured.config
-        self._actors.host(config)
-        self.configs = {**self.configs, config.name: config}
-        self.send(config.name, Configure(configured))
-
-    # --- ports of the actors ---
-
-    def _cluster_ports(self) -> ClusterPorts:
+    def _cluster_ports(self, fenced_here: AbstractSet[str], large: Lock) -> ClusterPorts:
         parts = self.parts
 
         def event_writer(config: ClusterConfig) -> EventWriter | None:
@@ -207,28 +248,27 @@ class Master:
                 return None
             return ServiceEvents(config.name, partial(parts.connector.event_poster, config), parts.scheduler)
 
-        assert self.zones is not None
         return ClusterPorts(
-            session=self.report.session,
+            session=self.session,
             tables=self.tables,
             clusters=self.clusters,
             fenced_writer=self.fenced_writer,
-            fenced_here=self._fencing.raised,
+            fenced_here=fenced_here,
             connector=parts.connector,
             room=self.room,
             cached_keys=lambda: parts.settings.cached_keys // max(1, len(self.configs)),
             scheduler=parts.scheduler,
             window_seconds=parts.settings.window_seconds,
             to_cluster=self.send,
-            to_zone=self.zones.send,
+            to_zone=self._to_zone,
             to_named=self.ask_named,
-            zones=lambda: () if self.zones is None else self.zones.hosted,
-            large=self._large,
+            zones=lambda: tuple(self.zones.figures),
+            large=large,
             event_writer=event_writer,
-            not_master=self.not_master,
-            removed=self._removed.append,
-            unreadable=self._unreadable.append,
-            progress=self.progress,
+            not_master=self.term.not_master,
+            removed=self.served.removed.append,
+            unreadable=self.served.unreadable.append,
+            progress=self.term.progress,
         )
 
     def _zone_ports(self) -> ZonePorts:
@@ -242,13 +282,13 @@ class Master:
             deployment=settings.deployment,
             shard=settings.shard,
             limits=BatchLimits(settings.batch_elements, settings.batch_characters),
-            problems=ZoneProblemTable(self.parts.store, settings.shard, self.report.session),
+            problems=ZoneProblemTable(self.parts.store, settings.shard, self.session),
             truly_master=self._keeper.truly_master,
-            not_master=self.not_master,
-            progress=self.progress,
+            not_master=self.term.not_master,
+            progress=self.term.progress,
         )
 
-    def _named_ports(self) -> NamedPorts:
+    def _named_ports(self, reads: ParallelMap) -> NamedPorts:
         return NamedPorts(
             shard=self.parts.settings.shard,
             table=NamedUpstreamTable(self.parts.store),
@@ -258,142 +298,66 @@ class Master:
             audit=self.tables.audit,
             scheduler=self.parts.scheduler,
             to_cluster=self.send,
-            not_master=self.not_master,
-            reads=self._reads,
+            not_master=self.term.not_master,
+            reads=reads,
         )
 
-    # --- clusters ---
+    # --- work, and its end ---
 
     def start(self) -> None:
         """Watch every cluster, and go on with removals. Named upstreams are composed even if there is no cluster."""
-        self._watches_since = self.parts.clock.monotonic()
+        self._reporter.watches_since = self.parts.clock.monotonic()
         self.named.start()
         # In another order each time: slow clusters that list first must not hold the room in every session.
-        for name in sorted(self.configs, key=lambda name: crc32(f"{self.report.session} {name}".encode())):
-            self.send(name, Listen(self.deadline))
+        for name in sorted(self.configs, key=lambda name: crc32(f"{self.session} {name}".encode())):
+            self.send(name, Listen(self.term.deadline))
 
-    def adopt(self, config: ClusterConfig, code: ErrorCode, until: float) -> None:
-        """Serve a new cluster, or apply a changed configuration: its listeners end by then (monotonic), and begin anew.
-
-        Raises:
-            StoreError: it failed. Call it again later; a repeat does no harm.
-        """
-        name = config.name
-        self._fencing.adopt(name)
-        self._stop(name, code, until)
-        self._configure(Configured(config, None))
-        self.send(name, TakeUp(None))
-        self.named.start()
-        self.send(name, Listen(self.deadline))
-
-    def drop(self, name: str, code: ErrorCode, until: float) -> None:
-        """Stop serving a cluster. Its batches under way are still closed."""
-        self._stop(name, code, until)
-        self.forget(name)
-
-    def forget(self, name: str) -> None:
-        """The cluster's actor has stopped serving it, or does so now."""
-        self.send(name, Configure(None))
-        self.configs = {other: config for other, config in self.configs.items() if other != name}
-        self._fencing.raised.discard(name)
-
-    def _stop(self, name: str, code: ErrorCode, until: float) -> None:
-        self._actors.stop(name, StopListening(code, until, until, Answer(self.parts.scheduler)))
-
-    def forget_ended(self) -> list[str]:
-        """Forget clusters that have ended by themselves. Returns those that are removed."""
-        while self._unreadable:
-            name = self._unreadable.popleft()
-            self._unserved.add(name)
-            self.forget(name)
-        removed = [self._removed.popleft() for _ in range(len(self._removed))]
-        for name in removed:
-            self.forget(name)
-        return removed
-
-    def not_master(self, error: NotMasterError) -> None:
-        """End the session: another master writes. Any thread may call it."""
-        self._end(ErrorCode.NOT_MASTER, str(error))
-
-    # --- the end ---
-
-    def settle_down(self, deadline: float) -> None:
+    def settle_down(self) -> None:
         """Wait until all actors are idle, the deadline passes, or the session must end."""
         clock = self.parts.clock
-        while not self.activity.none and clock.monotonic() < deadline and not self.ending():
+        while not self.activity.none and clock.monotonic() < self.term.deadline and not self.term.over:
             self._keeper.may_write()
             clock.sleep(0.05)
 
-    def finish(self, code: ErrorCode, drain_until: float, *, abandon: bool) -> bool:
+    def finish(self, code: ErrorCode, drain_until: float, *, abandon: bool) -> tuple[bool, frozenset[str]]:
         """Clusters record what was read. Then zones send, and clusters close. Then all end.
 
         Args:
             abandon: another session holds the lease. Write only, where no fence forbids it, that the lease was lost.
 
         Returns:
-            Whether everything has ended and every outcome is known, except in the ``unsettled`` zones.
+            Whether everything has ended and every outcome is known, except in these zones.
         """
-        clock = self.parts.clock
         self.fenced_writer.until_monotonic = drain_until
-        clean = self._stop_clusters(code, drain_until, abandon=abandon)
+        clean = self.served.stop(code, drain_until, abandon=abandon)
         self.named.stop(drain_until, abandon=abandon)
-        zones_until = clock.monotonic() + 1.0 if abandon else drain_until
-        if self.zones is not None:
-            self.zones.drain(zones_until)
-            self.unsettled = self.zones.unsettled
+        zones_until = self.parts.clock.monotonic() + 1.0 if abandon else drain_until
+        self.zones.end(Drain(zones_until), zones_until)
+        unsettled = self._unsettled()
         clean = self.named.join() and clean
-        self._actors.end(0.1)
-        # Zones that were never released after an unclean end must be settled by the next session.
-        clean = clean and (self._found_clean or not self._zones_held)
-        if not clean or self.unsettled:
+        self.served.end()
+        clean = clean and self._remains.complete
+        if not clean or unsettled:
             self._keeper.give_up_writing()  # a thread that hangs sends nothing later
-        zones = {} if self.zones is None else self.zones.figures
-        fill(self.report, self._actors.figures.values(), zones, self.named.host.figures)
-        self.report.transactions = {"sent": self.fenced_writer.sent, "repeated": self.fenced_writer.repeated}
-        return clean
+        self._reporter.fill(self.served.figures.values(), self.zones.figures, self.named.host.figures)
+        counts = {"sent": self.fenced_writer.sent, "repeated": self.fenced_writer.repeated}
+        self._reporter.report.transactions = counts
+        return clean, unsettled
 
-    def _stop_clusters(self, code: ErrorCode, drain_until: float, *, abandon: bool) -> bool:
-        """Cut the listeners, and record what they have read. Returns whether all is recorded."""
-        clock = self.parts.clock
-        # All listeners share one short time limit: one that hangs (in a DNS query, say) must not delay the rest.
-        listen_until = min(drain_until, clock.monotonic() + _LISTENERS_END_SECONDS)
-        answers: list[Answer[bool]] = []
-        for name in self._actors.figures:
-            answer: Answer[bool] = Answer(self.parts.scheduler)
-            answers.append(answer)
-            self._actors.stop(name, StopListening(code, listen_until, drain_until, answer, abandon))
-        until = clock.monotonic() + _LAST_WORDS_SECONDS if abandon else drain_until + _ENDINGS_SECONDS
-        recorded = [answer.wait(max(0.0, until - clock.monotonic())) and answer.result() for answer in answers]
-        return all(recorded)
+    def _unsettled(self) -> frozenset[str]:
+        """Zones that the next master has to settle: an outcome is unknown, or what the last master left could not be settled.
 
-    def snapshot(self) -> SessionReport:
-        """A report of the current counts, for metrics."""
-        zones, clusters = {} if self.zones is None else self.zones.figures, self._actors.figures
-        found = snapshot(self.report, clusters.values(), zones, self.named.host.figures, self._lags_told)
-        found.stuck = self.activity.stuck(_STUCK_SECONDS)
-        if found.stuck:
-            logger.warning("a step takes long", seconds_by_actor=found.stuck)
+        Also those whose thread hangs in a call: once this master has given up writing, what that call sent is all that can land.
+        """
+        left = frozenset(zone_id for zone_id in self._remains.unsettled if zone_id not in self.zones)
+        return left | self.zones.failed(lambda figures: figures.clean)
+
+    def snapshot(self, *, lost: bool) -> SessionReport:
+        """A report of the current counts, for metrics. ``lost``: another session is the master by now."""
+        zones = self.zones.figures
+        found = self._reporter.snapshot(self.served.figures.values(), zones, self.named.host.figures)
         with harmless("what does not get through could not be counted"):
-            found.health = self._health(clusters, zones, found.stuck)
-        return found
-
-    def _health(
-        self, clusters: Mapping[str, ClusterFigures], zones: Mapping[str, ZoneFigures], steps: Mapping[str, float]
-    ) -> dict[str, float]:
-        """Empty as long as nothing is known, and where another session is the master."""
-        clock = self.parts.clock
-        epoch, now, since = clock.epoch(), clock.monotonic(), self._watches_since
-        if since is None or now - since < KNOWN_AFTER_SECONDS or self.lost:
-            return {}
-        watched = {name for name, config in self.registered.items() if config is None or not config.paused}
-        served = {name: of_cluster(name, clusters[name], steps, epoch, now) for name in watched & self.configs.keys()}
-        # Once it is served again its listeners work.
-        self._unserved -= {name for name, each in served.items() if not any(each.failing)}
-        unreadable = {name for name in watched if self.registered[name] is None} - self.configs.keys()
-        unserved = unreadable | (self._unserved & watched)
-        rest = [each for name, each in served.items() if name not in unserved]
-        found = health(rest, len(unserved), len(watched - served.keys() - unserved), zones, steps, now)
-        found["RegistrationsLost"] = len(self.lost_clusters)
-        if since_ms := self._keeper.notes.get("resynced_at_ms"):
-            found["HoursSinceResync"] = (epoch - cast(int, since_ms) / 1000) // 3600
+            if not lost:
+                steps, notes = found.stuck, self._keeper.notes
+                found.health = self._reporter.health(self.served, zones, steps, self.registry, notes)
         return found

@@ -8,7 +8,6 @@ lease ── fences ── checkpoints, open keys ── zones, clusters ── 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable
 from itertools import count
 from typing import Final
@@ -28,12 +27,12 @@ from kubesync.operations.asking import SessionEndsError
 from kubesync.operations.ports import MasterParts, Recovery
 from kubesync.operations.requests import ResyncDesk, ResyncRunner
 from kubesync.operations.resync_progress import NotKeptError
+from kubesync.operations.term import Term
 from kubesync.session.control import Control
 from kubesync.session.health import harmless
 from kubesync.session.kept_report import Minute, recovery_in_short, session_in_short
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.master import Master
-from kubesync.settings import Settings
 
 logger = Logger(service="kubesync", child=True)
 
@@ -69,20 +68,14 @@ class Session:
         progress: Progress = lambda _what, _details: None,
     ) -> None:
         self._parts = parts
-        self._settings: Settings = parts.settings
         self._clock: Clock = parts.clock
         self._keeper = keeper
-        self._progress = progress
-        # Signal handlers call `stop`, in this same thread.
-        self._wake = parts.scheduler.wakeup()
-        self._code: ErrorCode | None = None
-        self._message = ""
+        self._term = Term(parts.scheduler, progress)
         self._control_due = False
         self._standing_by = False
         self._resyncs: ResyncRunner | None = None
         self.on_beat: Callable[[SessionReport], None] = lambda _snapshot: None
         self.on_resync: Callable[[ResyncEnded], None] = lambda _ended: None
-        self._resynced: deque[ResyncEnded] = deque()
         self._minutes: list[Minute] = []
         self._steady_from = math.inf
         # Not a copy: these counts grow while the session runs.
@@ -90,10 +83,7 @@ class Session:
 
     def stop(self, code: ErrorCode, message: str = "") -> None:
         """End the session soon. The first reason counts, but a lost lease replaces any other."""
-        if self._code is None or (code is ErrorCode.NOT_MASTER and self._code is not code):
-            self._code = code
-            self._message = message
-        self._wake.set()
+        self._term.stop(code, message)
 
     def run(
         self,
@@ -119,26 +109,30 @@ class Session:
         remaining = remaining_seconds or (lambda: math.inf)
         recovering = None
         if recovery is not None:
-            self._keeper.bind(self._settings.deployment)
+            self._keeper.bind(self._parts.settings.deployment)
             recovering = recovery.begin(self._parts)
             if not recovering.dry_run:  # before the lease is taken: its epoch must be above every journal's
                 self._keeper.raise_epoch(recovering.newest_epoch)
         try:
-            before, lease = self._keeper.acquire(lambda: self._may_wait(remaining), self._settings.deployment)
+            before, lease = self._keeper.acquire(lambda: self._may_wait(remaining), self._parts.settings.deployment)
         except NotMasterError as error:
             return self._not_master(error, started)
         # The deadline is fixed once, after stand-by.
         now = self._clock.monotonic()
-        margin = self._settings.drain_margin_seconds
-        deadline = min(now + self._settings.max_runtime_seconds, now + remaining() - margin - _RELEASE_SECONDS)
+        margin = self._parts.settings.drain_margin_seconds
+        deadline = self._term.deadline = min(
+            now + self._parts.settings.max_runtime_seconds, now + remaining() - margin - _RELEASE_SECONDS
+        )
         self.report.took_over = _how(before, paused=self._keeper.paused(before))
         self._keeper.on_lost = lambda: self.stop(ErrorCode.NOT_MASTER, "the lease was lost")
         self._keeper.on_signal = self._signalled
         self._keeper.start(self._clock.epoch() + (deadline - now))
-        self._progress("master", {"session": self.report.session, "epoch": lease.epoch, "after": self.report.took_over})
+        self._term.progress(
+            "master", {"session": self.report.session, "epoch": lease.epoch, "after": self.report.took_over}
+        )
         # A recovery and a resync write in this thread, which must end the session in time.
         writes_until = math.inf if recovery is None and resync is None else deadline
-        master = self._new_master(deadline, writes_until)
+        master = self._new_master(writes_until)
         try:
             left = self._keeper.to_settle(before)  # None: all zones
             # A recovery releases the zones once it knows them. A dry run never does: what is open stays open.
@@ -153,7 +147,7 @@ class Session:
                     logger.warning("refused by a fence", fence=error.epoch, epoch=self.report.epoch)
                     self._keeper.take_again(error.epoch)
                     # Nothing says how the master ended whose fence it was.
-                    master, left = self._new_master(deadline, writes_until), None
+                    master, left = self._new_master(writes_until), None
             self._note()
             logger.info(
                 "took over",
@@ -168,19 +162,19 @@ class Session:
                 self.report.recoveries.append(recovering.run(master))
                 if not recovering.dry_run:
                     master.release_zones()
-                    master.settle_down(deadline)
+                    master.settle_down()
             elif resync is not None:
                 if not resync.dry_run:
                     master.named.start()
                 self._resync(master, resync)
                 if not resync.dry_run:
-                    master.settle_down(deadline)
+                    master.settle_down()
             else:
                 master.start()
                 self.report.hand_over_seconds = self._keeper.seconds_since(before)
                 self._watch(master, deadline, remaining, started)
         except NotMasterError as error:
-            self.stop(ErrorCode.NOT_MASTER, str(error))
+            self._term.not_master(error)
         except BaseException:
             self._keeper.release(clean=False)
             raise
@@ -191,19 +185,17 @@ class Session:
     def _note(self) -> None:
         """For people, and for the sessions that follow: since when the time without a full resync counts, and whether alarms reach anybody."""
         self._keeper.note(resynced_at_ms=self._keeper.lease.resynced_at_ms or int(self._clock.epoch() * 1000))
-        if self._settings.alarms_notify is not None:
-            self._keeper.note(silent=not self._settings.alarms_notify)
+        if self._parts.settings.alarms_notify is not None:
+            self._keeper.note(silent=not self._parts.settings.alarms_notify)
 
-    def _new_master(self, deadline: float, writes_until: float) -> Master:
+    def _new_master(self, writes_until: float) -> Master:
         self.report.epoch = self._keeper.lease.epoch
-        master = Master(self._parts, self._keeper, self.report.epoch, self.report, self._progress, self.stop)
-        master.ending = lambda: self._code is not None
-        master.resync_ended = self._resynced.append
-        master.deadline, master.fenced_writer.until_monotonic = deadline, writes_until
+        master = Master(self._parts, self._keeper, self.report, self._term)
+        master.fenced_writer.until_monotonic = writes_until
         return master
 
     def _resync(self, master: Master, request: ResyncRequest) -> None:
-        desk = ResyncDesk(master, RequestTable(self._parts.store, self._settings.shard))
+        desk = ResyncDesk(master, RequestTable(self._parts.store, self._parts.settings.shard))
         try:
             self.report.resyncs.append(desk.do(request, own_session=True))
         except (SessionEndsError, NotKeptError, StaleStateError, StoreError) as error:
@@ -213,19 +205,20 @@ class Session:
     def _may_wait(self, remaining: Callable[[], float]) -> bool:
         if not self._standing_by:
             self._standing_by = True
-            self._progress("stand-by", {"session": self.report.session})
+            self._term.progress("stand-by", {"session": self.report.session})
         return (
-            self._code is None and remaining() > self._settings.drain_margin_seconds + _RELEASE_SECONDS + _TICK_SECONDS
+            not self._term.over
+            and remaining() > self._parts.settings.drain_margin_seconds + _RELEASE_SECONDS + _TICK_SECONDS
         )
 
     def _signalled(self) -> None:
         self._control_due = True
-        self._wake.set()
+        self._term.wake()
 
     def _watch(self, master: Master, deadline: float, remaining: Callable[[], float], started: float) -> None:
         control = Control(master, self._parts)
         self._resyncs = control.resyncs
-        every = self._settings.control_seconds
+        every = self._parts.settings.control_seconds
         next_control = self._clock.monotonic() + every
         next_beat = self._clock.monotonic() + BEAT_SECONDS
         try:
@@ -233,12 +226,12 @@ class Session:
         except StoreError as error:
             self._control_due = True
             logger.warning("requests could not be read", error=str(error))
-        while self._code is None:
+        while not self._term.over:
             now = self._clock.monotonic()
             if now >= deadline:
                 self.stop(ErrorCode.MAX_RUNTIME)
                 break
-            if remaining() < self._settings.drain_margin_seconds + _RELEASE_SECONDS:
+            if remaining() < self._parts.settings.drain_margin_seconds + _RELEASE_SECONDS:
                 self.stop(ErrorCode.WORKER_EXITING, "the invocation's time ran down")
                 break
             if self._control_due or now >= min(next_control, control.again_at):
@@ -253,38 +246,36 @@ class Session:
             if now >= next_beat:
                 next_beat += BEAT_SECONDS
                 self._beat(master, started)
-            self._wake.wait(min(_TICK_SECONDS, deadline - now))
+            self._term.wait(min(_TICK_SECONDS, deadline - now))
 
     def _finish(self, master: Master, drain_until: float, started: float) -> None:
-        code = self._code or ErrorCode.MAX_RUNTIME
+        code = self._term.code or ErrorCode.MAX_RUNTIME
         began = self._clock.monotonic()
-        self._progress("ending", {})
+        self._term.progress("ending", {})
         lost = code is ErrorCode.NOT_MASTER or self._keeper.lost
         if self._resyncs is not None:
             # The resync under way stops by itself and answers its caller. The listeners are cut without waiting for it.
             self._resyncs.close()
             self._resyncs.join(_RESYNC_ENDS_SECONDS)
-        clean = master.finish(code, drain_until, abandon=lost)
+        clean, unsettled = master.finish(code, drain_until, abandon=lost)
         if self._resyncs is not None and not self._resyncs.join(drain_until - self._clock.monotonic()):
             clean = False
             self._keeper.give_up_writing()
-        code = self._code or code
+        code = self._term.code or code
         lost = lost or code is ErrorCode.NOT_MASTER or self._keeper.lost
         self._tell_of_resyncs()
-        unsettled = master.unsettled
         if not self._keeper.release(clean=clean and not lost, unsettled=unsettled) and not lost:
             # Every write happened under our lease, but the next session will not see a clean hand-over.
             lost = True
-            code = self._code = ErrorCode.NOT_MASTER
-            self._message = "the lease was lost before it could be released"
-        master.lost = lost
-        self._beat(master, started)
+            code = ErrorCode.NOT_MASTER
+            self._term.stop(code, "the lease was lost before it could be released")
+        self._beat(master, started, lost=lost)
         self.report.clean = clean and not lost and not unsettled
         self.report.code, self.report.ended = int(code), code.key
-        if (self.report.resyncs or self.report.recoveries) and self._code is None:
+        if (self.report.resyncs or self.report.recoveries) and not self._term.over:
             # Nothing stopped the session: it finished the one task that it was started for.
             self.report.code, self.report.ended = 0, DONE
-        self.report.message = self._message
+        self.report.message = self._term.message
         ended = self._clock.monotonic()
         self.report.seconds = round(ended - started, 3)
         logger.info(
@@ -298,10 +289,10 @@ class Session:
         if not lost:
             self._keep_reports()
 
-    def _beat(self, master: Master, started: float) -> None:
+    def _beat(self, master: Master, started: float, *, lost: bool = False) -> None:
         steady = self.report.steady = self._clock.monotonic() >= self._steady_from
         with harmless("the figures of this minute could not be told"):
-            snapshot = master.snapshot()
+            snapshot = master.snapshot(lost=lost)
             snapshot.steady = steady
             if snapshot.lag:
                 lag = (snapshot.lag["count"], snapshot.lag["p50"], snapshot.lag["p99"])
@@ -314,7 +305,7 @@ class Session:
         A session that has lost its lease writes nothing any more (I2): its report is in the log only.
         """
         try:
-            audit = AuditTable(self.report.session, self._settings.audit_retention_days * 86_400)
+            audit = AuditTable(self.report.session, self._parts.settings.audit_retention_days * 86_400)
             now = self._clock.epoch()
             puts = [audit.report("recovery", recovery_in_short(each), now) for each in self.report.recoveries]
             puts.append(audit.report("session", session_in_short(self.report, self._minutes), now))
@@ -334,21 +325,21 @@ class Session:
         thread.join(_REPORT_SECONDS)
 
     def _tell_of_resyncs(self) -> None:
-        while self._resynced:
-            ended = self._resynced.popleft()
+        while self._term.resynced:
+            ended = self._term.resynced.popleft()
             if not ended.errors:
                 self._keeper.note(resynced_at_ms=int(self._clock.epoch() * 1000))
             with harmless("the errors of a resync could not be told"):
                 self.on_resync(ended)
 
     def _not_master(self, error: NotMasterError, started: float) -> SessionReport:
-        code = ErrorCode.NOT_MASTER if self._code is None else self._code
+        code = self._term.code or ErrorCode.NOT_MASTER
         message = str(error)
-        if self._code is not None:
-            message = f"{self._message or code.key}: it never held the lease ({error})"
+        if self._term.over:
+            message = f"{self._term.message or code.key}: it never held the lease ({error})"
         self.report.code, self.report.ended, self.report.message = int(code), code.key, message
         self.report.seconds = round(self._clock.monotonic() - started, 3)
-        audit = AuditTable(self.report.session, self._settings.audit_retention_days * 86_400)
+        audit = AuditTable(self.report.session, self._parts.settings.audit_retention_days * 86_400)
         fields = {"code": int(code), "key": code.key, "message": message}
         try:
             self._parts.store.write(audit.session_ended(fields, self._clock.epoch()))

@@ -64,6 +64,10 @@ class Fencing:
             self.raise_one(cluster)
             self.raised.add(cluster)
 
+    def forget(self, cluster: str) -> None:
+        """The cluster is not served any more."""
+        self.raised.discard(cluster)
+
     def raise_one(self, cluster: str) -> None:
         """Try once to raise a cluster's fence. Raises NotMasterError, StoreBusyError."""
         self._raise([fence_key(cluster)])

@@ -1,0 +1,90 @@
+"""The actors of one kind, by name: who runs, who has failed, start, stop, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from kubesync.actors.actor import Activity, Actor, Host
+from kubesync.actors.scheduler import Scheduler
+
+_ENDING_SECONDS: Final = 0.1
+"""Actors end by themselves at their deadline. Those that have not ended so much later hang."""
+
+
+class Directory[A: Actor[Any], F]:
+    """Any thread may call all methods. An actor that has ended stays, with its last figures.
+
+    Args:
+        make: makes the actor of a name, whose figures are ``F``.
+        title: of an actor's thread, with ``{}`` for its name.
+        on_demand: ``send`` makes an actor that is missing.
+        hosted: called with an actor and its host, before it starts.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[str], A],
+        title: str,
+        scheduler: Scheduler,
+        activity: Activity,
+        *,
+        on_demand: bool = False,
+        hosted: Callable[[A, Host[F]], None] = lambda _actor, _host: None,
+    ) -> None:
+        self._make = make
+        self._title = title
+        self._scheduler = scheduler
+        self._activity = activity
+        self._on_demand = on_demand
+        self._hosted = hosted
+        self._lock = scheduler.lock()
+        self._hosts: dict[str, Host[F]] = {}
+        self._last: tuple[object, float] | None = None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._hosts
+
+    def send(self, name: str, message: object) -> bool:
+        """Send a message to an actor. False: there is none."""
+        if self._on_demand:
+            self.start(name)
+        host = self._hosts.get(name)
+        if host is not None and host.alive:
+            host.send(message)
+        return host is not None
+
+    def start(self, name: str) -> None:
+        """Make sure that there is an actor. It does not start if the time of the last message is over."""
+        with self._lock:
+            if name in self._hosts:
+                return
+            actor = self._make(name)
+            self._hosts[name] = host = Host[F](self._title.format(name), actor, self._scheduler, self._activity)
+            self._hosted(actor, host)
+            if self._last is None or self._scheduler.monotonic() < self._last[1]:
+                if self._last is not None:
+                    host.send(self._last[0])
+                host.start()
+
+    def end(self, message: object, until: float) -> None:
+        """Send all actors their last message, also those that are made later, and wait for their ends until then (monotonic)."""
+        with self._lock:
+            self._last = message, until
+            hosts = [host for host in self._hosts.values() if host.alive]
+        for host in hosts:
+            host.send(message)
+        until = max(until, self._scheduler.monotonic()) + _ENDING_SECONDS  # for all of them together
+        for host in hosts:
+            host.join(until - self._scheduler.monotonic())
+
+    def failed(self, well: Callable[[F], bool]) -> frozenset[str]:
+        """Those that have not ended, or whose last figures are not ``well``. An actor that never began has ended."""
+        with self._lock:
+            return frozenset(name for name, host in self._hosts.items() if not (host.over and well(host.figures)))
+
+    @property
+    def figures(self) -> dict[str, F]:
+        """What each actor has published last."""
+        with self._lock:
+            return {name: host.figures for name, host in self._hosts.items()}

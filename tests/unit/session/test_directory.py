@@ -1,0 +1,92 @@
+"""The directory of actors: who runs, who has failed, start, stop, figures."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.waiting import wait_until
+from kubesync.actors.actor import WHEN_TOLD, Activity, Host
+from kubesync.actors.directory import Directory
+from kubesync.actors.threads import ThreadScheduler
+
+LAST: Final = "end"
+
+
+class Counter:
+    """Counts its messages, and ends with the last one. ``deaf``: it never ends."""
+
+    def __init__(self, *, deaf: bool) -> None:
+        self.count = 0
+        self.deaf = deaf
+        self.ended = False
+
+    def receive(self, message: object) -> None:
+        self.count += 1
+        self.ended = message == LAST and not self.deaf
+
+    def step(self) -> float | None:
+        return None if self.ended else WHEN_TOLD
+
+    def failed(self, error: Exception) -> float | None:
+        raise error
+
+    def figures(self) -> int:
+        return self.count
+
+
+class Counters:
+    """A directory of counters; ``told``: hosts that it told of before they started."""
+
+    def __init__(self, *, on_demand: bool = False) -> None:
+        self.scheduler = ThreadScheduler()
+        self.made: list[str] = []
+        self.told: list[tuple[str, bool]] = []
+        self.directory: Directory[Counter, int] = Directory(
+            self._make, "{}/counter", self.scheduler, Activity(self.scheduler), on_demand=on_demand, hosted=self._hosted
+        )
+
+    def _make(self, name: str) -> Counter:
+        self.made.append(name)
+        return Counter(deaf=name == "deaf")
+
+    def _hosted(self, _actor: Counter, host: Host[int]) -> None:
+        self.told.append((host.name, host.alive))
+
+
+def test_actor_is_made_once_and_told_of_its_host_before_it_starts() -> None:
+    counters = Counters()
+    assert not counters.directory.send("a", "hello")
+    counters.directory.start("a")
+    counters.directory.start("a")
+    assert counters.directory.send("a", "hello")
+    assert (counters.made, counters.told) == (["a"], [("a/counter", False)])
+    counters.directory.end(LAST, counters.scheduler.monotonic() + 5.0)
+    assert counters.directory.figures == {"a": 2}
+
+
+def test_actor_that_is_needed_is_made_by_its_first_message() -> None:
+    counters = Counters(on_demand=True)
+    assert counters.directory.send("a", "hello")
+    wait_until(lambda: counters.directory.figures == {"a": 1})
+    counters.directory.end(LAST, counters.scheduler.monotonic() + 5.0)
+
+
+def test_actor_that_is_made_at_the_end_ends_too_and_later_ones_do_not_start() -> None:
+    counters = Counters(on_demand=True)
+    counters.directory.end(LAST, counters.scheduler.monotonic() + 5.0)
+    counters.directory.start("late")
+    wait_until(lambda: counters.directory.figures == {"late": 1})
+    counters.directory.end(LAST, counters.scheduler.monotonic() - 1.0)
+    counters.directory.send("too late", "hello")
+    assert counters.directory.figures == {"late": 1, "too late": 0}
+    assert counters.directory.failed(lambda _count: True) == frozenset()
+
+
+def test_actor_that_hangs_or_whose_figures_are_bad_has_failed() -> None:
+    counters = Counters()
+    for name in ("deaf", "well", "bad"):
+        counters.directory.start(name)
+    counters.directory.send("bad", "hello")
+    counters.directory.end(LAST, counters.scheduler.monotonic())
+    wait_until(lambda: counters.directory.failed(lambda count: count < 2) == {"deaf", "bad"})
+    counters.directory.end(LAST, counters.scheduler.monotonic())
