@@ -79,7 +79,7 @@ def bounded(state: KeyState) -> KeyState:
 
 
 def _characters(value: object) -> int:
-    return sum(_TEXT_CHARACTERS + len(text) for text in texts_of(value))
+    return sum(_TEXT_CHARACTERS + len(text) for text in texts_of(value) if text)
 
 
 def encode_sets(sets: Mapping[RecordKey, RecordSet]) -> list[list[object]]:
