@@ -7,6 +7,7 @@ from typing import Final
 from mutation.mutant import Mutant
 
 _GOES_ON = "integration/asked_for/test_resync_goes_on.py::"
+_FORGOTTEN = "integration/asked_for/test_forgotten_sets.py::"
 
 OF_RESYNCS: Final[tuple[Mutant, ...]] = (
     Mutant(
@@ -35,5 +36,23 @@ OF_RESYNCS: Final[tuple[Mutant, ...]] = (
         old="        return not (self.dry_run or self.force)\n",
         new="        return not self.dry_run\n",
         caught_by=(_GOES_ON + "test_i5_forced_resync_does_not_go_on_in_the_next_session",),
+    ),
+    Mutant(
+        name="forgotten-sets-are-not-counted",
+        without="record sets that kubesync has lost track of raise no alarm",
+        invariants="I10",
+        file="operations/resync_report.py",
+        old='    found += sum(each["counts"].get("forgotten", 0) for each in clusters)\n',
+        new="",
+        caught_by=(_FORGOTTEN + "test_i10_set_of_a_lost_key_whose_service_goes_is_reported_until_a_person_removes_it",),
+    ),
+    Mutant(
+        name="known-name-is-forgotten",
+        without="a set of somebody else beside one that a key has is reported as lost by kubesync",
+        invariants="I3",
+        file="operations/drift.py",
+        old="        if (owner := owners.get(Name.of(key))) and (owner, Name.of(key)) not in had\n",
+        new="        if (owner := owners.get(Name.of(key)))\n",
+        caught_by=(_FORGOTTEN + "test_sets_of_a_cluster_that_is_not_compared_are_not_reported",),
     ),
 )

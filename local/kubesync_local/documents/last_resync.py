@@ -62,7 +62,14 @@ def resync_lines(resyncs: dict[str, Any]) -> list[tuple[str, bool]]:
     told = f"last {kind}{of}: {last['ended_at']}, {_WHO[last['by']]} asked, {last['seconds']} s, {clusters}, {found}"
     lines.append((f"{told}, {last['errors']} failed" if last["errors"] else told, bool(last["errors"])))
     failed = [each for each in last["report"]["clusters"] if "error" in each]
-    return lines + [(f"  {each['cluster'] or 'all'}: {each['error']}", True) for each in failed]
+    lines += [(f"  {each['cluster'] or 'all'}: {each['error']}", True) for each in failed]
+    forgotten = [row for each in last["report"]["clusters"] for row in each.get("forgotten", ())]
+    return lines + [(_of_forgotten(row), True) for row in forgotten]
+
+
+def _of_forgotten(row: dict[str, Any]) -> str:
+    what = f"{row['name']} {row['type']} in {row['zone']}"
+    return f"  {what} may be of {row['service']}, which no longer knows of it: see the runbook, By hand"
 
 
 def _in_words(each: dict[str, Any]) -> str:

@@ -3,7 +3,8 @@
 It happens between two sessions, or during one, after any of its writes. Churn follows, and sessions run to quiet. Then a full resync runs,
 and a person does what kubesync asks for, until records, upstreams and registrations are as an undisturbed run leaves them. ``ENDS`` says
 for each kind of item who has to act at most. Then names change hands, and everything changes once more: what is wrong in the tables alone
-shows. What only lies about, and what nobody reads, may stay: claims and places in line of names that nobody wants, notes of tombstones.
+shows. What only lies about, and what nobody reads, may stay: claims and places in line of names that nobody wants, notes of tombstones, and
+what comes back of a cluster that is removed. Of the latter the case shows that it goes once the cluster is registered again and removed.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ from chaos.stories.requests_story import ask
 from chaos.stories.verdict import shortened
 from harness.golden.item_kinds import KINDS, kind_of_item
 from harness.seen import named
-from kubesync.aws.dynamodb.store import AUDIT, Item, Key
+from kubesync.aws.dynamodb.store import AUDIT, STATE, Item, Key
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.named_upstreams import Registration
+from kubesync.aws.tables.control.resync_results import ResyncResultTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync_local.recovery.recovery import RecoveryRequest
@@ -46,6 +49,7 @@ _MOST_SHUT_OUT: Final = 3
 _ROUND_SECONDS: Final = 12.0
 _AFTER_DEATH_SECONDS: Final = 30.0
 # A conflict is checked at least every hour.
+_LEFT: Final = f"cluster {LEAVING} is not registered"
 _GAPS: Final = (0.0, 60.0, 1200.0, 3700.0)
 
 
@@ -94,7 +98,11 @@ ENDS: Final[Mapping[str, tuple[Ends, Ends]]] = {
     "changes": (Ends.ITSELF, Ends.ITSELF),
     "history of errors": (Ends.ITSELF, Ends.ITSELF),
     "report of a session": (Ends.ITSELF, Ends.ITSELF),
+    "key of a removed cluster": (Ends.ITSELF, Ends.ITSELF),
+    "open mark of a removed cluster": (Ends.ITSELF, Ends.ITSELF),
+    "upstream of a removed cluster": (Ends.ITSELF, Ends.BY_HAND),
 }
+REMOVED: Final = " of a removed cluster"
 NOT_HERE: Final = {
     "ends of credentials": "nothing but a warning depends on it",
     "conflict checks of a zone": "conflicts are checked once more than they need to be",
@@ -186,13 +194,39 @@ def undisturbed(name: str) -> History:
 def cases(effort: Effort) -> Sequence[Struck]:
     each = _EACH_SHORT if effort.short else _EACH
     large = {"key", "key, slice", "upstream", "upstream, slice"}
-    return [*_drawn(effort.seed, ITEMS.name, ENDS.keys() - large, each), *_of_keys(effort.seed, each, large)]
+    drawn = [*_drawn(effort.seed, ITEMS.name, ENDS.keys() - large, each), *_of_keys(effort.seed, each, large)]
+    return [*drawn, *_of_the_removed(effort.seed, each)]
 
 
 def _of_keys(seed: int, each: int, large: AbstractSet[str]) -> Iterator[Struck]:
     """Keys and upstreams, those of one item and those of several; a large Service takes a second a session."""
     yield from _drawn(seed, ITEMS.name, {"key", "upstream"}, each)
     yield from _drawn(seed, LARGE.name, large, max(1, each // 5), "large")
+
+
+def _of_the_removed(seed: int, each: int) -> Iterator[Struck]:
+    """Items of the removed cluster: those that stand are deleted, and all come back, between sessions."""
+    history = undisturbed(ITEMS.name)
+    found: dict[str, list[Struck]] = defaultdict(list)
+    for session in range(len(history.begins)):
+        for key in sorted(history.versions, key=str):
+            now, older = history.standing(key, (session, 0))
+            struck = [Struck(seed, session, 0, key, None)] if now is not None else []
+            for case in (*struck, *(Struck(seed, session, 0, key, number) for number in older)):
+                if REMOVED in (kind := kind_of(case)):
+                    found[kind].append(case)
+    chance = random.Random(f"items of a removed cluster {seed}")
+    for _, of_kind in sorted(found.items()):
+        yield from chance.sample(of_kind, min(each, len(of_kind)))
+
+
+def kind_of(case: Struck) -> str:
+    """The kind of item, as ``ENDS`` names it."""
+    kind = kind_of_item(case.key)
+    if kind + REMOVED not in ENDS or not case.key.partition.startswith((f"{LEAVING}#", f"{LEAVING}/")):
+        return kind
+    begin = undisturbed(case.story).begins[case.session].world
+    return kind if case.call or LEAVING in {config.name for config in begin.configured()} else kind + REMOVED
 
 
 def _drawn(seed: int, story: str, kinds: AbstractSet[str], each: int, of: str = "") -> list[Struck]:
@@ -219,7 +253,7 @@ def _drawn(seed: int, story: str, kinds: AbstractSet[str], each: int, of: str = 
 
 def fault(case: object) -> str:
     assert isinstance(case, Struck)
-    return f"{kind_of_item(case.key)}: {'deleted' if case.older is None else 'restored'}"
+    return f"{kind_of(case)}: {'deleted' if case.older is None else 'restored'}"
 
 
 def play(case: object) -> list[str]:
@@ -245,7 +279,10 @@ def play(case: object) -> list[str]:
         strike()
     tried.one_session(arm)
     tried.to_the_end()
-    lines = [*_shut_out(tried.reports), *_healed(case, tried, there), *world.machine.failures]
+    lines = [*_shut_out(tried.reports), *_healed(case, tried, there)]
+    if not lines and REMOVED in kind_of(case):
+        lines = _comes_back(tried, history)
+    lines += world.machine.failures
     world.close()
     return shortened(lines)
 
@@ -262,7 +299,7 @@ def _shut_out(reports: Sequence[SessionReport | None]) -> list[str]:
 
 def _healed(case: Struck, tried: Play, there: Registered) -> list[str]:
     """What is not as ``ENDS`` says: let one after the other act until all is well; then life goes on, and the same again."""
-    most = ENDS[kind_of_item(case.key)][case.older is not None]
+    most = ENDS[kind_of(case)][case.older is not None]
     for when in ("then", "later"):
         lines: list[str] = []
         for ends in Ends:
@@ -270,6 +307,8 @@ def _healed(case: Struck, tried: Play, there: Registered) -> list[str]:
                 return [f"{when}, nobody but {ends.name} may help: {line}" for line in lines]
             if ends > Ends.RESYNC and case.key.table != AUDIT and not _told(tried, there):
                 return [f"{when}, nobody says what is wrong: {line}" for line in lines]
+            if ends is Ends.BY_HAND and REMOVED in kind_of(case):
+                tried.world.store.replace(case.key, None)
             _ACTS[ends](tried, there)
             if not (lines := _wrong(tried, there)):
                 break
@@ -284,6 +323,8 @@ def _wrong(tried: Play, there: Registered) -> list[str]:
     world = tried.world
     lines = [*judge_quiet(world, tried.story.foreign), *_missing(world, there)]
     lines = [line for line in lines if not (line.startswith("claim ") or line.endswith("#gone"))]
+    if LEAVING not in {config.name for config in world.configured()}:  # nobody reads them
+        lines = [line for line in lines if not line.startswith(f"mark left over: {LEAVING}#")]
     lines += [f"zone {p.zone_id}: {p.problem}" for p in ZoneProblemTable(world.store, SETTINGS.shard, "").current()]
     last = tried.reports[-1]
     if last is None or not last.clean:
@@ -307,19 +348,37 @@ def _wanted(world: World, config: ClusterConfig, known: AbstractSet[str]) -> boo
 
 
 def _told(tried: Play, there: Registered) -> bool:
-    """Whether a person is told that something is wrong: a zone or a key says so, or a registration is missing.
+    """Whether a person is told that something is wrong: a zone or a key says so, a registration is missing, or a list has what is too much.
 
-    A set that stands for a Service that is gone, and of which no key is left, is listed by ``recover`` alone: nothing proves that it was ours.
+    A set that stands for a Service that is gone, and of which no key is left, is reported by the full resync (``forgotten``), and listed by
+    ``recover`` if it is below the domain of a cluster. An upstream of a cluster that is not registered: the list of upstreams has it.
     """
     world = tried.world
-    if any(ZoneProblemTable(world.store, SETTINGS.shard, "").current()) or any(_missing(world, there)):
+    registered = {config.name for config in world.configured()}
+    missing = [line for line in _missing(world, there) if line != _LEFT]
+    if any(ZoneProblemTable(world.store, SETTINGS.shard, "").current()) or missing or _forgotten(world):
+        return True
+    if any(stored.upstream.startswith(f"{LEAVING}/") for stored in _standing(world)) and LEAVING not in registered:
         return True
     problems = (
         p for name in world.clusters for state in StateTable(world.store).load_all(name) for p in state.problems
     )
     if any(problem.code == "Conflict" and "taken.example.com" not in problem.subject for problem in problems):
         return True
-    return any(_listed(_session(tried, 0.0, RecoveryRequest()), "unwanted"))
+    rows = _listed(_session(tried, 0.0, RecoveryRequest()), "unwanted")
+    others = {(key.zone_id, key.name, key.type) for key in tried.story.foreign}
+    return any((row["zone"], row["name"], row["type"]) not in others for row in rows)
+
+
+def _forgotten(world: World) -> list[dict[str, Any]]:
+    """The sets that the last full resync reports as forgotten, as ``status`` shows them."""
+    last = ResyncResultTable(world.store, SETTINGS.shard).last()
+    clusters = last[0]["report"]["clusters"] if last else ()
+    return [row for cluster in clusters for row in cluster.get("forgotten", ())]
+
+
+def _standing(world: World) -> Iterator[StoredUpstream]:
+    return (stored for stored in UpstreamTable(world.store).read_all() if not stored.deleted)
 
 
 def _session(tried: Play, seconds: float, recovery: RecoveryRequest | None = None) -> SessionReport | None:
@@ -355,22 +414,37 @@ def _recover(tried: Play, there: Registered) -> None:
 
 
 def _by_hand(tried: Play, there: Registered) -> None:
-    """Clusters and named upstreams are registered as they were; sets that ``recover`` lists and that are ours go."""
+    """Clusters and named upstreams are registered as they were; sets that ``recover`` or the resync lists and that are ours go."""
     world = tried.world
     known = {config.name for config in world.configured()}
     for config in there.clusters:
         if _wanted(world, config, known):
             world.register(config)
-    if LEAVING in {config.name for config in world.configured()}:
-        world.configure(LEAVING, deleting=True)
     for name in sorted(there.named.keys() - NamedRegistry(world.store).read().entries):
         named.register(world.store, name, *there.named[name].upstream.members)
     _quiet(tried)
-    for row in _listed(_session(tried, 0.0, RecoveryRequest(dry_run=False)), "differing", "unwanted"):
+    rows = _listed(_session(tried, 0.0, RecoveryRequest(dry_run=False)), "differing", "unwanted")
+    _resync(tried, there)
+    for row in (*rows, *_forgotten(world)):
         for key, record_set in world.route53.records(row["zone"]).items():
             if (key.name, key.type) == (row["name"], row["type"]) and key not in tried.story.foreign:
                 world.route53.by_hand("DELETE", key, record_set)
+    if LEAVING in {config.name for config in world.configured()}:
+        world.configure(LEAVING, deleting=True)
     _resync(tried, there)
+
+
+def _comes_back(tried: Play, history: History) -> list[str]:
+    """The removed cluster is registered again, and is whole; it is removed again, and nothing is left of it."""
+    world = tried.world
+    world.register(next(config for config in history.begins[0].world.configured() if config.name == LEAVING))
+    _resync(tried, Registered((), {}))
+    lines = [f"registered again: {line}" for line in _wrong(tried, Registered((), {}))]
+    world.configure(LEAVING, deleting=True)
+    _quiet(tried)
+    left = [f"removed again: {line}" for line in judge_quiet(world, tried.story.foreign) if LEAVING in line]
+    stored = (key for key in world.store.dump() if key.table == STATE and key.partition.startswith(f"{LEAVING}#"))
+    return [*lines, *left, *(f"removed again: {key.partition} {key.sort} is left" for key in stored)]
 
 
 def _listed(report: SessionReport | None, *kinds: str) -> list[dict[str, Any]]:

@@ -55,7 +55,15 @@ MEANWHILE: Final = {
     ),
     ("key", "key, slice"): (
         "a key, or one of its slices",
-        "Its record sets stay: `Conflict`. Upstreams may lack nodes until a list. If the Service goes, only `recover` lists its sets.",
+        "Its record sets stay: `Conflict`. Upstreams may lack nodes until a list. If it goes, a resync reports its sets: `forgotten`.",
+    ),
+    ("key of a removed cluster", "open mark of a removed cluster"): (
+        "a key or an open mark of a cluster that is removed",
+        "Nothing reads it. If the cluster is registered again, the item is taken up; if it is removed again, the item goes.",
+    ),
+    ("upstream of a removed cluster",): (
+        "an upstream of a cluster that is removed",
+        "Proxies may read it. Only `kubesync upstreams` shows it.",
     ),
     ("service of an EndpointSlice",): (
         "the Service of an EndpointSlice",

@@ -14,7 +14,8 @@ from harness.seen.builders import a_config, a_key
 from kubesync.actors.actor import Activity
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import StaleStateError
-from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
 from kubesync.aws.tables.control.resync_results import ResyncResultTable
@@ -101,7 +102,9 @@ class Played:
         self.store = MemoryStore(clock=clock)
         self.fenced_writer = Writer(self.store)
         table: Any = None
-        self.tables = Tables(StateTable(self.store), table, table, UpstreamTable(self.store), table, table)
+        claims, upstreams = ClaimTable(self.store), UpstreamTable(self.store)
+        self.tables = Tables(StateTable(self.store), table, claims, upstreams, table, table)
+        self.clusters = ClusterTable(self.store)
         self.inflight = InflightTable(self.store, "0")
         config = a_config()
         self.configs: dict[str, ClusterConfig] = {"prod": config}

@@ -308,6 +308,15 @@ class ClusterResync:
         for some in batched(suspects, KEYS_AT_A_TIME):
             self._moved |= self._ask(zone_id, known=some, standing=found).moved
 
+    def known_sets(self) -> Iterator[RecordKey]:
+        """The sets that ``remember_zone`` has read."""
+        return (key for known in self._known for key, _ in known.applied)
+
+    def report_forgotten(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Sets of a zone that kubesync has lost track of. The owners may be of other clusters, also of some that are removed."""
+        if rows:
+            self._document["forgotten"] = [*self._document.get("forgotten", ()), *rows]
+
     @property
     def moved(self) -> bool:
         """Whether keys that may have drifted were written meanwhile. The next walk or ``compare_moved`` decides them."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 from kubesync.aws.tables.audit import describe
 from kubesync.aws.tables.control.inflight import Inflight
+from kubesync.cluster.keys.planner import Tables
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.dns.standing import Drift, what_stands, why_foreign
 from kubesync.domain.state import KeyState, Name
@@ -38,6 +39,26 @@ def landed(inflight: Inflight | None, standing: Mapping[RecordKey, RecordSet]) -
     units = [*inflight.units, *(unit for owed in inflight.owed.values() for unit in owed.units)]
     changes = [change for unit in units for change in unit.changes]
     return frozenset(change.key for change in changes if standing.get(change.key) == change.after)
+
+
+def forgotten(tables: Tables, standing: Mapping[RecordKey, RecordSet], others: Collection[str]) -> list[dict[str, Any]]:
+    """Those of some sets that kubesync may have made and lost track of, as reports show them. Nothing proves it: a person decides (I3).
+
+    A key owns the name, and its state does not have it: somebody deleted the key's item, or restored an older one. A set of another type
+    at a name that the key still has is not found: it may be anybody's.
+
+    Args:
+        others: clusters whose keys are not read.
+    """
+    claims = tables.claims.read({Name.of(key) for key in standing})
+    owners = {name: claim.owner for name, claim in claims.items() if claim.owner.cluster not in others}
+    states = tables.state.load(set(owners.values()))
+    had = {(key, Name.of(each)) for key, state in states.items() for each in (*state.intended, *state.applied)}
+    return [
+        {"name": key.name, "type": key.type, "zone": key.zone_id, "service": str(owner), "stands": describe(stands)}
+        for key, stands in standing.items()
+        if (owner := owners.get(Name.of(key))) and (owner, Name.of(key)) not in had
+    ]
 
 
 @dataclass(frozen=True, slots=True)

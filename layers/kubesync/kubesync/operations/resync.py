@@ -5,6 +5,7 @@ state with upstreams   the upstreams table is scanned once for all clusters; eac
 state with zone        each zone is walked once for all clusters, while batches continue, and once more only for keys that were
                        written meanwhile. Differences are checked between two batches, a few keys at a time. If somebody changed or
                        deleted a set of ours by hand, its current value becomes the known value, and a normal commit corrects it (I3)
+zone with claims       a resync of all reports sets at names that a key owns and has no state for (``drift.forgotten``)
 
 ``cluster_resync`` says how often states are read. What is done is kept, cluster by cluster and zone by zone (``resync_progress``).
 
@@ -18,13 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import batched
 from typing import Any, Final
 
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import KubesyncError, NotMasterError, ZoneError
-from kubesync.domain.state import UpstreamState
+from kubesync.domain.state import Name, UpstreamState
 from kubesync.messages import CompareNamed, Reach
 from kubesync.operations.asking import (
     ResyncError,
@@ -36,12 +38,13 @@ from kubesync.operations.asking import (
     wait_for,
 )
 from kubesync.operations.cluster_resync import ClusterResync
-from kubesync.operations.drift import landed
+from kubesync.operations.drift import forgotten, landed
 from kubesync.operations.ports import Master, unpaused
 from kubesync.operations.resync_progress import NotKeptError, Part, ResyncProgress
 from kubesync.operations.resync_report import within_limits
 
 _WALKS: Final = 2
+_SETS_AT_A_TIME: Final = 100
 
 
 class Resync:
@@ -232,6 +235,8 @@ class Resync:
         walks = _WALKS
         while going_on := [cluster for cluster in clusters if not self._done(cluster.name)]:
             standing = self._walk(zone_id)
+            if walks == _WALKS and not self._request.cluster:
+                self._find_forgotten(standing, going_on)
             inflight = self._master.inflight.read(zone_id) if self._zones_held else None
             unsettled = landed(inflight, standing)
             for cluster in going_on:
@@ -248,6 +253,14 @@ class Resync:
             if not self._done(cluster.name):
                 with self._reported(cluster.name):
                     cluster.compare_moved(zone_id)
+
+    def _find_forgotten(self, standing: Mapping[RecordKey, RecordSet], clusters: Sequence[ClusterResync]) -> None:
+        """Look for sets that kubesync has lost track of, among those that no cluster knew before the walk."""
+        known = {Name.of(key) for cluster in clusters for key in cluster.known_sets()}
+        others = self._master.clusters.read().keys() - self._master.configs.keys()
+        for some in batched((item for item in standing.items() if Name.of(item[0]) not in known), _SETS_AT_A_TIME):
+            self._check()
+            clusters[0].report_forgotten(forgotten(self._master.tables, dict(some), others))
 
     def _reach(self, zone_id: str) -> None:
         """Wait until the zone is settled. Raises ResyncError where nothing may be written to it."""

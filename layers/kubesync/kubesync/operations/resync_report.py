@@ -16,11 +16,11 @@ from typing import Any, Final
 MAX_REPORT_BYTES: Final = 2_000_000
 """As JSON in ASCII, the longest form. Half of the smallest limit, because other data goes with it."""
 
-ROWS: Final = ("changes", "drift", "conflicts", "held_deletions")
-"""The lists of a cluster's report. Only a dry run has ``changes``."""
+ROWS: Final = ("changes", "drift", "forgotten", "conflicts", "held_deletions")
+"""The lists of a cluster's report. Only a dry run has ``changes``; ``forgotten`` is missing where there is nothing."""
 
 KEPT_ROWS: Final = 20
-_KEPT: Final = ("cluster", "error", "changed_keys", "stray_upstreams", "held", "counts", "held_counts", "drift")
+_KEPT: Final = ("cluster", "error", "changed_keys", "stray_upstreams", "held", "counts", "held_counts", *ROWS[1:3])
 _CUT: Final = (*ROWS, "records", "set_aside")
 """Lists that may be cut. ``records``, of a dry run, has exact counts of its own: ``plan``. ``set_aside``, of a dry run: keys."""
 
@@ -71,15 +71,16 @@ def proven(report: Mapping[str, Any]) -> int:
 
 
 def _found(report: Mapping[str, Any], of_lists: str) -> int:
-    clusters = (each for each in report["clusters"] if "error" not in each)
+    clusters = [each for each in report["clusters"] if "error" not in each]
     found: int = sum(each.get(of_lists, 0) + each["stray_upstreams"] + each["counts"]["drift"] for each in clusters)
+    found += sum(each["counts"].get("forgotten", 0) for each in clusters)
     return found + sum("error" not in row for row in report.get("named_upstreams", ()))
 
 
 def in_short(report: Mapping[str, Any], rows: int = KEPT_ROWS) -> dict[str, Any]:
     """The report of a resync as it is kept: of each cluster its error, or its counts and the first rows of drift."""
     clusters = [
-        {name: each[name][:rows] if name == "drift" else each[name] for name in _KEPT if name in each}
+        {name: each[name][:rows] if name in ROWS else each[name] for name in _KEPT if name in each}
         for each in report["clusters"]
     ]
     return {"clusters": clusters, "named_upstreams": list(report.get("named_upstreams", ()))[:rows]}

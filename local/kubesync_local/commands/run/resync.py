@@ -24,6 +24,7 @@ from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 _PLURALS: Final = {
     "changes": "changes",
     "drift": "drifted record sets",
+    "forgotten": "forgotten record sets",
     "conflicts": "conflicts",
     "held_deletions": "deletions held back",
 }
@@ -97,6 +98,8 @@ def _summary(cluster: dict[str, Any], *, dry_run: bool) -> str:
         f"{counts['drift']} record set{'' if counts['drift'] == 1 else 's'} drifted",
         counted(counts["conflicts"], "conflict"),
     ]
+    if lost := counts.get("forgotten"):
+        parts.append(f"{lost} record set{'' if lost == 1 else 's'} forgotten: see the runbook, By hand")
     for resource, reason in cluster["held"].items():
         parts.append(
             f"{counted(cluster['held_counts'].get(resource, 0), 'deletion')} of {resource} held back ({reason})"
@@ -119,6 +122,14 @@ def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
                 "to": _side(drift["known"]),
             }
             for drift in cluster["drift"]
+        ]
+        rows += [
+            {
+                "cluster": name,
+                "what": f"forgotten {e['name']} {e['type']} of {e['service']}",
+                "from": _side(e["stands"]),
+            }
+            for e in cluster.get("forgotten", ())
         ]
         rows += [
             {"cluster": name, "what": f"conflict {each['name']}: {in_the_way_for_people(each['reason'])}"}
