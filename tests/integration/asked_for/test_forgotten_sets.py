@@ -39,7 +39,7 @@ def watched() -> Iterator[WatchedDeployment]:
 def lose(watched: WatchedDeployment) -> None:
     """An operator deletes the item of a key."""
     watched.end()
-    watched.store.replace(state_key(ObjectKey("prod", "shop", "web")), None)
+    watched.world.store.replace(state_key(ObjectKey("prod", "shop", "web")), None)
 
 
 def forgotten(watched: WatchedDeployment, *, dry_run: bool = False, scheduled: bool = False) -> list[object]:
@@ -89,7 +89,7 @@ def test_sets_of_others_beside_ours_and_at_names_of_nobody_are_not_reported(watc
     watched.by_hand("CREATE", "taken", "A", "192.0.2.2")
     watched.apply("taken", a_service(cluster_ips=["10.0.0.3"]))
     watched.pass_time()
-    assert watched.problems != [], "in conflict"
+    assert len(watched.state("taken").conflicts) == 1
     assert forgotten(watched) == []
 
 
