@@ -19,7 +19,7 @@ PACKAGE: Final = ROOT / "layers/kubesync/kubesync"
 _LOCAL: Final = "kubesync_local"
 # A mutant may wait for what never comes: that counts as noticed.
 _TEST_SECONDS: Final = 30
-_RUN_SECONDS: Final = 240
+_RUN_SECONDS: Final = 600
 _TESTS_FAILED: Final = 1  # pytest's exit status; 2 and above: it could not run them
 _VIOLATED: Final = re.compile(r"^invariants violated: (?P<cases>\d+)", re.MULTILINE)
 _FAILED: Final = re.compile(r"^FAILED tests/(?P<test>[^\s\[]+)", re.MULTILINE)
