@@ -102,7 +102,7 @@ class ClusterAccess:
 
 class _Session(requests.Session):
     def get_redirect_target(self, _response: requests.Response) -> None:
-        """None: requests would read the whole body of a redirect, however long, although it does not follow it."""
+        """None: no redirect is followed. requests would also read its whole body, however long."""
 
 
 class ApiClient:
@@ -257,7 +257,6 @@ class ApiClient:
                 data=request.body,
                 headers=headers if request.body is None else {**headers, "Content-Type": "application/json"},
                 timeout=timeout,
-                allow_redirects=False,
                 stream=True,
             )
         except FOREIGN_ERRORS as error:
