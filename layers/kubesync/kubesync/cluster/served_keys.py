@@ -44,9 +44,8 @@ class Published:
         self._zones: set[str] = set()
         self._listed: frozenset[Resource] = frozenset()
         self._recorded: deque[tuple[Recorded, float | None]] = deque()
-        self._served: bool | None = (
-            None  # None: not configured yet, so that only batches of earlier sessions are closed
-        )
+        # None: not configured yet, so that only batches of earlier sessions are closed.
+        self._served: bool | None = None
 
     @property
     def served(self) -> bool:
