@@ -55,4 +55,15 @@ OF_RESYNCS: Final[tuple[Mutant, ...]] = (
         new="        if (owner := owners.get(Name.of(key)))\n",
         caught_by=(_FORGOTTEN + "test_sets_of_a_cluster_that_is_not_compared_are_not_reported",),
     ),
+    Mutant(
+        name="newer-items-end-the-search",
+        without="an item that a newer release wrote ends the resync that looks for sets that kubesync has lost track of",
+        invariants="I4",
+        file="operations/resync.py",
+        old="        except NewerSchemaError:\n            alone",
+        new="        except ZeroDivisionError:\n            alone",
+        caught_by=(
+            "integration/asked_for/test_forgotten_sets.py::test_i4_item_that_a_newer_release_wrote_hides_no_other_and_ends_no_resync",
+        ),
+    ),
 )

@@ -8,7 +8,8 @@ import pytest
 
 from harness.seen.builders import a_service
 from harness.watched_deployment import WatchedDeployment
-from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.dynamodb.store import Key
+from kubesync.aws.tables.claims import ClaimTable, claim_key
 from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.aws.tables.state import state_key
 from kubesync.domain.objects import ObjectKey
@@ -16,6 +17,8 @@ from kubesync.domain.state import Name
 from kubesync_local.documents.last_resync import resync_lines, resyncs_document
 
 WEB = "web.shop.svc.prod.example.com"
+NEWER = Name("Z1", "newer.example.com")
+GONE = ObjectKey("gone", "shop", "web")
 ROW = {
     "name": WEB,
     "type": "A",
@@ -108,3 +111,18 @@ def test_sets_of_a_cluster_that_is_not_compared_are_not_reported(watched: Watche
     watched.pass_time(5.0)
     assert sorted(watched.sets()) == ["api A", "web A"]
     assert forgotten(watched) == []
+
+
+@pytest.mark.parametrize("place", [claim_key(NEWER), state_key(GONE)], ids=["claim", "owner"])
+def test_i4_item_that_a_newer_release_wrote_hides_no_other_and_ends_no_resync(
+    watched: WatchedDeployment, place: Key
+) -> None:
+    lose(watched)
+    watched.delete("web")
+    watched.start()
+    watched.by_hand("CREATE", NEWER.name, "A", "192.0.2.3")
+    watched.store.transact(ClaimTable.gain(NEWER, GONE), "by hand")
+    watched.world.store.replace(place, {"pk": place.partition, "sk": place.sort, "v": 9})
+    report = watched.resync()
+    assert [row for cluster in report["clusters"] for row in cluster.get("forgotten", ())] == [ROW]
+    assert not [cluster for cluster in report["clusters"] if "error" in cluster]

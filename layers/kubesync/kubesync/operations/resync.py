@@ -17,7 +17,7 @@ all it begins once more, and one that is disabled, being removed or gone is left
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import batched
 from typing import Any, Final
@@ -25,7 +25,7 @@ from typing import Any, Final
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.errors import KubesyncError, NotMasterError, ZoneError
+from kubesync.domain.errors import KubesyncError, NewerSchemaError, NotMasterError, ZoneError
 from kubesync.domain.state import Name, UpstreamState
 from kubesync.messages import CompareNamed, Reach
 from kubesync.operations.asking import (
@@ -260,7 +260,15 @@ class Resync:
         others = self._master.clusters.read().keys() - self._master.configs.keys()
         for some in batched((item for item in standing.items() if Name.of(item[0]) not in known), _SETS_AT_A_TIME):
             self._check()
-            clusters[0].report_forgotten(forgotten(self._master.tables, dict(some), others))
+            clusters[0].report_forgotten(self._forgotten(dict(some), others))
+
+    def _forgotten(self, standing: Mapping[RecordKey, RecordSet], others: Collection[str]) -> list[dict[str, Any]]:
+        """See ``drift.forgotten``. What a newer release wrote is not lost: it hides no other set, and ends no resync (I4)."""
+        try:
+            return forgotten(self._master.tables, standing, others)
+        except NewerSchemaError:
+            alone = ({key: found} for key, found in standing.items()) if len(standing) > 1 else ()
+            return [row for each in alone for row in self._forgotten(each, others)]
 
     def _reach(self, zone_id: str) -> None:
         """Wait until the zone is settled. Raises ResyncError where nothing may be written to it."""
