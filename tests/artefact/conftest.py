@@ -60,6 +60,7 @@ def stack() -> Iterator[CliStack]:
 def environment(stack: CliStack, declared: dict[str, Any]) -> dict[str, str]:
     """What a function gets: every variable that the template declares, and nothing that it does not."""
     values = {
+        "KUBESYNC_ALARMS_NOTIFY": "false",
         "KUBESYNC_DEPLOYMENT": "test",
         "KUBESYNC_TABLE_PREFIX": stack.prefix,
         "KUBESYNC_MAX_RUNTIME_SECONDS": "2",
