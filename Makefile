@@ -22,8 +22,8 @@ ready := .venv/.ready
 help:
 	@echo "make demo     see it work: a stand-in cluster, DynamoDB and Route 53 on this machine"
 	@echo "make test     the tests, the fast ones first"
-	@echo "make check    what CI runs: style, types, layers, tests, make thorough, the other Python, make package, make audit"
-	@echo "make thorough more cases of what make test samples: mutants, cuts of recordings, faults"
+	@echo "make check    what CI runs: style, types, layers, tests, make thorough but for what takes minutes, the other Python, make package, make audit"
+	@echo "make thorough more cases of what make test samples: mutants, cuts of recordings, faults, whole attacks"
 	@echo "make sam      build what is deployed, and run it as Lambda does"
 	@echo "make wheel    build the command as a wheel, and run it in clean environments"
 	@echo "make audit    does anyone know a vulnerability of a pinned requirement?"
@@ -54,10 +54,11 @@ test: $(ready)
 	$(compiled) $(pytest_waiting) -m "not thorough" tests --ignore=tests/unit || failed=1; exit $$failed
 
 # What takes long and seldom says more than its sample in `make test`.
+cases := thorough
 .PHONY: thorough
 thorough: $(ready)
 	@echo "· more cases of what make test samples"
-	@$(compiled) $(python) -m pytest -q -n 4 --dist worksteal --durations 15 -m thorough tests
+	@$(compiled) $(python) -m pytest -q -n 4 --dist worksteal --durations 15 -m "$(cases)" tests
 
 # Those that failed last, one after the other: tells a fault from a machine that was too busy.
 .PHONY: retest
@@ -65,6 +66,7 @@ retest: $(ready)
 	@$(python) -m pytest -q --last-failed --last-failed-no-failures none tests
 
 .PHONY: check
+check: cases := thorough and not soak
 check: static $(if $(SKIP_TESTS),,test) thorough other-python wheel package audit
 	@echo "· all checks passed"
 

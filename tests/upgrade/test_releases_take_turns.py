@@ -70,7 +70,9 @@ def _lands(batch: Call) -> bool:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("rounds", [pytest.param(1, id="8 sessions"), pytest.param(4, id="32 sessions")])
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(1, id="8 sessions"), pytest.param(4, id="32 sessions", marks=pytest.mark.soak)]
+)
 def test_i1_i2_both_releases_take_turns_under_churn(tmp_path: Path, rounds: int) -> None:
     with a_stage(tmp_path) as stage:
         stage.by_hand("CREATE", "foreign.example.com", "192.0.2.99")

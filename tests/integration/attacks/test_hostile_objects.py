@@ -15,7 +15,7 @@ from harness.hostile.outside import Sets, ZoneProcess, api_process, session_proc
 from harness.waiting import wait_until
 
 LONG_SECONDS = 900.0  # a limit for failures only
-THOROUGH = (pytest.mark.thorough, pytest.mark.timeout(2 * LONG_SECONDS))
+THOROUGH = (pytest.mark.thorough, pytest.mark.soak, pytest.mark.timeout(2 * LONG_SECONDS))
 MOST_MEGABYTES = 400  # a function of 512 MB holds more than this process: Lambda's runtime, the extensions
 FOREIGN = {"mail.example.com": "198.51.100.1", "deep.below.shop.example.com": "198.51.100.2"}
 RULES = {

@@ -79,7 +79,7 @@ def _rendered(table: Mapping[str, Snapshot], path: Path, bounds: Bounds, namespa
     "attack",
     [
         pytest.param(_Attack(ports=25, endpoints=1_200), id="small"),
-        pytest.param(_Attack(ports=100, endpoints=60_000), id="whole", marks=pytest.mark.thorough),
+        pytest.param(_Attack(ports=100, endpoints=60_000), id="whole", marks=(pytest.mark.thorough, pytest.mark.soak)),
     ],
 )
 def test_large_service_fills_a_shared_proxy_only_up_to_max_nodes(attack: _Attack, tmp_path: Path) -> None:
