@@ -78,9 +78,11 @@ def test_way_of_a_named_upstream(stack: CliStack) -> None:
     table = stack.call("upstream", "list").out
     assert "prod/shop/web/80/TCP weight 3" in table
     assert "192.0.2.1:80 weight 2 backup" in table
+    assert stack.call("upstream", "remove", "shop").status == 0
 
 
 def test_cluster_and_what_is_held_or_included_stay(stack: CliStack) -> None:
+    assert add(stack, "shop", "--service", "prod/shop/web/80").status == 0
     assert add(stack, "inner", "--service", "prod/shop/web/80").status == 0
     assert add(stack, "outer", "--upstream", "inner,backup").status == 0
     refused(
