@@ -97,7 +97,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         name="refused-names-are-published",
         without="refused names are reported, and published all the same",
         invariants="I9",
-        file="domain/dns/desired.py",
+        file="domain/sources/services.py",
         old="    if allowed.refused:\n        asked = replace(\n            asked,\n",
         new="    if allowed.refused:\n        replace(\n            asked,\n",
         caught_by=(

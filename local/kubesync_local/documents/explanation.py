@@ -129,7 +129,7 @@ def _remarks(found: Evidence) -> Iterator[str]:
         yield f"{unlisted} were not listed yet: what depends on them is unknown"
     elif service is None:
         pass
-    elif found.want.origins and without_valid_target(service, rules_of(config)):
+    elif found.want.origins and without_valid_target(service.annotations, rules_of(config)):
         yield NO_TARGET_LEFT
     elif config.template == NO_NAMES and not found.want.origins and not found.state.problems:
         yield "the cluster gives no names of its own (--template none), and no annotation of the Service asks for one"

@@ -205,7 +205,7 @@ def _row(
         want = Desired({}, {}, ())
     else:
         want = _wanted(found, config, shared)
-        if found.service is not None and want.origins and without_valid_target(found.service, rules):
+        if found.service is not None and want.origins and without_valid_target(found.service.annotations, rules):
             found.notes.append(NO_TARGET_LEFT)
     records = dict(want.records or {})
     owners = {**owners_of(names_of(records)), **{name: taken[name] for name in names_of(records) & taken.keys()}}

@@ -21,9 +21,10 @@ from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable, open_key
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import RULES_VERSION, rules_of
-from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other, in_the_way
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource, Service
+from kubesync.domain.sources.services import desired
 from kubesync.domain.state import Name
 from kubesync.domain.upstreams.named import compose, named_key
 from kubesync.domain.upstreams.nodes import node_document, node_of

@@ -12,9 +12,10 @@ from harness.dns_cases.notation import key_of, line_of, rules_for, sets_of
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain
 from kubesync.cluster.keys.allowed_names import held_only
 from kubesync.domain.batches import units_of
-from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.desired import Desired
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Service
 from kubesync.domain.plan import Policy, assign_names, changes_of
+from kubesync.domain.sources.services import desired
 from kubesync.domain.state import KeyState, Name
 from kubesync_local.registration.clusters import why_clashing, why_outside, why_useless
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.seen.builders import a_key, a_service, an_endpoint, an_endpoints, rules
-from kubesync.domain.dns.desired import desired
 from kubesync.domain.dns.records import Node
 from kubesync.domain.objects import EndpointsObject, Service
+from kubesync.domain.sources.services import desired
 from kubesync.domain.upstreams.nodes import digest, slice_nodes
 
 

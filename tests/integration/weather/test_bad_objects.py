@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from harness.seen.raw_objects import put_raw, raw_endpoints, raw_service
 from harness.stack import a_stack
 from integration.weather.scenarios_bad_objects import BAD, good_record, play_listed, play_together, play_watched
-from kubesync.domain.dns.desired import desired
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import ObjectKey
+from kubesync.domain.sources.services import desired
 
 
 @pytest.mark.parametrize("watched", [True, False], ids=["watched", "listed"])

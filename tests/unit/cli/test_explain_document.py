@@ -10,10 +10,11 @@ import pytest
 from harness.seen.builders import KEY, a_service, an_endpoints
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.cluster.keys.key_states import rules_of
-from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import Resource, Service, ServicePort
 from kubesync.domain.plan import Policy
+from kubesync.domain.sources.services import desired
 from kubesync.domain.state import KeyState, OpenMark, Part, PartId
 from kubesync_local.commands.show.explain_table import show_explanation
 from kubesync_local.documents.explanation import Evidence, document

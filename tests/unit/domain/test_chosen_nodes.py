@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from harness.seen.builders import a_key, a_service, an_endpoint, an_endpoints, rules
 from kubesync.domain.dns.addresses import Address
-from kubesync.domain.dns.desired import desired
 from kubesync.domain.dns.endpoints import AddressedGroup, addressed_groups
 from kubesync.domain.dns.records import Held, Node
 from kubesync.domain.objects import Endpoint, EndpointPort, EndpointsObject, Service, ServicePort
+from kubesync.domain.sources.services import desired
 from kubesync.domain.upstreams import nodes as limits
 from kubesync.domain.upstreams.nodes import ChosenNodes, digest, node_document, preference, upstreams_of
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from harness.seen.builders import KEY, a_service, an_endpoint, an_endpoints, rules
-from kubesync.domain.dns.desired import desired
 from kubesync.domain.objects import EndpointsObject, Service, ServicePort
+from kubesync.domain.sources.services import desired
 
 OLD, NEW = "annotation external-dns.alpha.kubernetes.io/", "annotation external-dns.kubernetes.io/"
 TEMPLATE = "template {service}.{namespace}.svc.{domain}"

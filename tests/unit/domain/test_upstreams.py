@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from harness.seen.builders import a_key, a_service, an_endpoint, an_endpoints, rules
-from kubesync.domain.dns.desired import desired
 from kubesync.domain.dns.records import Node
 from kubesync.domain.objects import Endpoint, EndpointPort, EndpointsObject, Service, ServicePort
+from kubesync.domain.sources.services import desired
 from kubesync.domain.upstreams.nodes import digest, fitting, node_document, slice_nodes
 
 UNNAMED = EndpointPort("", "TCP", 8080)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from harness.seen.builders import a_key, a_service, an_endpoint, an_endpoints, plain, rules
-from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.records import NOTHING_HELD, Held
 from kubesync.domain.objects import EndpointPort, EndpointsObject, Service, ServicePort
+from kubesync.domain.sources.services import desired
 
 NAME = "pg.data.svc.prod.example.com"
 PG = ServicePort("pg", "TCP", 5432)

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from harness.seen.builders import a_key, a_service, rules
 from kubesync.aws.route53.names import canonical_values
 from kubesync.domain.dns.addresses import parse_address
-from kubesync.domain.dns.desired import Desired, DnsRules, desired
+from kubesync.domain.dns.desired import Desired, DnsRules
 from kubesync.domain.dns.names import why_illegal
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.dns.routing import SIMPLE
 from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, Service, ServicePort
+from kubesync.domain.sources.services import desired
 
 ZONES = (
     Zone("Z1", "example.com"),

@@ -6,8 +6,9 @@ import pytest
 
 from harness.seen.builders import rules
 from harness.seen.recorded import cluster_at, endpoints_of, listed, recorded, services_of
-from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.desired import Desired
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource, Service
+from kubesync.domain.sources.services import desired
 
 SOURCES = (Resource.ENDPOINTS, Resource.ENDPOINTSLICES)
 

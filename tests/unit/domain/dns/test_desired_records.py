@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from harness.seen.builders import a_key, a_service, an_endpoints, plain, rules
-from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.elb_zones import elb_zone_id
+from kubesync.domain.sources.services import desired
 
 NAME = "web.shop.svc.prod.example.com"
 A, SRV = f"{NAME} A", f"_http._tcp.{NAME} SRV"

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from harness.seen.builders import a_key, a_service, plain, rules
-from kubesync.domain.dns.desired import Desired, desired
+from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.permissions import NameRules, domains_of_services, refusal
 from kubesync.domain.dns.records import Held
+from kubesync.domain.sources.services import desired
 
 DOMAIN = "prod.example.com"
 

@@ -231,7 +231,7 @@ class KeyStates:
             self._cached -= _weight_of(evicted)
 
     def kept_empty(self, state: KeyState) -> frozenset[Name]:
-        """Claims that a key keeps although it publishes nothing there (see ``names_to_keep``)."""
+        """Claims that a key keeps although it publishes nothing there (see ``domain.dns.desired.keeping``)."""
         if self.config.deleting or not state.claims:
             return frozenset()
         keeping = KINDS[state.key.kind].keeps(state, self.rules, {claim.name for claim in state.claims})

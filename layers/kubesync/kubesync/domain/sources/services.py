@@ -1,30 +1,270 @@
-"""Services, with the Endpoints or EndpointSlices that belong to them. The rules are in ``domain.dns`` and ``domain.upstreams``."""
+"""Services, with the Endpoints or EndpointSlices that belong to them: how they are stored, and what a Service leads to.
+
+Which addresses and host names each name gets:
+
+    Service                            service's name, and          internal-hostname    SRV at named ports
+                                       names in ``hostname``
+    -------                            ---------------------        -----------------    ------------------
+    none, or kubesync.io/exclude       -                            -                    -
+    opt-in, no kubesync.io/include     -                            -                    -
+    an unusable set identifier         -                            -                    -
+    any, with ``target``               the targets                  the targets          -
+    headless, endpoints unknown        not known yet                not known yet        not known yet
+    headless                           addresses of endpoints       nothing: reported    hosts of endpoints
+    ExternalName, a name               the name (CNAME)             nothing: reported    -
+    ExternalName, an address           nothing: reported            nothing: reported    -
+    LoadBalancer, cluster IPs wanted   cluster IPs                  cluster IPs          the service's name
+    LoadBalancer, addresses in status  those addresses              cluster IPs          the service's name
+    LoadBalancer, only host names      the host names               cluster IPs          where the name has addresses
+    LoadBalancer, pending              nothing                      cluster IPs          where the name has addresses
+    ClusterIP, NodePort                cluster IPs                  cluster IPs          the service's name
+
+Headless services also get ``<hostname>.<name>`` for endpoints with a host name. If a name is wanted for two reasons, its targets
+are united first. The table in ``dns.publishing`` then says what each name becomes.
+
+Every port of every Service except ExternalName has an upstream. Upstreams are unknown while the endpoints are unknown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from operator import attrgetter
 from sys import intern
 from typing import Any, Final, cast
 
-from kubesync.domain.dns.desired import Desired, DnsRules, Keeping, desired, names_to_keep
+from kubesync.domain.dns.addresses import Address, parse_address
+from kubesync.domain.dns.annotations.known import HEADLESS
+from kubesync.domain.dns.annotations.reading import DnsAnnotations
+from kubesync.domain.dns.desired import (
+    Desired,
+    DnsRules,
+    Keeping,
+    asked_of,
+    bounded,
+    classified,
+    keeping,
+    left_out,
+    load_balancer_targets,
+    plan_for,
+    replaced_targets,
+    report_alias,
+)
+from kubesync.domain.dns.endpoints import AddressedGroup, addressed_groups
+from kubesync.domain.dns.headless import (
+    addresses_of,
+    endpoint_host_names,
+    publish_headless_srv,
+    published_groups,
+    srv_owner,
+)
+from kubesync.domain.dns.names import NO_NAMES, canonical_name, service_name
+from kubesync.domain.dns.permissions import permitted
+from kubesync.domain.dns.provenance import (
+    OF_ENDPOINTS,
+    OF_PORTS,
+    OF_TEMPLATE,
+    Origin,
+    by_annotation,
+    endpoints_source,
+    internal_source,
+    public_source,
+)
+from kubesync.domain.dns.publishing import RecordPlan, Targets
+from kubesync.domain.dns.records import NOTHING_HELD, Held, Problem, RecordKey, RecordSet
 from kubesync.domain.objects import (
     SERVICE,
     Endpoint,
     EndpointGroup,
     EndpointPort,
     EndpointsObject,
+    ObjectKey,
     Resource,
     Service,
     ServicePort,
 )
 from kubesync.domain.sources.port import Kind, Shared, Source
 from kubesync.domain.state import KeyState
+from kubesync.domain.upstreams.nodes import let_in
 
 _ENDPOINT_FIELDS: Final = attrgetter("ip", "ready", "serving", "terminating", "node", "zone", "hostname", "pod")
 _OF_ENDPOINTS: Final = (Resource.ENDPOINTSLICES, Resource.ENDPOINTS)
 _OF_SERVICE: Final = frozenset({Resource.SERVICES})
+
+
+def desired(
+    key: ObjectKey,
+    service: Service | None,
+    endpoints: Sequence[EndpointsObject] | None,
+    rules: DnsRules,
+    held: Held = NOTHING_HELD,
+) -> Desired:
+    """Plan one service key.
+
+    Args:
+        service: as last seen; None if it is deleted or was never seen.
+        endpoints: every endpoints object of the key, in any order; None until every listener has listed (I5).
+        held: what the key has already.
+    """
+    if service is None:
+        return Desired({}, {}, ())
+    asked = _asked(service, rules)
+    if (nothing := left_out(asked, rules)) is not None:
+        return nothing
+    plan = plan_for(asked, rules, held)
+    allowed = permitted((*asked.hostnames, *asked.internal_hostnames), key, rules.names, held.names)
+    if allowed.refused:
+        asked = replace(
+            asked,
+            hostnames=_without(asked.hostnames, allowed.refused),
+            internal_hostnames=_without(asked.internal_hostnames, allowed.refused),
+        )
+        plan.problems.update(allowed.problems)
+    groups = None
+    if endpoints is not None:
+        used = endpoints if service.type != "ExternalName" else ()
+        groups = addressed_groups(used, plan.problems, rules.endpoint_nets)
+
+    records: dict[RecordKey, RecordSet] | None = None
+    if asked.unpublishable:
+        records = {}
+    elif groups is not None or not service.headless:
+        records = _records(key, service, asked, groups or (), rules, plan)
+    upstreams = None
+    if groups is not None:
+        upstreams = {} if service.type == "ExternalName" else let_in(key, service, groups, held, plan.problems)
+        for name, nodes in upstreams.items():
+            if nodes.left_out:
+                found = nodes.left_out + len(nodes)
+                plan.problems.add(
+                    Problem(
+                        "TooManyNodes", name, f"{nodes.left_out} of {found} nodes are left out: an upstream is full"
+                    )
+                )
+    origins = {name: tuple(sorted(found)) for name, found in plan.origins.items()}
+    return Desired(records, upstreams, bounded(plan.problems), origins, allowed.counted, asked.only_held)
+
+
+def names_to_keep(key: ObjectKey, service: Service | None, rules: DnsRules, held: Collection[str]) -> Keeping:
+    """Of the names that a key holds, those that it keeps even while nothing is published there (``keeping``)."""
+    if service is None:
+        return Keeping()
+    asked = _asked(service, rules)
+    return keeping(key, asked, (*asked.hostnames, *asked.internal_hostnames), rules, held, _own_names(key, rules))
+
+
+def _asked(service: Service, rules: DnsRules) -> DnsAnnotations:
+    return asked_of(service.annotations, rules, HEADLESS if service.headless else service.type)
+
+
+def _without(names: Iterable[str], refused: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in refused)
+
+
+def _records(
+    key: ObjectKey,
+    service: Service,
+    asked: DnsAnnotations,
+    groups: Sequence[AddressedGroup],
+    rules: DnsRules,
+    plan: RecordPlan,
+) -> dict[RecordKey, RecordSet]:
+    own = _own_names(key, rules)
+    shown = published_groups(service, groups)
+    replaced = replaced_targets(asked, rules, plan)
+    if replaced is not None:
+        public = internal = replaced
+    else:
+        public = _public_targets(service, asked, shown, rules, plan)
+        internal = Targets(_cluster_addresses(service, plan)) if asked.internal_hostnames else Targets()
+        if not internal.addresses:
+            for asked_name in asked.internal_hostnames:
+                plan.problems.add(Problem("NoClusterIp", asked_name, "the service has no cluster IP to publish"))
+
+    report_alias(asked, public, plan)
+    wanted: dict[str, Targets] = {}
+    _want(wanted, (*own, *asked.hostnames), public)
+    _want(wanted, asked.internal_hostnames, internal)
+    _say_why(own, service, asked, rules, plan)
+    host_names: dict[str, str] = {}
+    for name in own:
+        if service.headless and asked.targets is None and plan.place(name):
+            by_name, host_names = endpoint_host_names(name, shown, plan)
+            for host_name, targets in by_name.items():
+                _want(wanted, (host_name,), targets)
+                plan.explain(host_name, Origin(OF_ENDPOINTS, endpoints_source(service)))
+    have_addresses = {wanted_name for wanted_name in wanted if plan.publish(wanted_name, wanted[wanted_name])}
+
+    for name in own if rules.srv and asked.targets is None else ():
+        if service.headless:
+            usable = {host: full for host, full in host_names.items() if full in have_addresses}
+            publish_headless_srv(name, service, shown, usable, plan)
+        elif name in have_addresses:
+            _publish_srv(name, service, plan)
+    return plan.finish()
+
+
+def _own_names(key: ObjectKey, rules: DnsRules) -> tuple[str, ...]:
+    if rules.template == NO_NAMES:
+        return ()
+    domain, cluster = rules.domain, rules.cluster
+    return (service_name(rules.template, service=key.name, namespace=key.namespace, domain=domain, cluster=cluster),)
+
+
+def _want(wanted: dict[str, Targets], names: Iterable[str], targets: Targets) -> None:
+    for name in names:
+        wanted[name] = wanted[name].union(targets) if name in wanted else targets
+
+
+def _say_why(own: Iterable[str], service: Service, asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> None:
+    source = public_source(service, asked, cluster_ips=rules.load_balancer_cluster_ips)
+    for name in own:
+        plan.explain(name, Origin(f"{OF_TEMPLATE}{rules.template}", source))
+    for asked_name in asked.hostnames:
+        plan.explain(asked_name, Origin(by_annotation(service, asked, "hostname"), source))
+    for asked_name in asked.internal_hostnames:
+        rule = by_annotation(service, asked, "internal-hostname")
+        plan.explain(asked_name, Origin(rule, internal_source(service, asked)))
+
+
+def _public_targets(
+    service: Service, asked: DnsAnnotations, shown: Sequence[AddressedGroup], rules: DnsRules, plan: RecordPlan
+) -> Targets:
+    if service.headless:
+        return Targets(addresses_of(shown))
+    if service.type == "ExternalName":
+        host = canonical_name(service.external_name)
+        if parse_address(host) is not None:
+            plan.problems.add(
+                Problem("ExternalNameIsAddress", service.external_name, "an external name must be a DNS name")
+            )
+            return Targets()
+        # The cluster's setting is about load balancers; an annotation is about this Service.
+        return classified((host,), "InvalidExternalName", plan, alias=asked.alias is True)
+    if service.type == "LoadBalancer" and not rules.load_balancer_cluster_ips:
+        return load_balancer_targets((*service.ingress_ips, *service.ingress_hostnames), asked, rules, plan)
+    return Targets(_cluster_addresses(service, plan))
+
+
+def _cluster_addresses(service: Service, plan: RecordPlan) -> frozenset[Address]:
+    if service.headless or service.type == "ExternalName":
+        return frozenset()
+    found = classified(filter(None, service.cluster_ips), "InvalidClusterIp", plan)
+    for host in found.hosts:
+        plan.problems.add(Problem("InvalidClusterIp", host, "not an IP address"))
+    return found.addresses
+
+
+def _publish_srv(name: str, service: Service, plan: RecordPlan) -> None:
+    values: dict[str, list[str]] = {}
+    for port in service.ports:
+        if port.name:
+            owner = srv_owner(port.name, port.protocol, name)
+            values.setdefault(owner, []).append(f"0 100 {port.port} {name}.")
+    for owner, found in values.items():
+        plan.explain(owner, Origin(OF_PORTS, "spec.ports"))
+        plan.publish_srv(owner, found)
 
 
 def _desired(state: KeyState, complete: AbstractSet[Resource], rules: DnsRules, _shared: Shared) -> Desired:
