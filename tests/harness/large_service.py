@@ -24,12 +24,13 @@ from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.name_counts import NameCountTable
+from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import chunks_of
-from kubesync.cluster.keys.planner import Planner, Tables
+from kubesync.cluster.keys.planner import Planner
 from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, ServicePort
 from kubesync.domain.state import KeyState, Part, PartId
 

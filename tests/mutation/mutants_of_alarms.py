@@ -102,7 +102,7 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="keys that wait for a person count nowhere",
         invariants="I10",
         file="cluster/keys/open_keys.py",
-        old="        return self._waiting\n",
+        old="        return len(self._refused | self._held)\n",
         new="        return 0\n",
         caught_by=(_CAUSES + "test_i10_twenty_standing_conflicts_raise_no_alarm",),
     ),

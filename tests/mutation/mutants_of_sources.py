@@ -41,7 +41,7 @@ OF_SOURCES: Final = (
         without="a session that dies between a shared object and its readers leaves no note to plan them",
         invariants="I1",
         file="cluster/keys/shared.py",
-        old="""    pieces = [Piece((table.mark_changed(cluster, ref, number),), lambda state: state) for ref in read]
+        old="""    pieces = [Piece((table.mark_changed(cluster, ref, number),)) for ref in read]
 """,
         new="""    pieces: list[Piece] = []
 """,

@@ -23,10 +23,11 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.name_counts import NameCountTable
+from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.cluster.keys.planner import Planner, Tables
+from kubesync.cluster.keys.planner import Planner
 from kubesync.domain.dns.records import RecordChange
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import changes_of

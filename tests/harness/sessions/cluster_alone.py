@@ -19,10 +19,10 @@ from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.name_counts import NameCountTable
+from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.actor import ClusterActor
-from kubesync.cluster.keys.planner import Tables
 from kubesync.cluster.ports import ClusterPorts, Configured
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.list_room import ListRoom

@@ -16,9 +16,9 @@ from kubesync.aws.dynamodb.store import Put
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.keys.committer import Change, Committer, Outbox, Pair
+from kubesync.cluster.keys.committer import Change, Committer, Pair, Recorded
 from kubesync.cluster.keys.key_states import KeyStates, size_of
-from kubesync.cluster.keys.planner import Planned
+from kubesync.cluster.keys.key_writes import Planned
 from kubesync.domain.errors import NotMasterError
 from kubesync.domain.large_keys import Deaths, LargeKeys
 from kubesync.domain.objects import EndpointPort, EndpointsObject, ObjectKey, Observation, Resource, Service
@@ -63,7 +63,7 @@ def sections(
         return Planned(())
 
     change = Change(keys, lambda state: state, plan, listed=frozenset(listed), news=news)
-    assert set(committer.commit(change, Outbox())) == {0.0}
+    assert set(committer.commit(change, Recorded())) == {0.0}
     return planned
 
 
@@ -124,7 +124,7 @@ def test_i4_one_large_key_is_planned_at_a_time_and_no_actor_waits_for_another(fa
             raise ValueError
         return Planned(())
 
-    steps = committer.commit(Change([a_key()], lambda state: state, plan, news=seen(web=20_100)), Outbox())
+    steps = committer.commit(Change([a_key()], lambda state: state, plan, news=seen(web=20_100)), Recorded())
     large.acquire()  # another cluster plans one
     assert [next(steps), next(steps)] == [0.05, 0.05]
     assert planned == []
@@ -163,7 +163,7 @@ def test_i4_small_keys_do_not_wait_for_a_large_one() -> None:
     large = threading.Lock()
     large.acquire()
     committer = a_committer(large)
-    steps = committer.commit(Change([a_key()], lambda state: state, lambda _pairs, _: Planned(())), Outbox())
+    steps = committer.commit(Change([a_key()], lambda state: state, lambda _pairs, _: Planned(())), Recorded())
 
     with pytest.raises(StopIteration):
         next(steps)
@@ -227,7 +227,7 @@ def test_lease_that_is_lost_while_a_large_key_is_planned_is_no_death_of_it() -> 
     change = Change([a_key()], lambda state: replace(state, parts=parts), plan, news=seen(web=20_100))
 
     with pytest.raises(NotMasterError):
-        next(committer.commit(change, Outbox()))
+        next(committer.commit(change, Recorded()))
 
     assert noted == [[["shop", 20_100]], ["prod", []]]
 

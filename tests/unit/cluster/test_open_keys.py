@@ -106,11 +106,11 @@ def test_i10_transaction_that_met_other_items_forgets_no_open_key() -> None:
     states.remember(replace(OPEN, conflicts={Name.of(A): "it stands there"}, opened=OpenMark(since=100.0)))
     states.remember(replace(OPEN, key=ObjectKey("prod", "shop", "api")))
     states.forget()
-    assert (states.open_keys.count, states.open_keys.oldest, states.open_keys.waiting, states.conflicts) == (
+    assert (states.open_keys.count, states.open_keys.oldest, states.open_keys.waiting, states.open_keys.conflicts) == (
         1,
         100.0,
         1,
         1,
     )
     states.forget_work()
-    assert (states.open_keys.count, states.open_keys.waiting, states.conflicts) == (0, 0, 0)
+    assert (states.open_keys.count, states.open_keys.waiting, states.open_keys.conflicts) == (0, 0, 0)

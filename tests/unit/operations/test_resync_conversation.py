@@ -19,9 +19,9 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
 from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.cluster.keys.planner import Tables
 from kubesync.domain.dns.records import Node, RecordKey, RecordSet
 from kubesync.domain.dns.standing import Drift
 from kubesync.domain.errors import (

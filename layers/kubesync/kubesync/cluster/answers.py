@@ -12,9 +12,8 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Steps
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import Entry
-from kubesync.cluster.keys.committer import Outbox
+from kubesync.cluster.keys.committer import Recorded
 from kubesync.cluster.keys.outcomes import ConflictCheck, Outcome, Outcomes, judge
-from kubesync.cluster.keys.reconciler import Recorded
 from kubesync.cluster.served_keys import ServedKeys
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.standing import Drift, as_it_stands, drifts_of
@@ -104,13 +103,13 @@ class ZoneQuestions:
         self, outcomes: Iterable[Outcome], why: str, batch: str = ""
     ) -> Steps[Mapping[ObjectKey, OpenMark | None]]:
         closing = Outcomes(self._served.committer, outcomes, why, batch, self._ports.scheduler.random)
-        outbox = Outbox()
+        recorded = Recorded()
         try:
-            yield from closing.close(outbox)
+            yield from closing.close(recorded)
         finally:  # also where it is cut off: what is written must be heard of
             # Closing has opened these again, and no zone knows of them.
-            opened = (key for key in outbox.opened if not self._served.published.knows(key))
-            self._served.follow_up(Recorded(tuple(opened), tuple(outbox.promoted)))
+            opened = (key for key in recorded.opened if not self._served.published.knows(key))
+            self._served.follow_up(Recorded(dict.fromkeys(opened), recorded.promoted))
         return closing.marks
 
     def _refused(self, question: Refused) -> Steps[None]:
@@ -190,7 +189,7 @@ def answer_request(served: ServedKeys, asked: RecordLists | Claim | RemoveOrphan
             case RecordLists():
                 mode = Mode(distrust_upstreams=True)
                 recorded = yield from served.reconciler.record(asked.content, mode, flush=True)
-                asked.reply.set_result({r.value: why for r, why in (recorded.held or {}).items()})
+                asked.reply.set_result({r.value: why for r, why in recorded.held.items()})
             case Claim():
                 yield from served.reconciler.transform(asked.sets, claimed, "recover")
                 asked.reply.set_result(None)

@@ -12,7 +12,7 @@ from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.listeners import Remembered
-from kubesync.cluster.keys.planner import Tables
+from kubesync.aws.tables.of_clusters import Tables
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import NotMasterError

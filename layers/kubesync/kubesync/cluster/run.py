@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,14 +10,17 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Host, Steps
-from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS, Recorded
+from kubesync.cluster.keys.committer import Recorded
+from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS
 from kubesync.cluster.listener import Listener, Listeners, ListRound, round_of
 from kubesync.cluster.listener_reports import CredentialDates, ListenerErrors
 from kubesync.cluster.ports import EventWriter
 from kubesync.cluster.served_keys import ServedKeys
+from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
 from kubesync.domain.report import ClusterReport
+from kubesync.domain.state import KeyState
 from kubesync.domain.window import Mode, WindowContent
 from kubesync.messages import ListingFailedError, Relisted, StopListening
 
@@ -71,11 +74,10 @@ class ListeningRun:
         self._left_since: float | None = None  # unrecorded at the session's end: the next one reads it again
         self._stopping: StopListening | None = None
         self._event_writer: EventWriter | None = served.ports.event_writer(served.states.config)
-        served.states.reasons = self._report.reasons
+        served.states.on_problems = self._problems
         self._report.credential_days = credentials.days_left()
         if self._event_writer is not None:
             self._report.events_on_services = self._event_writer.report
-            served.states.on_problems = self._event_writer.send
 
     def start(self, deadline_monotonic: float, made_for: ListRound | None = None) -> None:
         """Start listeners until this time. ``made_for``: see ``Listeners.start``."""
@@ -86,6 +88,13 @@ class ListeningRun:
     def note(self, problem: str) -> None:
         """Report this problem."""
         self._report.problem = problem
+
+    def _problems(self, state: KeyState, fresh: Collection[Problem]) -> None:
+        reasons = self._report.reasons
+        for problem in fresh:
+            reasons[problem.code] = reasons.get(problem.code, 0) + 1
+        if self._event_writer is not None:
+            self._event_writer.send(state, fresh)
 
     def figures(self) -> RunFigures:
         return RunFigures(deepcopy(self._report), *self.listeners.all, self._unrecorded_since)
@@ -168,7 +177,7 @@ class ListeningRun:
 
     def _listed(self, resources: Iterable[Resource], recorded: Recorded, requested: ListRound | None) -> None:
         self.listeners.recorded(resources)
-        self._report.held = {resource.value: reason for resource, reason in (recorded.held or {}).items()}
+        self._report.held = {resource.value: reason for resource, reason in recorded.held.items()}
         self._report.holding |= {resource.value: resource.value in self._report.held for resource in resources}
         if requested is not None:
             requested.recorded(resources, recorded.missed)
@@ -252,7 +261,7 @@ class ListeningRun:
         self._left_since = self._unrecorded_since
         self._content = None
         self._turn.end()
-        self._served.states.on_problems = None
         self.listeners.ended(self._stopping.code)
         if self._event_writer is not None:
             self._event_writer.stop()
+            self._event_writer = None

@@ -18,9 +18,9 @@ from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.cluster.keys.committer import Committer
+from kubesync.cluster.keys.committer import Committer, Recorded
 from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.cluster.keys.reconciler import Reconciler, Recorded
+from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import ClusterPorts, Connector
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Wish, changes_of, wish_of
@@ -77,7 +77,7 @@ class Published:
             keys = list(dict.fromkeys((*recorded.opened, *told)))
             self.publish(self._states.states(keys[:KEYS_AT_A_TIME]).values(), since)
             if rest := keys[KEYS_AT_A_TIME:]:
-                self._recorded[0] = Recorded(tuple(rest)), since
+                self._recorded[0] = Recorded(dict.fromkeys(rest)), since
             else:
                 self._recorded.popleft()
         yield from ()

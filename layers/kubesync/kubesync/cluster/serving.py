@@ -145,9 +145,10 @@ class Serving:
         if configured is None or remembered is None:
             keys.states.forget_work()
         else:
+            now = self._ports.scheduler.epoch()
             if not known:
                 keys.states.identity = remembered.identity
-            keys.states.configure(configured.config, remembered.checkpoints, remembered.failing)
+            keys.states.configure(configured.config, remembered.checkpoints, now, remembered.failing)
             self._follow_large(remembered.large, unclean=configured.unclean)
             self._credentials.configure(configured.config, remembered.credentials)
         keys.published.serve(served=remembered is not None)
@@ -254,7 +255,7 @@ class Serving:
         states, keys = self.keys.states, self.keys.states.open_keys
         runs: dict[ListeningRun | None, RunFigures] = {run: run.figures() for run in self._runs}
         views = () if states.config.deleting else tuple(replace(v, unsure=set()) for v in states.listeners.values())
-        counts = keys.count, keys.oldest, keys.waiting, states.conflicts, keys.set_aside
+        counts = keys.count, keys.oldest, keys.waiting, keys.conflicts, keys.set_aside
         return ClusterFigures(tuple(runs.values()), runs.get(self._run or self._last_run), views, *counts)
 
 

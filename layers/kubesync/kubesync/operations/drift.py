@@ -9,7 +9,7 @@ from typing import Any
 
 from kubesync.aws.tables.audit import describe
 from kubesync.aws.tables.control.inflight import Inflight
-from kubesync.cluster.keys.planner import Tables
+from kubesync.aws.tables.of_clusters import Tables
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.dns.standing import Drift, what_stands, why_foreign
 from kubesync.domain.state import KeyState, Name

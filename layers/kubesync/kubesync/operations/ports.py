@@ -14,8 +14,8 @@ from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.of_clusters import Tables
 from kubesync.clock import Clock
-from kubesync.cluster.keys.planner import Tables
 from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import Connector
 from kubesync.kubernetes.list_room import ListRoom

@@ -26,10 +26,10 @@ from kubesync.aws.tables.control.named_referrals import NamedReferrals
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.name_counts import NameCountTable
+from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import Queued, StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import rules_of
-from kubesync.cluster.keys.planner import Tables
 from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import ClusterPorts, Configured, EventWriter
 from kubesync.domain.batches import BatchLimits

@@ -137,7 +137,12 @@ def _wanted(state: KeyState, config: ClusterConfig, listed: AbstractSet[Resource
     known, kind = KeyStates(config, StateTable(store), NameCountTable(store)), KINDS[state.key.kind]
     complete = {*listed, kind.main}
     try:
-        want = kind.desired(state, complete, known.rules, SharedReader(known, complete, {}))
+        want = kind.desired(
+            state,
+            complete,
+            known.rules,
+            SharedReader(config.name, complete, lambda bucket: known.states([bucket])[bucket]),
+        )
     except UnknownObjectError:
         return Desired(None, None, ())
     asked_for = {name.name for name in (*state.claims, *state.waits, *state.conflicts)}

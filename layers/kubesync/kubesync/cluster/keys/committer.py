@@ -11,7 +11,7 @@ one section is read and planned again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,11 +24,20 @@ from kubesync.actors.scheduler import Lock
 from kubesync.aws.dynamodb.store import UPSTREAMS
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import Entry
+from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state_codec import bounded
 from kubesync.clock import Clock
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, KeyStates, size_of
-from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, chunks_of, no_closing, write_full
-from kubesync.cluster.keys.planner import Planned, Tables
+from kubesync.cluster.keys.key_writes import (
+    MAX_CLUSTERS,
+    Chunk,
+    Closing,
+    KeyWrite,
+    Planned,
+    chunks_of,
+    no_closing,
+    write_full,
+)
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError
 from kubesync.domain.large_keys import LARGE, LargeKeys
 from kubesync.domain.objects import ObjectKey, Observation, Resource
@@ -100,16 +109,18 @@ class Section:
 
 
 @dataclass(slots=True)
-class Outbox:
-    """What follows from a change: keys that are open now, keys that were given a name, keys that changed, and shared objects that changed
-    (with the numbers of their notes)."""
+class Recorded:
+    """What was recorded, and what follows: keys that are open now, keys that were given a name, keys that changed, and shared objects that
+    changed (with the numbers of their notes). Of lists also what was held back, and ``ListMerge.missed``."""
 
     opened: dict[ObjectKey, None] = field(default_factory=dict)
     promoted: dict[ObjectKey, None] = field(default_factory=dict)
     changed: set[ObjectKey] = field(default_factory=set)
     shared: dict[Reference, int] = field(default_factory=dict)
+    held: Mapping[Resource, str] = field(default_factory=dict)
+    missed: AbstractSet[ObjectKey] = frozenset()
 
-    def add(self, other: Outbox) -> None:
+    def add(self, other: Recorded) -> None:
         self.opened |= other.opened
         self.promoted |= other.promoted
         self.changed |= other.changed
@@ -144,8 +155,8 @@ class Committer:
         self._large = large
         self._on_written = on_written
 
-    def commit(self, change: Change, outbox: Outbox) -> Steps[None]:
-        """Write a change; ``outbox`` says what has been written, also where this raises.
+    def commit(self, change: Change, recorded: Recorded) -> Steps[None]:
+        """Write a change; ``recorded`` says what has been written, also where this raises.
 
         Raises:
             NotMasterError: another master writes by now.
@@ -153,7 +164,7 @@ class Committer:
         """
         aside = self.states.aside  # what was not taken in is in the list
         aside -= {key for key in aside if not change.listed.isdisjoint(KINDS[key.kind].beside)}
-        yield from self._by_sections(change, partial(self._record, change, outbox), note=True)
+        yield from self._by_sections(change, partial(self._record, change, recorded), note=True)
 
     def foresee(self, change: Change, found: Callable[[Sequence[Pair], Planned], None]) -> Steps[None]:
         """Plan a change as ``commit`` does, and write nothing. ``found`` is given each section."""
@@ -281,19 +292,22 @@ class Committer:
     def _record(
         self,
         change: Change,
-        outbox: Outbox,
+        recorded: Recorded,
         keys: Sequence[ObjectKey],
         section: Section,
         untrusted: AbstractSet[str],
     ) -> Sequence[ObjectKey]:
         """Returns keys that did not fill a transaction: they are planned again with the next. None of these is large."""
         if not section.last:
-            writes = self._plan(change, keys, outbox, untrusted)
-            return write_full(self._chunks(writes), partial(self._write, outbox), rest=section.large)
-        writes, ending = self._plan(change, [*keys, *self._overlooked(change, keys)], outbox, untrusted), change.ending
-        ends = ending is not None and (writes or outbox.changed or ending.due())
+            writes = self._plan(change, keys, recorded, untrusted)
+            return write_full(self._chunks(writes), partial(self._write, recorded), rest=section.large)
+        writes, ending = (
+            self._plan(change, [*keys, *self._overlooked(change, keys)], recorded, untrusted),
+            change.ending,
+        )
+        ends = ending is not None and (writes or recorded.changed or ending.due())
         for chunk in self._chunks(writes, ending if ends else None):
-            self._write(outbox, chunk)
+            self._write(recorded, chunk)
         if ending is not None:
             ending.done()
         return ()
@@ -305,14 +319,14 @@ class Committer:
         return sorted(unsure.difference(keys))
 
     def _plan(
-        self, change: Change, keys: Sequence[ObjectKey], outbox: Outbox, untrusted: AbstractSet[str]
+        self, change: Change, keys: Sequence[ObjectKey], recorded: Recorded, untrusted: AbstractSet[str]
     ) -> Sequence[KeyWrite]:
         pairs, planned = self._planned(change, keys, untrusted)
         # Open already, perhaps by a transaction whose answer was lost: the zones have to hear of it.
         written = {write.before.key for write in planned.writes}
-        outbox.opened |= {before.key: None for before, _ in pairs if before.opened and before.key not in written}
-        outbox.promoted |= dict.fromkeys(planned.promoted)
-        outbox.shared |= planned.changed
+        recorded.opened |= {before.key: None for before, _ in pairs if before.opened and before.key not in written}
+        recorded.promoted |= dict.fromkeys(planned.promoted)
+        recorded.shared |= planned.changed
         return planned.writes
 
     def _planned(
@@ -328,7 +342,7 @@ class Committer:
         counted = None if counts.rules is None else lambda state: len(counts.held(state))
         return chunks_of(writes, self.tables.state, self._fenced_writer.token, room, closing, counted)
 
-    def _write(self, outbox: Outbox, chunk: Chunk) -> None:
+    def _write(self, recorded: Recorded, chunk: Chunk) -> None:
         actions = [*chunk.actions, *self.states.counts.added(chunk.counts)]
         if chunk.entries:
             name, epoch, now = self.states.config.name, self._fenced_writer.epoch, self.clock.epoch()
@@ -345,8 +359,8 @@ class Committer:
         for committed in chunk.committed:
             committed()
         self._on_written(chunk.entries)
-        outbox.changed |= {state.key for state in chunk.states}
-        outbox.opened |= {state.key: None for state in chunk.states if state.opened is not None}
+        recorded.changed |= {state.key for state in chunk.states}
+        recorded.opened |= {state.key: None for state in chunk.states if state.opened is not None}
 
     def _reload_checkpoints(self) -> None:
         stored = self.tables.listeners.checkpoints(self.states.config.name)

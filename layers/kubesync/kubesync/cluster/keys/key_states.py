@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -72,7 +72,7 @@ class KeyStates:
 
     Args:
         cached_keys: how many keys of this cluster the memory has room for now; at most CACHED_KEYS count.
-        epoch: the time now (epoch seconds).
+        epoch: the time now (epoch seconds), for ``open_keys``.
     """
 
     def __init__(
@@ -84,19 +84,15 @@ class KeyStates:
         epoch: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.open_keys = OpenKeys(epoch)
-        self._epoch = epoch
         self.config = config
         self.listeners: dict[Resource, ListenerView] = {}
         self.identity: str | None = None  # the remembered uid of Service default/kubernetes
         self.counts = NameCounts(counts)
-        self.configure(config, {})
-        for view in self.listeners.values():
-            view.failing_since = 0.0  # nothing is known yet
+        self.configure(config, {}, 0.0)  # nothing is known yet
         # In the order of their coming, so that the same run sweeps the same keys first.
         self.tombstoned: dict[ObjectKey, None] = {}
-        # How often each code of ``domain.reasons`` came up anew, and who is told of it.
-        self.reasons: dict[str, int] = {}
-        self.on_problems: Callable[[KeyState, Iterable[Problem]], None] | None = None
+        # Who is told of problems that came up anew.
+        self.on_problems: Callable[[KeyState, Collection[Problem]], None] = lambda _state, _fresh: None
         self._table = table
         self._cached_keys = cached_keys
         self._states: OrderedDict[ObjectKey, KeyState] = OrderedDict()
@@ -105,17 +101,15 @@ class KeyStates:
         # Their endpoints are not taken in until the next list shows all of them.
         self.aside: set[ObjectKey] = set()
         self._cached = 0  # keys, each with its weight
-        self._conflicts: dict[
-            ObjectKey, int
-        ] = {}  # how many names of a key are in conflict; also of keys not in the cache
 
     def configure(
         self,
         config: ClusterConfig,
         checkpoints: Mapping[Resource, Checkpoint],
+        now: float,
         failing: Mapping[Resource, float] = MappingProxyType({}),
     ) -> None:
-        """Go by this configuration from now on, from these checkpoints. ``failing``: see ``Remembered``."""
+        """Go by this configuration from now (epoch seconds) on, from these checkpoints. ``failing``: see ``Remembered``."""
         if config.deleting and retains(config):
             # What is forgotten key by key must not look like something that has to go, not even for a moment.
             config = config.model_copy(update={"policy": Policy.CREATE_ONLY})
@@ -123,8 +117,7 @@ class KeyStates:
         self.config = config
         self.rules = rules_of(config)
         self.counts.configure(config.name, self.rules.names)
-        before, now = self.listeners, self._epoch()
-        self.listeners = {}
+        before, self.listeners = self.listeners, {}
         for resource in config.resources:
             checkpoint = checkpoints.get(resource)
             view = ListenerView(checkpoint, failing_since=failing.get(resource, 0.0))
@@ -204,14 +197,8 @@ class KeyStates:
         """Keep what was read or written last, and note tombstones that a later sweep may drop."""
         known = self._states.get(state.key)
         fresh = {*state.problems}.difference(known.problems) if known is not None else ()
-        for problem in fresh:
-            self.reasons[problem.code] = self.reasons.get(problem.code, 0) + 1
-        if fresh and self.on_problems is not None:
+        if fresh:
             self.on_problems(state, fresh)
-        if state.conflicts:
-            self._conflicts[state.key] = len(state.conflicts)
-        else:
-            self._conflicts.pop(state.key, None)
         self.open_keys.see(state, self.config.policy)
         size = size_of(part.value for part in state.parts.values())
         if size >= LARGE // KEYS_AT_A_TIME:
@@ -256,13 +243,7 @@ class KeyStates:
     def forget_work(self) -> None:
         """Know of no open key any more: nothing is served, or all of them are read anew."""
         self.forget()
-        self._conflicts.clear()
         self.open_keys.forget()
-
-    @property
-    def conflicts(self) -> int:
-        """How many names of the keys that were read or written are in conflict. All open keys were read once."""
-        return sum(self._conflicts.values())
 
     def generations(self) -> dict[Resource, int]:
         """The generation of each listener's store, from 1."""

@@ -18,7 +18,7 @@ from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ObjectKey
-from kubesync.domain.state import KeyState
+from kubesync.domain.state import KeyState, Reference
 
 # Below the 4 MB of a transaction by what checks, an audit item and checkpoints take.
 _ROOM_BYTES: Final = 3_500_000
@@ -54,7 +54,7 @@ class Piece:
     """Actions that belong together, and what they make of the key's state. ``clusters``: others that they write for."""
 
     actions: Sequence[Action] | Made
-    apply: Callable[[KeyState], KeyState]
+    apply: Callable[[KeyState], KeyState] = lambda state: state
     clusters: frozenset[str] = frozenset()
 
 
@@ -90,6 +90,16 @@ class KeyWrite:
             clusters |= piece.clusters
             groups[-1].append(piece)
         return groups
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What planning a set of keys came to. ``promoted`` keys were given a name and have to be planned next. ``changed``: shared objects
+    whose readers have to be planned, with the numbers of their notes."""
+
+    writes: tuple[KeyWrite, ...]
+    promoted: tuple[ObjectKey, ...] = ()
+    changed: Mapping[Reference, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -29,38 +29,33 @@ class OpenKeys:
     def __init__(self, epoch: Callable[[], float]) -> None:
         self._epoch = epoch
         self._since: dict[ObjectKey, float] = {}
-        self._refused: dict[ObjectKey, None] = {}
-        self._held: dict[ObjectKey, None] = {}
+        self._refused: set[ObjectKey] = set()
+        self._held: set[ObjectKey] = set()
         self._aside: set[ObjectKey] = set()
-        self._waiting = 0
+        self._conflicts: dict[ObjectKey, int] = {}  # how many names of a key are in conflict
 
     def see(self, state: KeyState, policy: Policy) -> None:
         """A key as last read or written."""
         key, mark = state.key, state.opened
-        self._waiting -= self._waits(key)
-        if state.set_aside:
-            self._aside.add(key)
-        else:
-            self._aside.discard(key)
-        if any(part.held for part in state.parts.values()):
-            self._held[key] = None
-        else:
-            self._held.pop(key, None)
+        for keys, belongs in (
+            (self._aside, state.set_aside),
+            (self._held, any(part.held for part in state.parts.values())),
+        ):
+            (keys.add if belongs else keys.discard)(key)
+        self._conflicts.pop(key, None)
+        if state.conflicts:
+            self._conflicts[key] = len(state.conflicts)
         if mark is None:
             self._since.pop(key, None)
-            self._refused.pop(key, None)
+            self._refused.discard(key)
         elif waiting_for_person(state, policy):
             self._since.pop(key, None)
-            self._refused[key] = None
+            self._refused.add(key)
         elif key in self._refused:
-            del self._refused[key]
+            self._refused.discard(key)
             self._since[key] = self._epoch()
         else:
             self._since.setdefault(key, mark.since or self._epoch())
-        self._waiting += self._waits(key)
-
-    def _waits(self, key: ObjectKey) -> bool:
-        return key in self._refused or key in self._held
 
     def since(self, key: ObjectKey) -> float:
         """What a mark of this key says from now on: since when it is open."""
@@ -72,11 +67,8 @@ class OpenKeys:
             self._since[key] = self._epoch()
 
     def forget(self) -> None:
-        self._since.clear()
-        self._refused.clear()
-        self._held.clear()
-        self._aside.clear()
-        self._waiting = 0
+        for known in (self._since, self._refused, self._held, self._aside, self._conflicts):
+            known.clear()
 
     @property
     def count(self) -> int:
@@ -96,7 +88,12 @@ class OpenKeys:
     @property
     def waiting(self) -> int:
         """How many keys wait for a person, as far as they were read: also those with deletions that are held back."""
-        return self._waiting
+        return len(self._refused | self._held)
+
+    @property
+    def conflicts(self) -> int:
+        """How many names of the keys that were read or written are in conflict. All open keys were read once."""
+        return sum(self._conflicts.values())
 
 
 def waiting_for_person(state: KeyState, policy: Policy) -> bool:

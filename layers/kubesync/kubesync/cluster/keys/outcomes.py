@@ -19,9 +19,9 @@ from kubesync.actors.actor import Steps
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.tables.audit import Entry, describe
 from kubesync.cluster.keys.claim_book import ClaimBook
-from kubesync.cluster.keys.committer import Change, Committer, Outbox, Pair
-from kubesync.cluster.keys.key_writes import KeyWrite, Piece
-from kubesync.cluster.keys.planner import Planned, conflict_problems, unclaiming
+from kubesync.cluster.keys.committer import Change, Committer, Pair, Recorded
+from kubesync.cluster.keys.key_writes import KeyWrite, Piece, Planned
+from kubesync.cluster.keys.planner import conflict_problems, unclaiming
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
 from kubesync.domain.dns.standing import Stands, what_stands, why_foreign
@@ -117,10 +117,10 @@ class Outcomes:
         self._batch = batch
         self._random = random
 
-    def close(self, outbox: Outbox) -> Steps[None]:
-        """Write the outcomes. ``marks`` then holds the marks of keys that were written. ``outbox``: see ``Committer.commit``."""
+    def close(self, recorded: Recorded) -> Steps[None]:
+        """Write the outcomes. ``marks`` then holds the marks of keys that were written. ``recorded``: see ``Committer.commit``."""
         change = Change(list(self._by_key), self._after, self._plan, outputs=False)
-        yield from self.committer.commit(change, outbox)
+        yield from self.committer.commit(change, recorded)
         for key in self._moved_on:
             self.committer.states.open_keys.landed(key)
 

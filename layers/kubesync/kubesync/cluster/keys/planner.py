@@ -7,24 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.parallel import Map, one_by_one
-from kubesync.aws.tables.audit import AuditTable, Entry, describe
-from kubesync.aws.tables.claims import ClaimTable
-from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.control.named_referrals import NamedReferrals
-from kubesync.aws.tables.name_counts import NameCountTable
-from kubesync.aws.tables.state import StateTable
-from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.actors.parallel import one_by_one
+from kubesync.aws.tables.audit import Entry, describe
+from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.keys.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.keys.claim_book import ClaimBook
 from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.cluster.keys.key_writes import NO_NOTES, KeyWrite, Made, Notes, Piece, weight_of
+from kubesync.cluster.keys.key_writes import NO_NOTES, KeyWrite, Made, Notes, Piece, Planned, weight_of
 from kubesync.cluster.keys.shared import SharedReader, reading, telling
 from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
@@ -42,37 +37,12 @@ logger = Logger(service="kubesync", child=True)
 _SET_ASIDE: Final = "sessions died while they planned so many endpoints: these are not taken in, everything else is"
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """The tables of clusters and their keys; ``reads``: where each read is a request."""
-
-    state: StateTable
-    name_counts: NameCountTable
-    claims: ClaimTable
-    upstreams: UpstreamTable
-    listeners: ListenerTable
-    audit: AuditTable
-    named: NamedReferrals = field(default_factory=NamedReferrals)
-    reads: Map = one_by_one
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """What planning a set of keys came to. ``promoted`` keys were given a name and have to be planned next. ``changed``: shared objects
-    whose readers have to be planned, with the numbers of their notes."""
-
-    writes: tuple[KeyWrite, ...]
-    promoted: tuple[ObjectKey, ...] = ()
-    changed: Mapping[Reference, int] = field(default_factory=dict)
-
-
 class Planner:
     """Plans keys of one cluster.
 
     Args:
         fenced_here: clusters whose fence this master has raised.
         clock_epoch: current time in seconds since 1970, for labels only.
-        removing: the cluster is being deleted: every key's outputs go.
         distrust_upstreams: look at what really stands in the upstreams table (a full resync).
         listed: resources whose complete lists are being recorded: for the keys given here their views are whole already.
         untrusted: upstreams that turned out not to stand in the table as they were written.
@@ -85,7 +55,6 @@ class Planner:
         clock_epoch: Callable[[], float],
         fenced_here: AbstractSet[str],
         *,
-        removing: bool = False,
         distrust_upstreams: bool = False,
         listed: AbstractSet[Resource] = frozenset(),
         untrusted: AbstractSet[str] = frozenset(),
@@ -93,7 +62,6 @@ class Planner:
         self._states = states
         self._tables = tables
         self._now = clock_epoch
-        self._removing = removing
         self._distrust_upstreams = distrust_upstreams
         self._listed = listed
         self._untrusted = untrusted
@@ -128,7 +96,7 @@ class Planner:
             if early or late:
                 write = write or KeyWrite(before, seen)
                 written = {action.key for piece in write.pieces for action in piece.actions} if late else set()
-                first = [Piece((action,), lambda state: state) for action in early]
+                first = [Piece((action,)) for action in early]
                 # A note that this very plan makes anew stays.
                 trailing = tuple(action for action in late if action.key not in written)
                 write = replace(write, pieces=(*first, *write.pieces), trailing=trailing)
@@ -141,12 +109,12 @@ class Planner:
     def _wanted(self, seen: KeyState) -> tuple[KeyState, Desired]:
         """What should exist because of a key, and the key with what its plan read."""
         views, kind = self._states.listeners, KINDS[seen.key.kind]
-        if self._removing:
+        if self._states.config.deleting:  # every key's outputs go
             return replace(seen, reads=frozenset()), Desired({}, {}, ())
         whole = {resource for resource, view in views.items() if view.whole or resource in self._listed}
         if self._states.set_aside(seen, self._listed):
             whole.difference_update(kind.beside)
-        shared = SharedReader(self._states, whole, self._fresh)
+        shared = SharedReader(self._states.config.name, whole, self._shared)
         want = self._desired(kind, seen, whole, shared)
         resources = {*kind.resources, *(KINDS[each].main for each in kind.reads)} & views.keys()
         for resource in resources:
@@ -158,6 +126,9 @@ class Planner:
         # A plan that is not known depends on what the last one read, too.
         reads = shared.reads if want.records is not None else shared.reads | seen.reads
         return (seen if reads == seen.reads else replace(seen, reads=frozenset(reads))), want
+
+    def _shared(self, bucket: ObjectKey) -> KeyState:
+        return self._fresh.get(bucket) or self._states.states([bucket])[bucket]
 
     def _desired(self, kind: Kind, seen: KeyState, whole: AbstractSet[Resource], shared: SharedReader) -> Desired:
         if kind.main not in whole:
@@ -246,7 +217,7 @@ class Planner:
         owners = {name: self._book.owner(lines.get(name, name)) for name in names_of(want.records or {})}
         want = self._limit.within(seen, want, owners, lines)
         problems = [*want.problems, *problems_of_parts(seen)]
-        if aside := not self._removing and self._states.set_aside(seen, self._listed):
+        if aside := not self._states.config.deleting and self._states.set_aside(seen, self._listed):
             problems.append(Problem("SetAside", str(seen.key), _SET_ASIDE))
         if want.records is None:
             problems += [p for p in seen.problems if p.code == "NameTaken"]
@@ -295,7 +266,7 @@ class Planner:
             if name not in seen.waits:
                 pieces.append(Piece(tuple(book.wait(name, key, made)), _waiting(name, waits=True)))
             elif name in requeued:
-                pieces.append(Piece(tuple(book.requeue(name, key, made)), lambda state: state))
+                pieces.append(Piece(tuple(book.requeue(name, key, made))))
         for name in sorted(seen.claims - kept):
             actions, clusters = book.let_go(name, key)
             pieces.append(Piece(tuple(actions), unclaiming(name), clusters))

@@ -19,16 +19,16 @@ from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.listeners import Checkpoint
-from kubesync.cluster.keys.committer import Change, Committer, Ending, Outbox, Pair
-from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes
+from kubesync.cluster.keys.committer import Change, Committer, Ending, Pair, Recorded
+from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes, Planned
 from kubesync.cluster.keys.list_diff import NOT_ANSWERED, ListMerge
 from kubesync.cluster.keys.observations import Observations, sort_observations
-from kubesync.cluster.keys.planner import Planned, Planner
+from kubesync.cluster.keys.planner import Planner
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.merge import with_observations, without_tombstones
 from kubesync.domain.objects import ObjectKey, Observation, RawEvent, Resource
 from kubesync.domain.sources.registry import IDENTITY, SOURCES, created_at, main_id, main_part
-from kubesync.domain.state import KeyState, Part, PartId, Reference
+from kubesync.domain.state import KeyState, Part, PartId
 from kubesync.domain.window import Mode, WindowContent
 
 logger = Logger(service="kubesync", child=True)
@@ -40,22 +40,7 @@ _SWEPT_AT_A_TIME: Final = 200
 _PROBES: Final = 3
 _PROBE_PAUSE_SECONDS: Final = 1.0
 _PROBE_POLL_SECONDS: Final = 0.05
-
-
 _USUAL: Final = Mode()
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What was recorded: keys that are open now, keys that were given a name, keys that changed, what was held back, ``ListMerge.missed``,
-    and shared objects that changed (with the numbers of their notes)."""
-
-    opened: tuple[ObjectKey, ...] = ()
-    promoted: tuple[ObjectKey, ...] = ()
-    changed: frozenset[ObjectKey] = frozenset()
-    held: Mapping[Resource, str] | None = None
-    missed: frozenset[ObjectKey] = frozenset()
-    shared: Mapping[Reference, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -115,7 +100,7 @@ class Reconciler:
         self._observe = observe
         self._probe_identity = probe_identity
         # What a try that failed has written: the next try does not see it as a change any more.
-        self._outbox = Outbox()
+        self._of_failed_tries = Recorded()
 
     @property
     def written_at(self) -> float:
@@ -187,7 +172,7 @@ class Reconciler:
         """Drop tombstones that no event can contradict any more: everything before the checkpoints is durable."""
         swept = tuple(self._states.tombstoned)[:_SWEPT_AT_A_TIME]
         change = Change(swept, self._without_tombstones, _as_seen, outputs=False)
-        yield from self._committer.commit(change, Outbox())
+        yield from self._committer.commit(change, Recorded())
 
     def _at_once[T](self, steps: Steps[T], go_on: Callable[[], None]) -> T:
         while True:
@@ -217,8 +202,9 @@ class Reconciler:
 
         ending = Ending(closing, done=done)
         change = Change(listed.keys, listed.merge.seen, plan, ending, resources, listed.merge.observed.of)
-        recorded = yield from self._commit(change, listed.merge.held)
-        return replace(recorded, missed=frozenset(listed.merge.missed))
+        recorded = yield from self._commit(change)
+        recorded.held, recorded.missed = listed.merge.held, listed.merge.missed
+        return recorded
 
     def _listed(self, content: WindowContent, mode: Mode) -> Steps[_Listed]:
         probed = yield from self._probe(content)
@@ -283,15 +269,14 @@ class Reconciler:
 
     # --- transactions ---
 
-    def _commit(self, change: Change, held: Mapping[Resource, str] | None = None) -> Steps[Recorded]:
-        outbox, self._outbox = self._outbox, Outbox()
+    def _commit(self, change: Change) -> Steps[Recorded]:
+        recorded, self._of_failed_tries = self._of_failed_tries, Recorded()
         try:
-            yield from self._committer.commit(change, outbox)
+            yield from self._committer.commit(change, recorded)
         except BaseException:
-            self._outbox.add(outbox)
+            self._of_failed_tries.add(recorded)
             raise
-        opened, promoted, changed = tuple(outbox.opened), tuple(outbox.promoted), frozenset(outbox.changed)
-        return Recorded(opened, promoted, changed, dict(held or {}), shared=outbox.shared)
+        return recorded
 
     def _plan(
         self,
@@ -309,7 +294,6 @@ class Reconciler:
             self._tables,
             self._clock.epoch,
             self._committer.fenced_here,
-            removing=self._states.config.deleting,
             distrust_upstreams=mode.distrust_upstreams,
             listed=listed,
             untrusted=untrusted,

@@ -9,12 +9,11 @@ A bucket is recorded before the keys of its window, so no plan is older than the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Final
 
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import Piece
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.port import UnknownObjectError
@@ -30,15 +29,15 @@ class SharedReader:
 
     Args:
         complete: resources whose views are complete.
-        fresh: buckets as they are about to be recorded with the same plan.
+        bucket: the state of a bucket, as it is or as it is about to be recorded with the same plan.
     """
 
-    def __init__(self, states: KeyStates, complete: AbstractSet[Resource], fresh: Mapping[ObjectKey, KeyState]) -> None:
+    def __init__(self, cluster: str, complete: AbstractSet[Resource], bucket: Callable[[ObjectKey], KeyState]) -> None:
         self.reads: set[Reference] = set()
         self.missing: set[Resource] = set()
-        self._states = states
+        self._cluster = cluster
         self._complete = complete
-        self._fresh = fresh
+        self._bucket = bucket
 
     def get(self, kind: str, namespace: str, name: str) -> object | None:
         reference = Reference(kind, namespace, name)
@@ -46,9 +45,7 @@ class SharedReader:
         if KINDS[kind].main not in self._complete:
             self.missing.add(KINDS[kind].main)
             raise UnknownObjectError(str(reference))
-        bucket = bucket_of(self._states.config.name, reference)
-        state = self._fresh.get(bucket) or self._states.states([bucket])[bucket]
-        part = state.parts.get(part_of(reference))
+        part = self._bucket(bucket_of(self._cluster, reference)).parts.get(part_of(reference))
         return None if part is None else part.value
 
 
@@ -57,7 +54,7 @@ def reading(before: KeyState, after: KeyState) -> list[Piece]:
     added, dropped = after.reads - before.reads, before.reads - after.reads
     actions = [StateTable.read_by(after.key, reference, reads=True) for reference in sorted(added)]
     actions += [StateTable.read_by(after.key, reference, reads=False) for reference in sorted(dropped)]
-    return [Piece((action,), lambda state: state) for action in actions]
+    return [Piece((action,)) for action in actions]
 
 
 def changed_objects(before: KeyState, after: KeyState) -> list[Reference]:
@@ -80,5 +77,5 @@ def telling(table: StateTable, before: KeyState, after: KeyState) -> tuple[list[
         read = [reference for reference in changed if reference in known]
     else:
         read = [each for each in changed if next(table.readers(cluster, each), None) is not None]
-    pieces = [Piece((table.mark_changed(cluster, ref, number),), lambda state: state) for ref in read]
+    pieces = [Piece((table.mark_changed(cluster, ref, number),)) for ref in read]
     return pieces, dict.fromkeys(read, number)

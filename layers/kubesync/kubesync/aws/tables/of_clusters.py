@@ -1,0 +1,28 @@
+"""The tables of clusters and their keys, as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kubesync.actors.parallel import Map, one_by_one
+from kubesync.aws.tables.audit import AuditTable
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.named_referrals import NamedReferrals
+from kubesync.aws.tables.name_counts import NameCountTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of clusters and their keys; ``reads``: where each read is a request."""
+
+    state: StateTable
+    name_counts: NameCountTable
+    claims: ClaimTable
+    upstreams: UpstreamTable
+    listeners: ListenerTable
+    audit: AuditTable
+    named: NamedReferrals = field(default_factory=NamedReferrals)
+    reads: Map = one_by_one
