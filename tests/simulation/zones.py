@@ -9,9 +9,9 @@ from typing import Final, Literal
 
 from harness.fakes.memory_store import LandLater
 from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
+from kubesync.aws.route53.routing import from_fields, to_fields
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
-from kubesync.domain.dns.routing import SIMPLE, Weighted
 from kubesync.domain.errors import BatchRefusedError, ZoneDeniedError, ZoneOutcomeUnknownError, ZoneUnavailableError
 from kubesync_local.standins.route53.zone.model import Alias, Change, Element, Limits, SetKey, StoredSet
 from kubesync_local.standins.route53.zone.names import lets_change
@@ -188,8 +188,25 @@ def _change(change: BatchChange) -> Change:
     if wanted.alias is not None:
         alias = Alias(wanted.alias.zone_id, to_route53(wanted.alias.name), wanted.alias.evaluate_health)
     key = SetKey(name, change.key.type, change.key.identifier)
-    routing = tuple(Element(name.title(), str(value)) for name, value in wanted.routing.fields.items())
-    return Change(change.action, StoredSet(key, wanted.ttl, wanted.values, alias, routing), name)
+    fields = to_fields(wanted.routing, change.key.identifier)
+    health_check = fields.pop("HealthCheckId", "")
+    fields.pop("SetIdentifier", "")
+    routing = tuple(_element(name, value) for name, value in fields.items())
+    return Change(change.action, StoredSet(key, wanted.ttl, wanted.values, alias, routing, health_check), name)
+
+
+def _element(tag: str, value: object) -> Element:
+    if isinstance(value, dict):
+        return Element(tag, "", tuple(_element(name, inner) for name, inner in value.items()))
+    return Element(tag, str(value).lower() if isinstance(value, bool) else str(value))
+
+
+def _field(element: Element) -> object:
+    """As boto3 reads it."""
+    if element.children:
+        return {inner.tag: _field(inner) for inner in element.children}
+    text = element.text
+    return text == "true" if text in ("true", "false") else int(text) if element.tag in ("Weight", "Bias") else text
 
 
 def _record_key(zone_id: str, stored: StoredSet) -> RecordKey:
@@ -198,9 +215,13 @@ def _record_key(zone_id: str, stored: StoredSet) -> RecordKey:
 
 def _record_set(stored: StoredSet) -> RecordSet:
     alias = stored.alias
+    fields = {element.tag: _field(element) for element in stored.routing}
+    checked = {"HealthCheckId": stored.health_check_id} if stored.health_check_id else {}
+    routing, foreign_form = from_fields(fields | checked)
     return RecordSet(
         stored.ttl,
         canonical_values(stored.key.type, stored.values),
         None if alias is None else AliasTarget(alias.zone_id, from_route53(alias.name), alias.evaluate_health),
-        routing=next((Weighted(int(e.text)) for e in stored.routing if e.tag == "Weight"), SIMPLE),
+        foreign_form=foreign_form,
+        routing=routing,
     )

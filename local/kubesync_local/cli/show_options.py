@@ -61,7 +61,20 @@ def _add_record_filters(records: argparse.ArgumentParser) -> None:
         "--type", type=str.upper, choices=("A", "AAAA", "CNAME", "SRV"), default="", metavar="TYPE",
         help="only this type: A, AAAA, CNAME or SRV",
     )  # fmt: skip
-    columns = ("name", "type", "identifier", "weight", "ttl", "values", "alias", "zone", "service", "state", "reason")
+    columns = (
+        "name",
+        "type",
+        "identifier",
+        "weight",
+        "routing",
+        "ttl",
+        "values",
+        "alias",
+        "zone",
+        "service",
+        "state",
+        "reason",
+    )
     add_sort(records, columns)
 
 

@@ -293,9 +293,8 @@ def _value(value: Mapping[str, Any] | None, nothing: str) -> str:
     text = f"alias {value['alias']}" if "alias" in value else ", ".join(value["values"][:_VALUES_SHOWN])
     text += f" and {more} more" if more > 0 else ""
     details = [f"ttl {value['ttl']}"] if value["ttl"] is not None else []
-    details += [
-        f"{name} {value[key]}" for name, key in (("weight", "weight"), ("with", "foreign_form")) if key in value
-    ]
+    details += [value["routing"]] if "routing" in value else [f"weight {value['weight']}"] if "weight" in value else []
+    details += [f"with {value['foreign_form']}"] if "foreign_form" in value else []
     return f"{text} ({', '.join(details)})" if details else text
 
 

@@ -181,7 +181,7 @@ def parts_of(side: Mapping[str, Any] | None) -> tuple[str, ...] | None:
     """One side of a record set as reports show it (``record_rows.side``): each value, then the TTL; or an alias."""
     if side is None:
         return None
-    weight = (f"weight {side['weight']}",) if "weight" in side else ()
+    weight = (side["routing"],) if "routing" in side else (f"weight {side['weight']}",) if "weight" in side else ()
     form = (str(side["foreign_form"]),) if side.get("foreign_form") else ()
     if "alias" in side:
         health = () if side.get("evaluate_health", True) else ("evaluate-health no",)

@@ -36,7 +36,7 @@ def write_changes(folder: Path, records: Sequence[Mapping[str, Any]]) -> tuple[l
         that kubesync cannot write.
     """
     moved = [each for each in records if each["held"]]
-    by_hand = [each for each in moved if not each["alone"] or "foreign_form" in each["stands"]]
+    by_hand = [each for each in moved if not each["alone"] or {"foreign_form", "routing"} & each["stands"].keys()]
     deletable = sorted((each for each in moved if each not in by_hand), key=itemgetter("zone"))
     files = []
     for zone, of_zone in groupby(deletable, key=itemgetter("zone")):

@@ -35,11 +35,13 @@ def differing(
 
 def differences(key: RecordKey, stands: RecordSet, wanted_key: RecordKey, wanted: RecordSet) -> list[str]:
     """Every property in which two sets differ, for people."""
+    kinds = {stands.routing.kind, wanted.routing.kind}
     found = {
         "type": key.type != wanted_key.type,
         "set identifier": key.identifier != wanted_key.identifier,
-        "weight": stands.routing != wanted.routing,
-        "routing": stands.foreign_form != wanted.foreign_form,
+        "weight": stands.routing != wanted.routing and "weighted" in kinds,
+        "routing": stands.foreign_form != wanted.foreign_form
+        or (stands.routing != wanted.routing and kinds - {"simple", "weighted"}),
     }
     if stands.alias is None and wanted.alias is None:
         found |= {"ttl": stands.ttl != wanted.ttl, "values": stands.values != wanted.values}

@@ -31,7 +31,7 @@ from chaos.stories.requests_story import ask
 from chaos.stories.verdict import shortened
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.dns.routing import SIMPLE
+from kubesync.domain.dns.routing.policies import SIMPLE
 from sequences.outside import FOREIGN, UnrulyWorld, an_outside, register
 from sequences.player import happen
 from sequences.shrinking import shrunk

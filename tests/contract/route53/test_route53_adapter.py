@@ -16,7 +16,15 @@ from kubesync.aws.route53.client import ReadPolicy, Route53ZoneClient, build_rou
 from kubesync.aws.route53.rate import TokenBucket
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet
-from kubesync.domain.dns.routing import Weighted
+from kubesync.domain.dns.routing.policies import (
+    Failover,
+    Geolocation,
+    Geoproximity,
+    Latency,
+    Multivalue,
+    Routing,
+    Weighted,
+)
 from kubesync.domain.errors import (
     BatchRefusedError,
     ZoneError,
@@ -214,12 +222,9 @@ def test_alias_goes_both_ways(r53: StrictRoute53, zone_id: str, adapter: Route53
 @pytest.mark.parametrize(
     ("fields", "form"),
     [
-        ({"SetIdentifier": "blue", "Region": "eu-west-1"}, "Region=eu-west-1,SetIdentifier=blue"),
-        ({"SetIdentifier": "blue", "Failover": "PRIMARY"}, "Failover=PRIMARY,SetIdentifier=blue"),
-        ({"SetIdentifier": "blue", "MultiValueAnswer": True}, "MultiValueAnswer=True,SetIdentifier=blue"),
         (
-            {"SetIdentifier": "blue", "GeoLocation": {"ContinentCode": "EU"}},
-            "GeoLocation={'ContinentCode': 'EU'},SetIdentifier=blue",
+            {"SetIdentifier": "blue", "CidrRoutingConfig": {"CollectionId": "c", "LocationName": "*"}},
+            "CidrRoutingConfig={'CollectionId': 'c', 'LocationName': '*'},SetIdentifier=blue",
         ),
         ({"HealthCheckId": "abc"}, "HealthCheckId=abc"),
     ],
@@ -235,18 +240,57 @@ def test_set_of_another_form_never_equals_ours(
     assert found != a_set("192.0.2.1")
 
 
-def test_weighted_set_with_a_health_check_never_equals_ours(
+_POLICIES: list[tuple[Routing, dict[str, object]]] = [
+    (Weighted(10), {"Weight": 10}),
+    (Weighted(0, health_check="abc"), {"Weight": 0, "HealthCheckId": "abc"}),
+    (Latency("eu-west-1"), {"Region": "eu-west-1"}),
+    (Failover("PRIMARY", health_check="abc"), {"Failover": "PRIMARY", "HealthCheckId": "abc"}),
+    (Failover("SECONDARY"), {"Failover": "SECONDARY"}),
+    (Geolocation(continent="EU"), {"GeoLocation": {"ContinentCode": "EU"}}),
+    (Geolocation(country="*"), {"GeoLocation": {"CountryCode": "*"}}),
+    (
+        Geolocation(country="US", subdivision="CA"),
+        {"GeoLocation": {"CountryCode": "US", "SubdivisionCode": "CA"}},
+    ),
+    (Geoproximity("eu-west-1"), {"GeoProximityLocation": {"AWSRegion": "eu-west-1", "Bias": 0}}),
+    (
+        Geoproximity(local_zone_group="us-east-1-bue-1", bias=-99),
+        {"GeoProximityLocation": {"LocalZoneGroup": "us-east-1-bue-1", "Bias": -99}},
+    ),
+    (
+        Geoproximity(coordinates="49.22,-74.01", bias=5),
+        {"GeoProximityLocation": {"Coordinates": {"Latitude": "49.22", "Longitude": "-74.01"}, "Bias": 5}},
+    ),
+    (Multivalue(health_check="abc"), {"MultiValueAnswer": True, "HealthCheckId": "abc"}),
+]
+
+
+@pytest.mark.parametrize(("routing", "fields"), _POLICIES)
+def test_each_policy_goes_both_ways(
+    zone_id: str, boto: Route53Client, adapter: Route53ZoneClient, routing: Routing, fields: dict[str, object]
+) -> None:
+    key = RecordKey(zone_id, "web.example.com", "A", "blue")
+    ours = RecordSet(30, ("192.0.2.1",), routing=routing)
+    adapter.change(zone_id, [BatchChange("CREATE", key, ours)])
+    listed = boto.list_resource_record_sets(HostedZoneId=zone_id)["ResourceRecordSets"]
+    [found] = [dict(each) for each in listed if each.get("SetIdentifier") == "blue"]
+    values = {"Name": "web.example.com.", "Type": "A", "TTL": 30, "ResourceRecords": [{"Value": "192.0.2.1"}]}
+    assert found == {**values, "SetIdentifier": "blue", **fields}
+    assert adapter.read(zone_id, "web.example.com") == {key: ours}
+    adapter.change(zone_id, [BatchChange("DELETE", key, ours)])
+    assert adapter.read(zone_id, "web.example.com") == {}
+
+
+def test_location_that_somebody_wrote_in_another_form_reads_as_ours(
     zone_id: str, boto: Route53Client, adapter: Route53ZoneClient
 ) -> None:
-    fields = {"SetIdentifier": "blue", "Weight": 10, "HealthCheckId": "abc"}
+    where = {"Coordinates": {"Latitude": "+49.2", "Longitude": "-0.0"}}
+    fields = {"SetIdentifier": "blue", "GeoProximityLocation": where}
     record_set = {"Name": "web.example.com", "Type": "A", "TTL": 30, "ResourceRecords": [{"Value": "192.0.2.1"}]}
     batch = {"Changes": [{"Action": "CREATE", "ResourceRecordSet": record_set | fields}]}
     boto.change_resource_record_sets(HostedZoneId=zone_id, ChangeBatch=batch)  # type: ignore[arg-type]
-    assert adapter.read(zone_id, "web.example.com") == {
-        RecordKey(zone_id, "web.example.com", "A", "blue"): RecordSet(
-            30, ("192.0.2.1",), foreign_form="HealthCheckId=abc", routing=Weighted(10)
-        )
-    }
+    [found] = adapter.read(zone_id, "web.example.com").values()
+    assert found == RecordSet(30, ("192.0.2.1",), routing=Geoproximity(coordinates="49.20,0.00"))
 
 
 def test_weighted_sets_go_both_ways(r53: StrictRoute53, zone_id: str, adapter: Route53ZoneClient) -> None:
@@ -297,7 +341,7 @@ def test_page_that_ends_among_sets_of_one_name_loses_and_repeats_none(
         {
             "Action": "CREATE",
             "ResourceRecordSet": {
-                "Name": "web.example.com",
+                "Name": f"w{number // 100}.example.com",
                 "Type": "A",
                 "SetIdentifier": f"s{number:03}",
                 "Weight": 1,
@@ -308,7 +352,7 @@ def test_page_that_ends_among_sets_of_one_name_loses_and_repeats_none(
         for number in range(700)
     ]
     boto.change_resource_record_sets(HostedZoneId=zone_id, ChangeBatch={"Changes": changes})  # type: ignore[typeddict-item]
-    found = [key.identifier for key, _ in adapter.walk(zone_id) if key.name == "web.example.com"]
+    found = [key.identifier for key, _ in adapter.walk(zone_id) if key.identifier]
     assert found == [f"s{number:03}" for number in range(700)]
 
 

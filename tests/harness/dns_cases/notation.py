@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from kubesync.domain.dns.desired import DnsRules
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
-from kubesync.domain.dns.routing import SIMPLE, Weighted
+from kubesync.domain.dns.routing.policies import SIMPLE, Weighted
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,

@@ -13,7 +13,7 @@ from harness.seen.builders import a_service, an_endpoint, an_endpoints
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import RULES_VERSION
-from kubesync.domain.dns.routing import Weighted
+from kubesync.domain.dns.routing.policies import Weighted
 from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync_local.recovery.recovery import RecoveryRequest
 

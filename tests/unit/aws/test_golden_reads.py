@@ -23,7 +23,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
-from kubesync.domain.dns.routing import Weighted
+from kubesync.domain.dns.routing.policies import Weighted
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,

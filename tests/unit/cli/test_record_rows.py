@@ -9,7 +9,7 @@ import pytest
 
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet
-from kubesync.domain.dns.routing import Weighted
+from kubesync.domain.dns.routing.policies import Weighted
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId

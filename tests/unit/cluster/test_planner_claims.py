@@ -14,7 +14,7 @@ from harness.seen.builders import SLICES, a_config, a_list, a_service, an_endpoi
 from kubesync.aws.dynamodb.store import Put
 from kubesync.aws.tables.control.fences import fence_key
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.dns.routing import Weighted
+from kubesync.domain.dns.routing.policies import Weighted
 from kubesync.domain.objects import Observation, Service, Snapshot
 
 NAME = "x.example.com"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from harness.seen.builders import a_key
 from kubesync.domain.batches import BatchLimits, Unit, fill, halves, in_stable_order, units_of, without_rivals
 from kubesync.domain.dns.records import AliasTarget, RecordChange, RecordKey, RecordSet
-from kubesync.domain.dns.routing import SIMPLE, Weighted
+from kubesync.domain.dns.routing.policies import SIMPLE, Weighted
 
 ROOM = BatchLimits(elements=998, characters=31_800)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.seen.builders import a_key
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
-from kubesync.domain.dns.routing import Weighted
+from kubesync.domain.dns.routing.policies import Weighted
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy, assign_names, changes_of
 from kubesync.domain.state import KeyState, Name

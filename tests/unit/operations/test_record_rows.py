@@ -6,7 +6,7 @@ from typing import Final
 
 from kubesync.cluster.keys.reconciler import Preview
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet
-from kubesync.domain.dns.routing import Weighted
+from kubesync.domain.dns.routing.policies import Weighted
 from kubesync.domain.dns.standing import Drift
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet
-from kubesync.domain.dns.routing import Weighted
+from kubesync.domain.dns.routing.policies import Latency, Weighted
 from kubesync.domain.errors import UsageError
 from kubesync_local.commands.run.recover_rows import record_rows_of, rows_of
 from kubesync_local.recovery.registry_changes import empty_folder, write_changes
@@ -56,6 +56,10 @@ def a_report(**kinds: Any) -> dict[str, Any]:
          RecordSet(300, ("192.0.2.1",), routing=Weighted(1)),
          ("192.0.2.1 ttl 300 [set identifier prod, Failover=PRIMARY]", "192.0.2.1 ttl 300 [set identifier prod, weight 1]",
           ["weight", "routing"])),
+        (PROD, RecordSet(300, ("192.0.2.1",), routing=Latency("eu-west-1", health_check="abc")), PROD,
+         RecordSet(300, ("192.0.2.1",), routing=Latency("eu-west-1")),
+         ("192.0.2.1 ttl 300 [set identifier prod, latency eu-west-1, health check abc]",
+          "192.0.2.1 ttl 300 [set identifier prod, latency eu-west-1]", ["routing"])),
         (WEB, RecordSet(300, ("192.0.2.1",), foreign_form="HealthCheckId=abc"), WEB, RecordSet(300, ("192.0.2.1",)),
          ("192.0.2.1 ttl 300 [HealthCheckId=abc]", "192.0.2.1 ttl 300", ["routing"])),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other, in_the_way
-from kubesync.domain.dns.routing import Weighted
+from kubesync.domain.dns.routing.policies import Weighted
 from kubesync.domain.dns.standing import why_foreign
 
 SIMPLE, WEIGHTED = RecordSet(60, ("192.0.2.1",)), RecordSet(60, ("192.0.2.1",), routing=Weighted(1))

@@ -9,7 +9,7 @@ import pytest
 from harness.deployment import JOURNAL, ZONE_ID, Deployment
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.dns.routing import Weighted
+from kubesync.domain.dns.routing.policies import Weighted
 
 TAKEN = [
     (replace(JOURNAL, type="CNAME"), RecordSet(300, ("elsewhere.example.net.",)), "CNAME"),

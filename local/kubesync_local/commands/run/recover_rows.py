@@ -91,7 +91,7 @@ def side_in_full(side: Mapping[str, Any], identifier: str, other: Mapping[str, A
         values = _values(side["values"], [] if other is None else other.get("values", []), compared=other is not None)
         what = f"{values} ttl {side['ttl']}"
     marks = [f"set identifier {identifier}"] if identifier else []
-    marks += [f"weight {side['weight']}"] if "weight" in side else []
+    marks += [side["routing"]] if "routing" in side else [f"weight {side['weight']}"] if "weight" in side else []
     marks += [side["foreign_form"]] if "foreign_form" in side else []
     return f"{what} [{', '.join(marks)}]" if marks else what
 

@@ -107,9 +107,8 @@ def _value(value: dict[str, Any] | None, nothing: str) -> Text:
     if more:
         text.append(f" and {more} more")
     details = [f"ttl {value['ttl']}"] if value["ttl"] is not None else []
-    details += [
-        f"{name} {value[key]}" for name, key in (("weight", "weight"), ("with", "foreign_form")) if key in value
-    ]
+    details += [value["routing"]] if "routing" in value else [f"weight {value['weight']}"] if "weight" in value else []
+    details += [f"with {value['foreign_form']}"] if "foreign_form" in value else []
     return text.append(f"  {', '.join(details)}", style="dim") if details else text
 
 

@@ -16,7 +16,7 @@ from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import AliasTarget, RecordChange, RecordKey, RecordSet, Zone
-from kubesync.domain.dns.routing import SIMPLE, Weighted
+from kubesync.domain.dns.routing.policies import SIMPLE, Weighted
 from kubesync.domain.errors import TransactionRefusedError
 
 JOURNAL = RecordKey("Z1", "_kubesync-main-0.example.com", "TXT")

@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_key
+from kubesync.aws.dynamodb.store import Put
+from kubesync.aws.tables.control.inflight import Inflight, InflightTable, LandedUnits
 from kubesync.aws.tables.items import pack, unpack
+from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.state_codec import (
     decode_change,
     decode_sets,
@@ -18,8 +24,18 @@ from kubesync.aws.tables.state_codec import (
     encode_sets,
     encode_state,
 )
+from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
-from kubesync.domain.dns.routing import SIMPLE, Weighted
+from kubesync.domain.dns.routing.policies import (
+    SIMPLE,
+    Failover,
+    Geolocation,
+    Geoproximity,
+    Latency,
+    Multivalue,
+    Routing,
+    Weighted,
+)
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
@@ -173,3 +189,49 @@ def test_text_that_utf_8_cannot_carry_is_stored_as_bytes() -> None:
     packed = pack(["\ud800"])
     assert isinstance(packed, bytes), "as text, DynamoDB would refuse the whole transaction (I4)"
     assert unpack(packed) == ["\ud800"]
+
+
+ROUTED = [
+    (SIMPLE, None),
+    (Weighted(10), 10),
+    (Weighted(10, health_check="abc"), ["weighted", "abc", 10]),
+    (Latency("eu-west-1"), ["latency", "", "eu-west-1"]),
+    (Failover("PRIMARY", health_check="abc"), ["failover", "abc", "PRIMARY"]),
+    (Geolocation(continent="EU"), ["geolocation", "", "EU", "", ""]),
+    (Geolocation(country="US", subdivision="CA"), ["geolocation", "", "", "US", "CA"]),
+    (Geoproximity("eu-west-1", bias=-3), ["geoproximity", "", "eu-west-1", "", "", -3]),
+    (Geoproximity(local_zone_group="us-east-1-bue-1"), ["geoproximity", "", "", "us-east-1-bue-1", "", 0]),
+    (Geoproximity(coordinates="49.22,-74.01"), ["geoproximity", "", "", "", "49.22,-74.01", 0]),
+    (Multivalue(), ["multivalue", ""]),
+]
+
+
+@pytest.mark.parametrize(("routing", "stored"), ROUTED)
+def test_policy_is_stored_in_a_form_that_stays(routing: Routing, stored: object) -> None:
+    key = RecordKey("Z1", "a.example.com", "A", "" if routing == SIMPLE else "blue")
+    sets = {key: RecordSet(30, ("10.0.0.1",), routing=routing)}
+    [row] = encode_sets(sets)
+    assert row[3:] == [30, ["10.0.0.1"], *([] if stored is None else [None, stored])]
+    assert decode_sets(json.loads(json.dumps([row]))) == sets
+
+
+@pytest.mark.parametrize(("routing", "stored"), ROUTED)
+def test_i5_only_a_policy_that_older_releases_do_not_know_has_a_newer_form(routing: Routing, stored: object) -> None:
+    key, web = RecordKey("Z1", "a.example.com", "A", "" if routing == SIMPLE else "blue"), a_key("web")
+    record_set = RecordSet(30, ("10.0.0.1",), routing=routing)
+    schema = 4 if isinstance(stored, list) else 1
+    for state in (KeyState(web, intended={key: record_set}), KeyState(web, applied={key: record_set})):
+        _, (action, *_) = StateTable(MemoryStore(clock=ManualClock())).put(KeyState(web), state, "tx")
+        assert isinstance(action, Put)
+        assert action.item["v"] == schema
+    for change in (RecordChange(key, None, record_set), RecordChange(key, record_set, None)):
+        under_way = Inflight("batch", 1, (Unit(web, (change,)),))
+        _, (action, *_) = InflightTable(MemoryStore(clock=ManualClock()), "0").put("Z1", None, under_way, "tx")
+        assert isinstance(action, Put)
+        assert action.item["v"] == schema
+    owed = Inflight(
+        "", 1, (), owed={"prod": LandedUnits("batch", (Unit(web, (RecordChange(key, None, record_set),)),))}
+    )
+    _, (action, *_) = InflightTable(MemoryStore(clock=ManualClock()), "0").put("Z1", None, owed, "tx")
+    assert isinstance(action, Put)
+    assert action.item["v"] == max(schema, 2)

@@ -14,7 +14,7 @@ from kubesync.domain.dns.addresses import parse_address
 from kubesync.domain.dns.desired import Desired, DnsRules
 from kubesync.domain.dns.names import why_illegal
 from kubesync.domain.dns.records import Zone
-from kubesync.domain.dns.routing import SIMPLE
+from kubesync.domain.dns.routing.policies import SIMPLE
 from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, Service, ServicePort
 from kubesync.domain.sources.services import desired
 

@@ -21,10 +21,10 @@ from kubesync.actors.backoff import Backoff
 from kubesync.aws.route53 import errors as route53_errors
 from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
 from kubesync.aws.route53.rate import TokenBucket
+from kubesync.aws.route53.routing import from_fields, to_fields
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.clock import Clock
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
-from kubesync.domain.dns.routing import SIMPLE, Simple, Weighted
 from kubesync.domain.errors import ZoneError, ZoneThrottledError, ZoneUnavailableError
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ _PAGE_SIZE: Final = "300"
 # https://docs.aws.amazon.com/Route53/latest/APIReference/API_ChangeBatch.html, Comment
 _MAX_COMMENT_CHARACTERS: Final = 256
 _BACKOFF: Final = Backoff(initial=0.2, cap=5.0, least=0.0, most=1.0)
-_SIMPLE_FIELDS: Final = frozenset({"Name", "Type", "TTL", "ResourceRecords", "AliasTarget"})
-_WEIGHTED_FIELDS: Final = _SIMPLE_FIELDS | {"SetIdentifier", "Weight"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +199,7 @@ def _change(change: BatchChange) -> ChangeTypeDef:
         "Name": to_route53(change.key.name),
         "Type": change.key.type,  # type: ignore[typeddict-item]  # Route 53 itself refuses unknown types
     }
-    if bool(change.key.identifier) is isinstance(wanted.routing, Simple):
-        raise ValueError("a set identifier goes with every routing policy but the simple one")
-    match wanted.routing:
-        case Weighted():
-            record_set["SetIdentifier"] = change.key.identifier
-            record_set["Weight"] = wanted.routing.weight
+    record_set.update(to_fields(wanted.routing, change.key.identifier))  # type: ignore[typeddict-item]
     if wanted.alias is not None:
         record_set["AliasTarget"] = {
             "HostedZoneId": wanted.alias.zone_id,
@@ -223,14 +216,13 @@ def _change(change: BatchChange) -> ChangeTypeDef:
 
 def _record_set(item: ResourceRecordSetOutputTypeDef) -> RecordSet:
     alias = item.get("AliasTarget")
-    ours = _WEIGHTED_FIELDS if "Weight" in item else _SIMPLE_FIELDS
+    routing, foreign_form = from_fields(item)
     return RecordSet(
         ttl=item.get("TTL"),
         values=canonical_values(item["Type"], (record["Value"] for record in item.get("ResourceRecords", ()))),
         alias=None
         if alias is None
         else AliasTarget(alias["HostedZoneId"], from_route53(alias["DNSName"]), alias["EvaluateTargetHealth"]),
-        # Fields outside of simple and weighted sets, future ones included: a set with one never equals ours (I3).
-        foreign_form=",".join(f"{field}={value}" for field, value in sorted(item.items()) if field not in ours),
-        routing=Weighted(item["Weight"]) if "Weight" in item else SIMPLE,
+        foreign_form=foreign_form,
+        routing=routing,
     )

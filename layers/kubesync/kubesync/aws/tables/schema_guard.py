@@ -21,6 +21,7 @@ from typing import Final, Unpack, cast
 from kubesync.aws.dynamodb.store import (
     CONTROL,
     KEY_ATTRIBUTES,
+    STATE,
     AbsentOrBelow,
     Action,
     Check,
@@ -30,7 +31,7 @@ from kubesync.aws.dynamodb.store import (
     Store,
     Write,
 )
-from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_KINDS, SCHEMA_OF_SOURCES
+from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_ROUTING, SCHEMA_OF_SOURCES
 from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError
 
 _VERSION: Final = "v"
@@ -88,10 +89,9 @@ class SchemaGuard:
             raise
 
     def _highest(self, table: str, partition: object) -> int:
-        if table != CONTROL:
-            return self._knows
-        of_zone = str(partition).startswith("inflight#")
-        return max(self._knows, SCHEMA_OF_KINDS if of_zone else SCHEMA_OF_SOURCES if partition == "clusters" else 0)
+        of_sets = table == STATE or (table == CONTROL and str(partition).startswith("inflight#"))
+        of_cluster = table == CONTROL and partition == "clusters"
+        return max(self._knows, SCHEMA_OF_ROUTING if of_sets else SCHEMA_OF_SOURCES if of_cluster else 0)
 
     def _known_form(self, key: Key) -> AbsentOrBelow:
         """Part of the write: an item may be replaced between read and write, and some items are never read."""
@@ -105,9 +105,8 @@ class SchemaGuard:
     def _check(self, table: str, item: Item) -> None:
         if self._newer(table, item):
             partition, sort = (cast("str | int", item[name]) for name in KEY_ATTRIBUTES[table])
-            raise NewerSchemaError(
-                f"{table} item {partition}/{sort}", str(sort), cast(int, item[_VERSION]), self._knows
-            )
+            knows = self._highest(table, partition)
+            raise NewerSchemaError(f"{table} item {partition}/{sort}", str(sort), cast(int, item[_VERSION]), knows)
 
 
 class _Checked(Iterator[Item]):

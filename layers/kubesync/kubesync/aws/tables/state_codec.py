@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kubesync.aws.tables.items import pack
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
-from kubesync.domain.dns.routing import SIMPLE, Routing, Simple, Weighted
+from kubesync.domain.dns.routing.policies import decode_routing, encode_routing, is_old_form
 from kubesync.domain.objects import ObjectKey, Resource, texts_of
 from kubesync.domain.sources.registry import SOURCES
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, Reference, UpstreamState
@@ -114,25 +114,22 @@ def _decode_key(row: Sequence[Any]) -> RecordKey:
     return RecordKey(row[0], row[1], record_type, identifier)
 
 
+def needs_newer_form(record_set: RecordSet | None) -> bool:
+    """Whether a release that knows only simple and weighted sets would misread it."""
+    return record_set is not None and not is_old_form(record_set.routing)
+
+
 def _encode_set(record_set: RecordSet) -> list[object]:
-    alias, routing = record_set.alias, _encode_routing(record_set.routing)
+    alias, routing = record_set.alias, encode_routing(record_set.routing)
     row: list[object] = [record_set.ttl, list(record_set.values)]
     if alias is not None or routing is not None:
         row.append(None if alias is None else [alias.zone_id, alias.name, alias.evaluate_health])
     return row if routing is None else [*row, routing]
 
 
-def _encode_routing(routing: Routing) -> int | None:
-    match routing:
-        case Simple():
-            return None
-        case Weighted():
-            return routing.weight
-
-
 def _decode_set(row: Sequence[Any]) -> RecordSet:
     alias = AliasTarget(*row[2]) if len(row) > 2 and row[2] is not None else None
-    return RecordSet(row[0], tuple(row[1]), alias, routing=Weighted(row[3]) if len(row) > 3 else SIMPLE)
+    return RecordSet(row[0], tuple(row[1]), alias, routing=decode_routing(row[3] if len(row) > 3 else None))
 
 
 def _encode_part(part_id: PartId, part: Part) -> list[object]:

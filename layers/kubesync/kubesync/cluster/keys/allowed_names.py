@@ -16,7 +16,7 @@ from kubesync.domain.dns.desired import Desired, bounded
 from kubesync.domain.dns.permissions import too_many
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.dns.routing import DEFAULT_WEIGHT, SIMPLE, Routing, Weighted
+from kubesync.domain.dns.routing.policies import DEFAULT_WEIGHT, SIMPLE, Routing, Weighted
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name, names_of

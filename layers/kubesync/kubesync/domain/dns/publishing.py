@@ -29,7 +29,7 @@ from kubesync.domain.dns.endpoints import not_let_in
 from kubesync.domain.dns.names import why_illegal, zones_of
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.records import NOTHING_HELD, AliasTarget, Held, Problem, RecordKey, RecordSet, Zone
-from kubesync.domain.dns.routing import SIMPLE, Routing
+from kubesync.domain.dns.routing.policies import SIMPLE, Routing
 
 # https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html: 400 values a record set.
 MAX_VALUES: Final = 400

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubesync.domain.dns.routing import SIMPLE, Routing, may_stand_beside
+from kubesync.domain.dns.routing.policies import SIMPLE, Routing, may_stand_beside
 
 
 @dataclass(frozen=True, slots=True, order=True)

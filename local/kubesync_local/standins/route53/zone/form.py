@@ -6,17 +6,16 @@ give the ranges. Route 53 names the broken part of its XML schema; the texts her
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from kubesync_local.standins.route53.zone.model import ROUTING_ELEMENTS, Change, Limits, Refusal
+from kubesync_local.standins.route53.zone.routing import breach_of_form
 from kubesync_local.standins.route53.zone.values import RECORD_TYPES
 
 _ACTIONS = ("CREATE", "DELETE", "UPSERT")
 _MAX_TTL = 2_147_483_647
 _MAX_NAME_CHARACTERS = 1_024
 _MAX_IDENTIFIER_CHARACTERS = 128
-_MAX_WEIGHT = 255
 _BREACH = "Invalid XML ; Value is not facet-valid with respect to"
 
 
@@ -48,9 +47,8 @@ def _breach(change: Change, limits: Limits) -> str | None:
         return f"{_BREACH} maxInclusive '{_MAX_TTL}' for type 'TTL': {wanted.ttl}"
     if any(len(value) > limits.value_characters for value in wanted.values):
         return f"{_BREACH} maxLength '{limits.value_characters}' for type 'RData'."
-    for weight in (element.text for element in wanted.routing if element.tag == "Weight"):
-        if re.fullmatch("[0-9]{1,3}", weight) is None or int(weight) > _MAX_WEIGHT:
-            return f"{_BREACH} maxInclusive '{_MAX_WEIGHT}' for type 'ResourceRecordSetWeight': {weight}"
+    if (problem := breach_of_form(wanted)) is not None:
+        return problem
     where = (
         f"Change with [Action={change.action}, Name={change.typed_name}, Type={key.type}, "
         f"SetIdentifier={key.identifier or 'null'}]"

@@ -81,11 +81,16 @@ class Limits:
     sets_of_zone: int = 10_000
     # Route 53 does not always name every bad change (seen in public reports); None: it does.
     messages: int | None = None
+    # Documented, and not known to be enforced: one value in weighted and latency sets, one TTL for all sets of a name and type.
+    one_value: bool = False
+    one_ttl: bool = False
+    # The health checks that exist; None: any.
+    health_checks: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a batch was refused. ``code`` is InvalidChangeBatch or InvalidInput."""
+    """Why a batch was refused. ``code`` is InvalidChangeBatch, InvalidInput or NoSuchHealthCheck."""
 
     code: str
     messages: tuple[str, ...] = field(default_factory=tuple)

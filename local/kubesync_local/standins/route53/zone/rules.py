@@ -7,6 +7,7 @@ come from reports by users of external-dns, octodns, dnscontrol and the Terrafor
     a batch is refused as      when
     ---------------------      ----
     InvalidInput               it does not have the API's form: rules_of_form
+    NoSuchHealthCheck          a set refers to a health check that does not exist (API, Errors)
     InvalidChangeBatch         it is over a limit, one set is changed twice, a name or value is not valid,
                                or a change does not fit what the zone holds; each bad change gets a message
 """
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from kubesync_local.standins.route53.zone.form import rules_of_form
 from kubesync_local.standins.route53.zone.model import Change, Limits, Refusal, SetKey, StoredSet
 from kubesync_local.standins.route53.zone.names import NameRefusedError, lies_in, listing_form
+from kubesync_local.standins.route53.zone.routing import problem_of_set, problems_beside
 from kubesync_local.standins.route53.zone.values import ValueRefusedError, same_form
 
 type SetsAtName = Mapping[tuple[str, str], StoredSet]
@@ -30,7 +32,7 @@ _REPLACEMENT = (("DELETE", "CREATE"), ("DELETE", "UPSERT"))
 
 
 def apply(
-    sets: Sets, changes: Sequence[Change], *, zone_id: str, zone_name: str, limits: Limits
+    sets: Sets, changes: Sequence[Change], *, zone_id: str, zone_name: str, limits: Limits, private: bool = False
 ) -> dict[str, dict[tuple[str, str], StoredSet]] | Refusal:
     """Judge a batch as a whole.
 
@@ -46,8 +48,10 @@ def apply(
         return refusal
     if over := list(_over_limits(changes, limits)):
         return _refused(over, limits)
+    if unknown := _unknown_health_check(changes, limits):
+        return Refusal("NoSuchHealthCheck", (f"A health check with id {unknown} does not exist.",))
     messages = list(_changed_twice(changes))
-    work = _Work(sets, zone_id, zone_name)
+    work = _Work(sets, zone_id, zone_name, limits, private=private)
     for change in changes:
         # One message per change; a bad change does not affect the later ones.
         problem = _problem_of_content(change, zone_name, limits) or work.problem(change)
@@ -77,6 +81,12 @@ def _over_limits(changes: Sequence[Change], limits: Limits) -> Iterator[str]:
         yield f"Number of records limit of {limits.elements} exceeded."
     if characters > limits.characters:
         yield f"RDATA character limit of {limits.characters} exceeded."
+
+
+def _unknown_health_check(changes: Sequence[Change], limits: Limits) -> str:
+    used = (change.record_set.health_check_id for change in changes if change.action != "DELETE")
+    known = limits.health_checks
+    return next((each for each in used if each and known is not None and each not in known), "")
 
 
 def _changed_twice(changes: Sequence[Change]) -> Iterator[str]:
@@ -125,7 +135,9 @@ def _problem_of_content(change: Change, zone_name: str, limits: Limits) -> str |
 class _Work:
     """The zone while a batch is being judged: unchanged names are read from the zone, changed ones are copied."""
 
-    def __init__(self, sets: Sets, zone_id: str, zone_name: str) -> None:
+    def __init__(self, sets: Sets, zone_id: str, zone_name: str, limits: Limits, *, private: bool) -> None:
+        self._limits = limits
+        self._private = private
         self._sets = sets
         self._zone_id = zone_id
         self._zone_name = zone_name
@@ -158,13 +170,19 @@ class _Work:
             return None
         if change.action == "CREATE" and current is not None:
             return f"Tried to create resource record set {_label(key)} but it already exists"
-        return self._problem_with_neighbours(key) or self._problem_of_alias(change.record_set)
+        wanted = change.record_set
+        return (
+            problem_of_set(wanted, self._private, self._limits)
+            or self._problem_with_neighbours(wanted)
+            or self._problem_of_alias(wanted)
+        )
 
-    def _problem_with_neighbours(self, key: SetKey) -> str | None:
+    def _problem_with_neighbours(self, wanted: StoredSet) -> str | None:
         """A CNAME must be alone at its name, never at the apex; simple and other sets of one type exclude each other.
 
         https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/ResourceRecordTypes.html#CNAMEFormat
         """
+        key = wanted.key
         others = [other for other in self.at(key.name) if other != (key.type, key.identifier)]
         if key.type == "CNAME":
             if key.name == self._zone_name:
@@ -192,7 +210,8 @@ class _Work:
                 f"RRSet with DNS name {key.name}, type {key.type}, cannot be created as other RRSets exist with the "
                 "same name and type."
             )
-        return None
+        beside = (found for other, found in self.at(key.name).items() if other in others and other[0] == key.type)
+        return problems_beside(wanted, beside, self._limits)
 
     def _problem_of_alias(self, wanted: StoredSet) -> str | None:
         """An alias to a set of the same zone needs that set, of the same type (API, AliasTarget).

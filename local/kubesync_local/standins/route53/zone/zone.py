@@ -80,7 +80,9 @@ class HostedZone:
 
     def change(self, changes: Sequence[Change], limits: Limits) -> Refusal | None:
         """Apply a batch as a whole, or say why not."""
-        outcome = rules.apply(self._sets, changes, zone_id=self.id, zone_name=self.name, limits=limits)
+        outcome = rules.apply(
+            self._sets, changes, zone_id=self.id, zone_name=self.name, limits=limits, private=self.private
+        )
         if isinstance(outcome, Refusal):
             return outcome
         for name, sets in outcome.items():
@@ -175,7 +177,7 @@ class Account:
         joined = ", ".join(refusal.messages)
         # Route 53 writes the list of messages of a refused batch in brackets.
         message = f"[{joined}]" if refusal.code == "InvalidChangeBatch" else joined
-        raise RefusedError(400, refusal.code, message, refusal.messages)
+        raise RefusedError(404 if refusal.code == "NoSuchHealthCheck" else 400, refusal.code, message, refusal.messages)
 
     def page(self, zone_id: str, start: SetKey | None, size: int) -> Page:
         """A page of the zone's sets."""

@@ -7,8 +7,8 @@
     inflight#<shard>   <zone id>#<001..>       further slices of a body over 100 KB
 
 The body has a row for each unit: key, changes and, if the unit is owed, the batch that it landed with. The key has a fourth part, its
-kind, if that is not Service. An item with owed units has schema version 2, one with units of other kinds 3: a release that does not
-know them leaves the zone alone.
+kind, if that is not Service. An item with owed units has schema version 2, one with units of other kinds 3, one with other routing
+policies than weights 4: a release that does not know them leaves the zone alone.
 
 The item is never deleted: it proves that this deployment has written to the zone. It is written before every change of the zone's
 journal. So no journal of ours has an epoch above ``journal_epoch``, unless tables were lost or restored.
@@ -23,9 +23,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from kubesync.aws.dynamodb.store import CONTROL, Action, Key, Store
-from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_KINDS, SCHEMA_OF_OWED, put, read_slices, sliced, unchanged
+from kubesync.aws.tables.items import (
+    SCHEMA,
+    SCHEMA_OF_KINDS,
+    SCHEMA_OF_OWED,
+    SCHEMA_OF_ROUTING,
+    put,
+    read_slices,
+    sliced,
+    unchanged,
+)
 from kubesync.aws.tables.schema_guard import readable
-from kubesync.aws.tables.state_codec import decode_change, encode_change
+from kubesync.aws.tables.state_codec import decode_change, encode_change, needs_newer_form
 from kubesync.domain.batches import Unit, by_cluster
 from kubesync.domain.objects import SERVICE, ObjectKey
 
@@ -128,6 +137,14 @@ class InflightTable:
         schema = SCHEMA_OF_OWED if after.owed else SCHEMA
         if any(len(row[0]) > _SERVICE_ROW for row in rows):
             schema = SCHEMA_OF_KINDS
+        owed = (unit for landed in after.owed.values() for unit in landed.units)
+        if any(
+            needs_newer_form(side)
+            for unit in (*after.units, *owed)
+            for c in unit.changes
+            for side in (c.before, c.after)
+        ):
+            schema = SCHEMA_OF_ROUTING
         place = self._place(zone_id)
         version, slices = (0, 0) if before is None else (before.version, before.slices)
         head, rest = sliced(place, rows, slices, v=schema)

@@ -20,7 +20,7 @@ from kubesync.domain.dns.annotations.known import (
 )
 from kubesync.domain.dns.names import canonical_name
 from kubesync.domain.dns.records import Problem
-from kubesync.domain.dns.routing import DEFAULT_WEIGHT, MAX_WEIGHT, SIMPLE, Routing, Weighted
+from kubesync.domain.dns.routing.policies import DEFAULT_WEIGHT, MAX_WEIGHT, SIMPLE, Routing, Weighted
 
 # RFC 2181 8, and the range that external-dns accepts.
 MIN_TTL_SECONDS: Final = 1

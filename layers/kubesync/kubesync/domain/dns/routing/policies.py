@@ -1,0 +1,181 @@
+"""Routing policies of record sets, as values.
+
+All sets of one name and type have the same policy. Each has a set identifier, and what ``seat`` names belongs to one of them:
+
+    policy          values                                         its seat
+    ------          ------                                         --------
+    Simple          none: it is the only set                       none
+    Weighted        0 to 255                                       none
+    Latency         a region                                       the region
+    Failover        PRIMARY or SECONDARY                           the role
+    Geolocation     a continent, a country, or a state of it       the place
+    Geoproximity    a region, local zone group or point; a bias    its identifier
+    Multivalue      none                                           its identifier
+
+Source: https://docs.aws.amazon.com/Route53/latest/APIReference/API_ResourceRecordSet.html. A further policy is a class here, how
+annotations ask for it (``reading``), what Route 53 refuses (``limits``), and its field of the API (``aws.route53.routing``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, field, fields
+from typing import Any, ClassVar, Final
+
+DEFAULT_WEIGHT: Final = 1
+MAX_WEIGHT: Final = 255
+PRIMARY: Final = "PRIMARY"
+SECONDARY: Final = "SECONDARY"
+# API reference, Coordinates: at most two decimals.
+_POINT: Final = re.compile(r"([-+]?\d{1,2}(?:\.\d{0,2})?),([-+]?\d{1,3}(?:\.\d{0,2})?)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class _Policy:
+    """``health_check``: the id of a health check of Route 53; empty: none."""
+
+    kind: ClassVar[str]
+    unique: ClassVar[tuple[str, ...]] = ()
+    health_check: str = field(default="", kw_only=True)
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """What is particular to the set."""
+        own = (each.name for each in fields(self) if each.name != "health_check")
+        return {name: value for name in own if (value := getattr(self, name)) != ""}
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """What rows and documents say of it. ``routing`` says it in words."""
+        if is_old_form(self):
+            return self.details
+        checked = {"health_check": self.health_check} if self.health_check else {}
+        return {"routing": self.words, **self.details, **checked}
+
+    @property
+    def words(self) -> str:
+        """For people, such as ``latency eu-west-1, health check abcd``."""
+        said = [f"bias {value}" if name == "bias" else str(value) for name, value in self.details.items()]
+        return " ".join([self.kind, *said]) + (f", health check {self.health_check}" if self.health_check else "")
+
+    def seat(self, identifier: str) -> str:
+        """What only one set of the name may have, after the policy; empty: nothing. ``identifier``: of the set."""
+        if isinstance(self, Simple | Weighted):
+            return ""
+        return f"{self.kind} {'/'.join(getattr(self, name) for name in self.unique) or identifier}"
+
+
+@dataclass(frozen=True, slots=True)
+class Simple(_Policy):
+    """The only set of its name and type. It never has a health check."""
+
+    kind = "simple"
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted(_Policy):
+    """Answers in proportion to ``weight``, 0 to ``MAX_WEIGHT``."""
+
+    kind = "weighted"
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Latency(_Policy):
+    """Answers who is nearest to a region of AWS."""
+
+    kind = "latency"
+    unique = ("region",)
+    region: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failover(_Policy):
+    """Answers while it is healthy (``PRIMARY``), or while the other is not (``SECONDARY``)."""
+
+    kind = "failover"
+    unique = ("role",)
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Geolocation(_Policy):
+    """Answers queries from a continent, or from a country (``*``: from wherever no other set answers) or a state of it."""
+
+    kind = "geolocation"
+    unique = ("continent", "country", "subdivision")
+    continent: str = ""
+    country: str = ""
+    subdivision: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Geoproximity(_Policy):
+    """Answers who is nearest to a region, a local zone group, or a point (``latitude,longitude`` with two decimals).
+
+    ``bias``, -99 to 99, makes the area larger or smaller.
+    """
+
+    kind = "geoproximity"
+    region: str = ""
+    local_zone_group: str = ""
+    coordinates: str = ""
+    bias: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Multivalue(_Policy):
+    """Answers with up to eight healthy sets."""
+
+    kind = "multivalue"
+
+
+type Routing = Simple | Weighted | Latency | Failover | Geolocation | Geoproximity | Multivalue
+"""A set identifier goes with every policy but ``Simple``."""
+
+SIMPLE: Final = Simple()
+_KINDS: Final[Mapping[str, type[Routing]]] = {
+    policy.kind: policy for policy in (Simple, Weighted, Latency, Failover, Geolocation, Geoproximity, Multivalue)
+}
+
+
+def point_of(text: str) -> str:
+    """``latitude,longitude``, each with two decimals; empty if the text is not a place on the Earth, or has more decimals."""
+    match = _POINT.fullmatch(text)
+    latitude, longitude = (0.0, 0.0) if match is None else (float(match[1]), float(match[2]))
+    if match is None or abs(latitude) > 90 or abs(longitude) > 180:
+        return ""
+    return f"{latitude + 0:.2f},{longitude + 0:.2f}"  # + 0: no minus before a zero
+
+
+def may_stand_beside(one: Routing, other: Routing) -> bool:
+    """Whether two sets of one name and type with these policies, and different set identifiers, may exist together."""
+    return type(one) is type(other) is not Simple
+
+
+def encode_routing(routing: Routing) -> int | list[object] | None:
+    """The stored form. Releases hand over to each other: it is a contract.
+
+    simple                             null
+    weighted, without health check     its weight: older releases read this form too
+    other                              the policy, the health check, and the values in the order of the class
+    """
+    if isinstance(routing, Simple):
+        return None
+    if is_old_form(routing):
+        return routing.weight if isinstance(routing, Weighted) else None
+    return [routing.kind, *astuple(routing)]
+
+
+def decode_routing(stored: int | list[Any] | None) -> Routing:
+    """The inverse."""
+    if not isinstance(stored, list):
+        return SIMPLE if stored is None else Weighted(stored)
+    kind, health_check, *values = stored
+    return _KINDS[kind](*values, health_check=health_check)
+
+
+def is_old_form(routing: _Policy) -> bool:
+    """Whether a release that knows only simple and weighted sets reads it, too."""
+    return isinstance(routing, Simple) or (isinstance(routing, Weighted) and not routing.health_check)
