@@ -9,6 +9,8 @@ python := .venv/bin/python
 # Unit tests are many and small: a worker that has nothing left takes some of the other's. What Python compiles is kept, also
 # where the environment says otherwise: each worker would spend a second on it every time. `make clean` takes it away.
 unit_options := -q -n 2 --dist worksteal tests/unit
+# What checks run in; the last one only where there are two Pythons.
+environments = .venv .venv-sam .venv-tools $(if $(shell PYTHON= tools/find-python 3.13 && PYTHON= tools/find-python 3.12),.venv-3.12)
 compiled := PYTHONDONTWRITEBYTECODE=
 # More workers than cores: most of what the later tests do is waiting.
 pytest_waiting := $(python) -m pytest -q -n 4 --dist loadfile
@@ -21,9 +23,9 @@ ready := .venv/.ready
 .PHONY: help
 help:
 	@echo "make demo     see it work: a stand-in cluster, DynamoDB and Route 53 on this machine"
-	@echo "make test     the tests, the fast ones first"
-	@echo "make check    what CI runs: style, types, layers, tests, make thorough but for what takes minutes, the other Python, make package, make audit"
-	@echo "make thorough more cases of what make test samples: mutants, cuts of recordings, faults, whole attacks"
+	@echo "make test     every test that takes seconds, the unit tests first"
+	@echo "make check    all that CI runs: style, types and layers beside wheel, sam build and audit; make test; make thorough without soak; the other Python"
+	@echo "make thorough every case of what make test samples: mutants, cuts of recordings, faults, whole attacks"
 	@echo "make sam      build what is deployed, and run it as Lambda does"
 	@echo "make wheel    build the command as a wheel, and run it in clean environments"
 	@echo "make audit    does anyone know a vulnerability of a pinned requirement?"
@@ -67,8 +69,14 @@ retest: $(ready)
 
 .PHONY: check
 check: cases := thorough and not soak
-check: static $(if $(SKIP_TESTS),,test) thorough other-python wheel package audit
+check: $(if $(SKIP_TESTS),,test) side-by-side thorough other-python
 	@echo "· all checks passed"
+
+# Each of the two uses one core. What the second says is shown when both are done.
+.PHONY: side-by-side
+side-by-side: $(ready)
+	@said=$$(mktemp); $(MAKE) --keep-going wheel package audit >"$$said" 2>&1 & shipped=$$!; failed=0; \
+	$(MAKE) --keep-going static || failed=1; wait $$shipped || failed=1; cat "$$said"; rm "$$said"; exit $$failed
 
 .PHONY: static lint format types layering tree
 static: lint format types layering tree
@@ -93,7 +101,8 @@ tree: $(ready)
 	@$(python) tools/check_tree.py
 	@echo "· tracked files: ok"
 
-# Lambda runs 3.13; 3.12 is what many people have. The unit suite runs on whichever of the two .venv is not.
+# Lambda runs 3.13; 3.12 is what many people have. The unit suite runs on whichever of the two .venv is not, without the tests
+# of pages and of the repository: these do not depend on it.
 .PHONY: other-python
 other-python: $(ready)
 	@version=$$($(python) -c 'import sys; print("3.12" if sys.version_info >= (3, 13) else "3.13")'); \
@@ -101,7 +110,7 @@ other-python: $(ready)
 		echo "· unit tests on Python $$version: not on this machine, skipped"; \
 	else \
 		$(MAKE) -s .venv-$$version/.requirements && echo "· unit tests on Python $$version" && \
-		$(compiled) .venv-$$version/bin/python -m pytest $(unit_options); \
+		$(compiled) .venv-$$version/bin/python -m pytest $(unit_options) --ignore=tests/unit/house; \
 	fi
 
 .PHONY: sam
@@ -198,6 +207,11 @@ clean:
 .PHONY: setup
 setup: $(ready)
 	@:
+
+# One pip uses one core.
+.PHONY: environments
+environments:
+	@printf '%s/.requirements\n' $(environments) | xargs -P 2 -n 1 $(MAKE) -s
 
 $(ready): .venv/.requirements pyproject.toml
 	@$(python) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .

@@ -8,7 +8,6 @@ mutants of I1    ``mutation.mutants``; a mutant stands at the first invariant th
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import defaultdict
 from functools import cache
@@ -24,6 +23,7 @@ TESTS: Final = ROOT / "tests"
 PAGE: Final = ROOT / "docs" / "invariants.md"
 INVARIANTS: Final = tuple(f"I{number}" for number in range(1, 11))
 _NAMED: Final = re.compile(r"_i(\d+)(?=_|$)")
+_TEST: Final = re.compile(r"^def (test_\w+)", re.MULTILINE)
 
 
 def invariants_of(test: str) -> set[str]:
@@ -32,14 +32,19 @@ def invariants_of(test: str) -> set[str]:
 
 
 @cache
+def _tests() -> dict[str, dict[str, list[str]]]:
+    """Invariants, files below ``tests``, and which of their tests name the invariant."""
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for name in _TEST.findall(path.read_text()):
+            for invariant in invariants_of(name):
+                found[invariant][path.relative_to(TESTS).as_posix()].append(name)
+    return found
+
+
 def tests_of(invariant: str) -> dict[str, list[str]]:
     """Files below ``tests``, and which of their tests name an invariant."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for path in sorted(TESTS.rglob("test_*.py")):
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                found[path.relative_to(TESTS).as_posix()] += [node.name] * (invariant in invariants_of(node.name))
-    return {file: names for file, names in found.items() if names}
+    return _tests()[invariant]
 
 
 def page_with_lists(page: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,8 +29,9 @@ def _short_form(loader: TemplateLoader, suffix: str, node: yaml.Node) -> dict[st
 TemplateLoader.add_multi_constructor("!", _short_form)
 
 
+@cache
 def read_template() -> dict[str, Any]:
-    """template.yaml as written."""
+    """template.yaml as written; read once, so nobody may change it."""
     loaded = yaml.load((ROOT / "template.yaml").read_text(), TemplateLoader)
     assert isinstance(loaded, dict)
     return loaded
