@@ -29,6 +29,7 @@ from kubesync_local.cli.examples import EXAMPLES
 from kubesync_local.cli.help_pages import pages
 from kubesync_local.cli.main import build_parser
 from kubesync_local.cli.parser import commands_of, short_texts
+from kubesync_local.cli.place_options import VARIABLES
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 FOLDER: Final = ROOT / "docs" / "reference"
@@ -72,7 +73,8 @@ def commands_page() -> str:
     return _page(
         "Commands",
         "All commands in the order of the alphabet, with their options. `kubesync help COMMAND` prints the same. "
-        "[Using the command](../using.md) shows them at work.",
+        "[Using the command](../using.md) shows them at work. `--deployment`, `--region` and `--profile` are options of "
+        "[every command that reads tables](../commands.md#which-deployment).",
         parts,
     )
 
@@ -213,7 +215,8 @@ def _short(words: str) -> str:
 
 
 def _options(command: argparse.ArgumentParser) -> list[argparse.Action]:
-    return [each for each in command._actions if each.dest != "help"]  # noqa: SLF001 - argparse has no public way
+    left_out = {"help", *VARIABLES.values()}
+    return [each for each in command._actions if each.dest not in left_out]  # noqa: SLF001 - argparse has no public way
 
 
 def _option(command: argparse.ArgumentParser, action: argparse.Action) -> tuple[str, str]:

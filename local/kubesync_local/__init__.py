@@ -12,3 +12,9 @@ standins   an API server, Route 53 and DynamoDB
 
 Imports go from top to bottom: cli, page, commands, then the next four, then the last two. Contracts in pyproject.toml hold it.
 """
+
+import sys
+
+if sys.version_info < (3, 12):  # noqa: UP036 - an older one would report a syntax error in some file
+    _found = ".".join(map(str, sys.version_info[:3]))
+    raise SystemExit(f"kubesync: needs Python 3.12 or newer, and {sys.executable} is {_found}: docs/install.md")

@@ -26,11 +26,13 @@ with ended_at_once():  # for Ctrl-C while Python still imports
     from kubesync_local.cli.parser import (
         OneLineParser,
         ShowVersion,
+        in_known_words,
         installed_version,
         refuse_early_options,
         refuse_empty,
     )
     from kubesync_local.cli.pipeline_options import add_pipeline_commands
+    from kubesync_local.cli.place_options import add_place_options, go_to_place
     from kubesync_local.cli.render_options import add_render_command
     from kubesync_local.cli.run_options import add_run_commands
     from kubesync_local.cli.show_options import add_show_commands
@@ -92,13 +94,14 @@ def _run(argv: Sequence[str] | None) -> int:
         sys.stderr.write(parser.format_help())
         return 2
     refuse_early_options(parser, given)
-    arguments, unknown = parser.parse_known_args(given)
+    arguments, unknown = parser.parse_known_args(in_known_words(given))
     if unknown:
         raise UsageError(f"unrecognized arguments: {' '.join(unknown)}; see `{_path(arguments)} --help`")
     if arguments.command == "help":
         return show_help(parser, arguments.words)
     if arguments.command == "completion":
         return show_completion(build_parser.__wrapped__(), arguments.shell)
+    go_to_place(arguments)
     try:
         with ended_at_once():
             module = importlib.import_module(f".{_MODULES[arguments.command]}", "kubesync_local.commands")
@@ -149,5 +152,6 @@ def build_parser() -> argparse.ArgumentParser:
     add_completion_command(commands)
     add_render_command(commands)
     add_ui_command(commands)
+    add_place_options(parser)
     show_examples(parser)
     return parser

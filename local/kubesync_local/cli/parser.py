@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from typing import Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from kubesync.domain.errors import UsageError
 
@@ -16,6 +16,9 @@ _CHOICE: Final = re.compile(
 _DURATION: Final = re.compile(r"(?:\d{1,6}[smhdw])+")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _MAX_TTL: Final = 2147483647  # RFC 2181 section 8
+# How alike two options are of which one is a slip of the other: --domian and --domain, not --slow and --fast.
+_SAME_WORD: Final = 0.8
+_OTHER_WORDS: Final = {"delete": "remove", "rm": "remove"}
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -23,6 +26,25 @@ class OneLineParser(argparse.ArgumentParser):
 
     def __init__(self, **settings: object) -> None:
         super().__init__(**{"allow_abbrev": False, **settings})  # type: ignore[arg-type]
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Called by argparse. A misspelt option is named before what it leaves missing."""
+        if commands_of(self) is None:
+            self._refuse_misspelt(args or ())
+        return super().parse_known_args(args, namespace)
+
+    def _refuse_misspelt(self, arguments: Sequence[str]) -> None:
+        import difflib  # only now: `kubesync --help` does without
+
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        for argument in arguments:
+            option = argument.partition("=")[0]
+            if option == "--":
+                return
+            if not option.startswith("--") or option in known:
+                continue
+            if close := difflib.get_close_matches(option, known, n=1, cutoff=_SAME_WORD):
+                self.error(f"unknown option {option}; did you mean {close[0]}?")
 
     def error(self, message: str) -> NoReturn:
         """Called by argparse for every error."""
@@ -96,6 +118,15 @@ def refuse_empty(arguments: Sequence[str]) -> None:
         if option.startswith("--"):
             raise UsageError(f"{option} is empty: give it a value, or leave it out")
         raise UsageError("an argument is empty: give it a value")
+
+
+def in_known_words(arguments: Sequence[str]) -> list[str]:
+    """The arguments with the words of other tools replaced: `cluster delete` and `cluster rm` are `cluster remove`."""
+    found = list(arguments)
+    for number, group in enumerate(found[:2]):
+        if group in ("cluster", "upstream") and number + 1 < len(found) and found[:number] in ([], ["help"]):
+            found[number + 1] = _OTHER_WORDS.get(found[number + 1], found[number + 1])
+    return found
 
 
 def refuse_early_options(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
@@ -198,6 +229,24 @@ def add_output(command: argparse.ArgumentParser, default: str | None = "table") 
 def add_sort(command: argparse.ArgumentParser, columns: Sequence[str]) -> None:
     """``--sort COLUMN``, of a list."""
     command.add_argument("--sort", choices=columns, metavar="COLUMN", help=f"sort the rows by {', '.join(columns)}")
+
+
+def add_namespace(command: argparse.ArgumentParser) -> None:
+    """``-n NS`` and ``-A``, as kubectl has them, of a list."""
+    where = command.add_mutually_exclusive_group()
+    where.add_argument("-n", "--namespace", metavar="NS", default="", help="only objects of this namespace")
+    where.add_argument("-A", "--all-namespaces", action="store_true", help="objects of all namespaces (the default)")
+
+
+def add_selector(command: argparse.ArgumentParser) -> None:
+    """``-l LABELS``, as kubectl has it, of a list."""
+    command.add_argument(
+        "-l",
+        "--selector",
+        metavar="LABELS",
+        default="",
+        help="only objects with these labels now, such as app=web; asks the API servers",
+    )
 
 
 def add_yes(command: argparse.ArgumentParser, otherwise: str) -> None:

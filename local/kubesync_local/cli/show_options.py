@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from kubesync_local.cli.parser import Commands, add_output, add_sort, count, days, moment
+from kubesync_local.cli.parser import Commands, add_namespace, add_output, add_selector, add_sort, count, days, moment
 
 
 def add_show_commands(commands: Commands) -> None:
@@ -18,6 +18,10 @@ def add_show_commands(commands: Commands) -> None:
     ):
         command = commands.add_parser(name, help=text, description=f"Shows {text}.")
         command.add_argument("--cluster", metavar="NAME", default="", help="only this cluster (default: all)")
+        if name in ("records", "upstreams", "audit"):
+            add_namespace(command)
+        if name in ("records", "upstreams"):
+            add_selector(command)
         if name in ("errors", "audit"):
             command.add_argument("--limit", type=count, default=100, metavar="N", help="at most N rows (default: 100)")
         if name == "audit":
@@ -49,8 +53,11 @@ def _add_explain(commands: Commands) -> None:
         "holds now, what is wrong, and what happens next.",
     )
     explain.add_argument(
-        "service", metavar="SERVICE_KEY", help="cluster/namespace/name; of another kind cluster/namespace/Kind:name"
+        "service",
+        metavar="SERVICE_KEY",
+        help="cluster/namespace/name, or namespace/name with --cluster; of another kind Kind:name",
     )
+    explain.add_argument("--cluster", metavar="NAME", default="", help="the cluster, if the key does not name it")
     add_output(explain)
 
 

@@ -2,13 +2,13 @@
 
 | cause              | holds when                                                                                     |
 | ------------------ | ---------------------------------------------------------------------------------------------- |
-| NoMaster           | nobody has held the lease for three minutes                                                    |
-| RegistrationsLost  | clusters are not registered any more, and were not removed                                      |
-| ListenersFailing   | a listener of an enabled cluster has failed for five minutes, or since a time that is not known |
+| NoMaster           | nobody has held the lease for three minutes                                                      |
+| RegistrationsLost  | clusters are not registered any more, and were not removed                                       |
+| ListenersFailing   | a listener of an enabled cluster has failed for three minutes, or since a time that is not known |
 | ZoneBlocked        | a hosted zone has a problem                                                                    |
 | HeldDeletions      | deletions are held back                                                                        |
 | KeysSetAside       | the endpoints of a Service are not taken in                                                    |
-| OldestOpen         | a Service was tried for five minutes, is still open, and nobody has to decide about it         |
+| OldestOpen         | a Service has been open for three minutes, and nobody has to decide about it                     |
 | NamedUpstreams     | a named upstream has a problem                                                                 |
 
 ``docs/runbook.md`` says what to do about each. To add a cause: a function that yields it, and a line in ``CAUSES``.
@@ -24,9 +24,8 @@ from typing import Any, Final
 from kubesync.actors.backoff import Backoff
 from kubesync.domain.reasons import waits_for_person
 
-NO_MASTER_SECONDS: Final = 180.0
-FAILING_SECONDS: Final = 300.0
-OPEN_SECONDS: Final = 300.0
+ALARM_SECONDS: Final = 180.0
+"""After so long the alarms of the template go off too. A stack can have a later NoMaster: its parameter NoMasterMinutes."""
 # As cluster.keys.outcomes.RETRIES, whose module takes long to load.
 RETRIES: Final = Backoff(initial=5.0, cap=900.0)
 _NAMED: Final = 3
@@ -71,7 +70,7 @@ def causes_of(seen: Seen) -> list[Cause]:
 def _no_master(seen: Seen) -> Iterator[Cause]:
     lease = seen.status["lease"]
     ended = lease["expires_at"]
-    if lease["state"] == "held" or (ended and seen.now - _epoch(ended) <= NO_MASTER_SECONDS):
+    if lease["state"] == "held" or (ended and seen.now - _epoch(ended) <= ALARM_SECONDS):
         return
     message = f"nobody has held the lease since {ended}" if ended else "the lease was never held"
     yield Cause("NoMaster", f"shard {seen.status['shard']}", message, "`kubesync errors` shows how sessions ended")
@@ -87,7 +86,7 @@ def _failing(seen: Seen) -> Iterator[Cause]:
     for cluster in seen.status["clusters"]:
         for row in cluster["listeners"] if cluster["state"] == "registered" else ():
             since = seen.failing_since.get((cluster["cluster"], row["listener"]), row["last_error_at"])
-            if row["state"] != "failing" or (since and seen.now - _epoch(since) < FAILING_SECONDS):
+            if row["state"] != "failing" or (since and seen.now - _epoch(since) < ALARM_SECONDS):
                 continue
             subject = f"{cluster['cluster']} {row['listener']}"
             message = f"failing since {since}: {row['last_error']}: {row['last_error_message']}"
@@ -119,9 +118,10 @@ def _open(seen: Seen) -> Iterator[Cause]:
     for cluster in seen.status["clusters"]:
         # What a person has to decide is no cause of an alarm.
         by_itself = [row for row in cluster["open"] if not waits_for_person(row["code"] or "")]
-        old = [row for row in by_itself if tried_for(row["attempts"]) >= OPEN_SECONDS]
+        old = [row for row in by_itself if _open_for(row, seen.now) >= ALARM_SECONDS]
         for row in old[:_NAMED]:
-            message = f"tried {row['attempts']} times: {row['reason']}"
+            since = f"open since {row['since']}, " if row.get("since") else ""
+            message = f"{since}tried {row['attempts']} times: {row['reason']}"
             yield Cause("OldestOpen", row["service"], message, f"`kubesync explain {row['service']}`")
         if (more := len(old) - _NAMED) > 0:
             yield Cause("OldestOpen", cluster["cluster"], f"and {more} more", "`kubesync status`")
@@ -144,8 +144,12 @@ CAUSES: Final[tuple[Callable[[Seen], Iterator[Cause]], ...]] = (
 )
 
 
+def _open_for(row: Mapping[str, Any], now: float) -> float:
+    return now - _epoch(row["since"]) if row.get("since") else tried_for(row["attempts"])
+
+
 def tried_for(attempts: int) -> float:
-    """Seconds from the first of so many tries to the last, without jitter. A mark does not say when its key was opened."""
+    """Seconds from the first of so many tries to the last, without jitter. An older mark does not say when its key was opened."""
     return sum(RETRIES.without_jitter(failures) for failures in range(1, attempts))
 
 

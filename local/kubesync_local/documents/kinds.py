@@ -13,6 +13,12 @@ def kind_of_key(text: str) -> str | None:
     return ObjectKey.parse("/".join(parts[:3])).kind if len(parts) in (3, 5) else None
 
 
+def key_of_upstream(name: str) -> ObjectKey | None:
+    """The key whose upstream it is; None: it has a name of its own."""
+    parts = name.split("/")
+    return ObjectKey.parse("/".join(parts[:3])) if len(parts) == 5 else None
+
+
 def has_object(state: KeyState) -> bool:
     """Whether the object itself exists and could be understood. Shared objects have no keys of their own."""
     part = main_part(state)

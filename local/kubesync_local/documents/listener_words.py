@@ -4,6 +4,7 @@ The first matching row:
 
     the listener                          a session runs    in words
     ------------                          --------------    --------
+    its cluster is disabled               no matter         not watched: the cluster is disabled
     its last error is not over            no matter         failing: the error, and how long ago it came
     works since a time after its end      yes               watching for ...
     never ended                           yes               watched by the running session
@@ -35,12 +36,18 @@ _ONE_MOMENT_SECONDS: Final = 5.0
 
 
 def listener_words(
-    row: Mapping[str, Any], now: float, *, running: bool, last: Mapping[str, str] = MappingProxyType({})
+    row: Mapping[str, Any],
+    now: float,
+    *,
+    running: bool,
+    disabled: bool = False,
+    last: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """One sentence about a listener.
 
     Args:
         now: epoch seconds.
+        disabled: its cluster is.
         last: the last time of each kind in its cluster; one that is a few seconds later is told instead.
     """
 
@@ -48,6 +55,8 @@ def listener_words(
         time = row[name]
         return last[name] if name in last and _apart(time, last[name]) <= _ONE_MOMENT_SECONDS else time
 
+    if disabled:
+        return "not watched: the cluster is disabled"
     if row["state"] == "failing":
         return f"failing: {row['last_error']} {_ago(told('last_error_at'), now)}: {row['last_error_message']}"
     works, ended = row["works_since"], row["ended_at"]
@@ -61,10 +70,12 @@ def listener_words(
     return f"idle: {how} {_ago(told('ended_at'), now)}"
 
 
-def words_of_cluster(rows: Sequence[Mapping[str, Any]], now: float, *, running: bool) -> list[str]:
+def words_of_cluster(
+    rows: Sequence[Mapping[str, Any]], now: float, *, running: bool, disabled: bool = False
+) -> list[str]:
     """A sentence for each listener of a cluster. Equal states read equal, also where their times are a few seconds apart."""
     last = {name: max(str(row[name] or "") for row in rows) for name in _TIMES} if rows else {}
-    return [listener_words(row, now, running=running, last=last) for row in rows]
+    return [listener_words(row, now, running=running, disabled=disabled, last=last) for row in rows]
 
 
 def ago(seconds: float) -> str:

@@ -154,7 +154,8 @@ class _Pages:
             failed=self._gatherer.failed(name),
             configured=views.configured(config),
             listeners=[
-                {**row, "words": listener_words(row, now, running=seen.running)} for row in seen.listeners[name]
+                {**row, "words": listener_words(row, now, running=seen.running, disabled=config.paused)}
+                for row in seen.listeners[name]
             ],
             needs=needs_of(views.only(seen, config), {name: facts} if facts else {}, now),
             services=views.page_of(services, _number("page"), views.SERVICES_SHOWN),

@@ -111,7 +111,7 @@ def rules_in_words(config: ClusterConfig) -> str:
 
 def how_to_limit(config: ClusterConfig) -> str:
     """Which option gives a cluster rules."""
-    return f"`kubesync cluster add {config.name} --replace` with --domain-filter, such as {config.domain}, ends that"
+    return f"`kubesync cluster set {config.name} --domain-filter {config.domain}` ends that"
 
 
 def _option(field: str) -> str:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import ssl
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.wire.raw_http import Stream, ask
+from kubesync.clock import SystemClock
+from kubesync.domain.objects import Resource
+from kubesync.kubernetes.transport.client import ApiClient
+from kubesync.kubernetes.transport.urls import list_page
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.apiserver.__main__ import main
 from kubesync_local.standins.apiserver.objects.resources import (
@@ -21,6 +26,7 @@ from kubesync_local.standins.apiserver.objects.resources import (
     ResourceType,
 )
 from kubesync_local.standins.apiserver.workloads.story import story
+from kubesync_local.workplace.kubeconfig import load_kubeconfig
 
 
 def play(server: ApiServer, until: str = "") -> None:
@@ -178,6 +184,34 @@ def test_command_serves_until_it_is_stopped(capsys: pytest.CaptureFixture[str], 
     assert statuses == [0]
 
 
+def test_command_writes_a_kubeconfig_that_leads_to_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    stop, file = threading.Event(), tmp_path / "two.kubeconfig"
+    arguments = [
+        "--token",
+        "two",
+        "--tls",
+        "--ca-file",
+        str(tmp_path / "ca.pem"),
+        "--name",
+        "two",
+        "--kubeconfig",
+        str(file),
+    ]
+    thread = threading.Thread(target=main, args=(arguments, stop))
+    thread.start()
+    try:
+        url = serving_url(capsys, thread)
+        api = ApiClient(load_kubeconfig(file, "two", SystemClock()))
+        with closing(api):
+            listed = json.loads(api.fetch(list_page(Resource.SERVICES)))
+        assert [item["metadata"]["name"] for item in listed["items"]] == ["kubernetes"]
+        assert url in file.read_text()
+        assert file.stat().st_mode & 0o777 == 0o600
+    finally:
+        stop.set()
+        thread.join(120)
+
+
 def test_command_plays_the_story(capsys: pytest.CaptureFixture[str]) -> None:
     stop = threading.Event()
     thread = threading.Thread(target=main, args=(["--story", "0"], stop))
@@ -192,7 +226,9 @@ def test_command_plays_the_story(capsys: pytest.CaptureFixture[str]) -> None:
         thread.join(120)
 
 
-@pytest.mark.parametrize("arguments", [["--port", "70000"], ["--ca-file", "ca.pem"], ["--host", "192.0.2.1"]])
+@pytest.mark.parametrize(
+    "arguments", [["--port", "70000"], ["--ca-file", "ca.pem"], ["--host", "192.0.2.1"], ["--kubeconfig", "k", "--tls"]]
+)
 def test_command_that_cannot_be_done_is_one_line_and_status_2(
     capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:

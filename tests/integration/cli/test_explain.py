@@ -165,13 +165,24 @@ def test_form_for_people_is_readable_at_any_width(stack: CliStack) -> None:
                 "`kubesync audit --service prod/elsewhere/zzzzzz` shows what became of a deleted one"
             ),
         ),
-        ("stage/shop/web", "there is no cluster 'stage'; registered: prod"),
     ],
 )
 def test_unknown_key_is_one_line(stack: CliStack, key: str, said: str) -> None:
     ran = stack.call("explain", key)
 
-    assert (ran.status, ran.out, ran.err) == (2, "", f"kubesync: {said}\n")
+    assert (ran.status, ran.out, ran.err) == (1, "", f"kubesync: {said}\n")
+
+
+def test_cluster_in_an_option_completes_the_key(stack: CliStack) -> None:
+    short = stack.call("explain", "shop/web", "--cluster", "prod", "-o", "json")
+
+    assert (short.status, short.json) == (0, explained(stack, "web"))
+
+
+def test_cluster_that_is_not_registered_is_wrong_use(stack: CliStack) -> None:
+    ran = stack.call("explain", "stage/shop/web")
+
+    assert (ran.status, ran.out, ran.err) == (2, "", "kubesync: there is no cluster 'stage'; registered: prod\n")
 
 
 # --- the audit ---

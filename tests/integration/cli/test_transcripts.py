@@ -75,7 +75,7 @@ def test_blocks_that_are_not_run_are_these() -> None:
             ("kubectl", "kubectl apply -f - <<EOF"),
             ("kubectl", "kubectl get services -A -o json > mine.json            # with the other cluster's kubeconfig"),
             ("AWS", "ZONE=$(aws route53 list-hosted-zones --query 'HostedZones[0].Id' --output text)"),
-            ("AWS", ".venv/bin/python -m kubesync_local.standins.apiserver --port 6444 --token two &"),
+            ("AWS", ".venv/bin/python -m kubesync_local.standins.apiserver --port 6444 --tls --ca-file two.pem --token two \\"),
         ],
     }  # fmt: skip
 

@@ -110,7 +110,11 @@ def test_cluster_that_cannot_be_reached_is_said_with_what_to_run(typed_in: Place
             "prod.example.com",
             "Services of cluster prod can have the same names (a.a.svc.prod.example.com): give another --domain or --template",
         ),
-        ("prod", "two.example.com", "cluster prod is already registered: --replace changes it (give all its options)"),
+        (
+            "prod",
+            "two.example.com",
+            "cluster prod is already registered: `kubesync cluster set prod` changes single options; --replace takes them all anew",
+        ),
     ],
     ids=["clash", "registered"],
 )

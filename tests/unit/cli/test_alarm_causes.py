@@ -6,7 +6,9 @@ from typing import Any, Final
 
 import pytest
 
+from harness.wire.template import read_template, resources
 from kubesync.cluster.keys import outcomes
+from kubesync.session import health
 from kubesync_local.documents import alarm_causes
 from kubesync_local.documents.alarm_causes import Seen, causes_of, tried_for
 
@@ -45,7 +47,8 @@ CASES: Final = [
         seen(clusters=[a_cluster(listeners=[a_listener(last_error_at="2027-01-15T11:00:00.000Z")])]),
         [],
     ),
-    ("fails since a minute", failing("11:59:30", "11:59:00"), []),
+    ("fails since two minutes", failing("11:59:30", "11:57:01"), []),
+    ("fails since three minutes", failing("11:59:30", "11:57:00"), ["ListenersFailing"]),
     ("fails since ten minutes", failing("11:59:30", "11:50:00"), ["ListenersFailing"]),
     ("failed ten minutes ago, nothing since", failing("11:50:00"), ["ListenersFailing"]),
     ("fails, but is disabled", failing("11:50:00", state="disabled"), []),
@@ -56,7 +59,17 @@ CASES: Final = [
         seen(clusters=[a_cluster(held=[{"listener": "services", "deletions": 1, "release": "kubesync resync"}])]),
         ["HeldDeletions"],
     ),
-    ("open, tried for four minutes", seen(clusters=[a_cluster(open=[{**OPEN, "attempts": 6}])]), []),
+    ("open, tried for two and a half minutes", seen(clusters=[a_cluster(open=[{**OPEN, "attempts": 6}])]), []),
+    (
+        "open since two minutes",
+        seen(clusters=[a_cluster(open=[{**OPEN, "attempts": 9, "since": "2027-01-15T11:57:30.000Z"}])]),
+        [],
+    ),
+    (
+        "open since three minutes, and never tried",
+        seen(clusters=[a_cluster(open=[{**OPEN, "attempts": 0, "since": "2027-01-15T11:57:00.000Z"}])]),
+        ["OldestOpen"],
+    ),
     ("open, tried for five minutes", seen(clusters=[a_cluster(open=[{**OPEN, "attempts": 7}])]), ["OldestOpen"]),
     (
         "a conflict, about which a person decides",
@@ -92,6 +105,14 @@ def test_cause_says_what_since_when_and_what_to_do() -> None:
         "message": "failing since 2027-01-15T11:50:00.000Z: ERR_CONNECT_FAILED: refused",
         "then": "`kubesync cluster check prod`",
     }
+
+
+def test_minutes_are_those_of_the_alarms() -> None:
+    template = read_template()
+    late = resources(template, "AWS::CloudWatch::Alarm")["ChangesLateAlarm"]["Properties"]
+
+    assert alarm_causes.ALARM_SECONDS == health.FAILING_SECONDS == late["Threshold"] == 180
+    assert template["Parameters"]["NoMasterMinutes"]["Default"] * 60 == alarm_causes.ALARM_SECONDS
 
 
 def test_tries_take_five_minutes_from_the_seventh_on() -> None:

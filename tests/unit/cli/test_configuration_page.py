@@ -10,6 +10,7 @@ from typing import Final
 
 from kubesync.settings import Settings
 from kubesync_local.cli.main import build_parser
+from kubesync_local.cli.place_options import VARIABLES
 from kubesync_local.terminal.logs import LEVELS
 
 ROOT: Final = Path(__file__).resolve().parents[3]
@@ -42,7 +43,7 @@ def test_every_option_of_cluster_add_is_listed() -> None:
     options = {option for action in parser._actions for option in action.option_strings}
     section = PAGE.partition("## A cluster")[2].partition("### Removing a cluster")[0]
 
-    assert set(re.findall(r"--[a-z][a-z-]+", section)) == options - {"-h", "--help"}
+    assert set(re.findall(r"--[a-z][a-z-]+", section)) == options - {"-h", "--help", *VARIABLES}
 
 
 def test_levels_of_the_log_are_listed() -> None:

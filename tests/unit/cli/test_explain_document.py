@@ -196,7 +196,7 @@ def test_problem_comes_with_advice_and_one_of_another_release_without() -> None:
             "code": "NoZone",
             "subject": "a.b",
             "message": "the name fits none",
-            "advice": "Correct the name, or register the cluster with a zone that holds it (`kubesync cluster add --replace`).",
+            "advice": "Correct the name, or give the cluster a zone that holds it (`kubesync cluster set NAME --zone ID,ID`).",
         },
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -71,6 +72,20 @@ def test_make_targets_exist(page: str) -> None:
 
     assert named
     assert named <= targets
+
+
+_WRITTEN: Final = re.compile(r"(?<![<>=])(?:> |--kubeconfig |--ca-file |--registry-changes )([a-z][a-z0-9.-]*)")
+
+
+def test_files_that_pages_write_here_are_ignored_by_git() -> None:
+    code = "\n".join(line for page in PAGES for line in page.read_text().splitlines() if line.startswith("    "))
+    written = set(_WRITTEN.findall(code)) - {"kind"}
+
+    assert {"report.json", "service.yaml", "demo.kubeconfig", "two.pem", "clusters.yaml"} <= written
+    git = subprocess.run(
+        ["git", "check-ignore", "--no-index", *sorted(written)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert sorted(written - set(git.stdout.split())) == []
 
 
 def test_decisions_are_numbered_without_gaps() -> None:

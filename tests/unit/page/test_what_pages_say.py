@@ -100,6 +100,12 @@ def test_listener_is_said_in_words(row: dict[str, Any], running: bool, words: st
     assert listener_words(row, NOW, running=running) == words
 
 
+@pytest.mark.parametrize("row", [{**ROW, **ENDED}, FAILING], ids=["ended", "failing"])
+@pytest.mark.parametrize("running", [True, False])
+def test_listener_of_disabled_cluster_does_not_start_again(row: dict[str, Any], running: bool) -> None:
+    assert listener_words(row, NOW, running=running, disabled=True) == "not watched: the cluster is disabled"
+
+
 LATER = {"listener": "endpointslices", "ended": "ERR_MAX_RUNTIME", "ended_at": "2026-01-01T09:59:12.500Z"}
 AGO_47 = "idle: the last session ended normally 47 s ago"
 

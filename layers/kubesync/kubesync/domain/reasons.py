@@ -14,7 +14,7 @@ from typing import Final
 ADVICE: Final[Mapping[str, str]] = {
     # What a Service asks for
     "InvalidName": "Correct the annotation, the template, or the endpoint's host name.",
-    "NoZone": "Correct the name, or register the cluster with a zone that holds it (`kubesync cluster add --replace`).",
+    "NoZone": "Correct the name, or give the cluster a zone that holds it (`kubesync cluster set NAME --zone ID,ID`).",
     "InvalidExclude": 'Write "true" or "false".',
     "InvalidInclude": 'Write "true" or "false".',
     "InvalidTtl": "Write seconds or a duration such as 1m30s, from 1 second to 2147483647 or the cluster's --max-ttl.",

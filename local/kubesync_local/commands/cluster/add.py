@@ -52,7 +52,9 @@ def _refuse_other_use(arguments: argparse.Namespace, known: ClusterConfig | None
             f"cluster {name} is being removed: add it again when `kubesync cluster list` no longer shows it"
         )
     if known is not None and not arguments.replace:
-        raise UsageError(f"cluster {name} is already registered: --replace changes it (give all its options)")
+        raise UsageError(
+            f"cluster {name} is already registered: `kubesync cluster set {name}` changes single options; --replace takes them all anew"
+        )
     if known is None and arguments.replace and valid_cluster_name(name):
         raise UsageError(f"there is no cluster {name} to replace: leave out --replace")
 

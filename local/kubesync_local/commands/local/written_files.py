@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing import Any, Final
 
 from kubesync.domain.errors import UsageError
 from kubesync_local.demo.stack import CLUSTER, DemoStack
+from kubesync_local.standins.apiserver import kubeconfig
 
 DEPLOYMENT: Final = "local"
 # Long enough to see it work, short enough to wait for.
 _SAM_RUNTIME_SECONDS: Final = 60
-_MARK: Final = "kubesync.io/local-up"
 
 
 def refuse_foreign(path: Path, is_ours: Callable[[Any], bool]) -> None:
@@ -44,7 +43,7 @@ def is_kubeconfig(document: Any) -> bool:
     """Whether it has the mark of ``write_kubeconfig``, and its one context."""
     match document:
         case {"extensions": [{"name": mark}], "contexts": [{"name": context}]}:
-            return bool(mark == _MARK and context == CLUSTER)
+            return bool(mark == kubeconfig.MARK and context == CLUSTER)
     return False
 
 
@@ -60,19 +59,7 @@ def write_env_file(path: Path, endpoints: Mapping[str, str]) -> None:
 
 
 def write_kubeconfig(path: Path, stack: DemoStack) -> None:
-    """Write access for kubectl. Only its owner can read the file, though the token ends with this process."""
+    """Write access for kubectl."""
     tls = stack.api.options.tls
     assert tls is not None, "kubectl sends no token without TLS"
-    ca = base64.b64encode(tls.ca_pem).decode()
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": CLUSTER, "cluster": {"server": stack.api_url, "certificate-authority-data": ca}}],
-        "users": [{"name": CLUSTER, "user": {"token": stack.token}}],
-        "contexts": [{"name": CLUSTER, "context": {"cluster": CLUSTER, "user": CLUSTER, "namespace": "default"}}],
-        "current-context": CLUSTER,
-        "extensions": [{"name": _MARK, "extension": {"written-by": "kubesync local up"}}],
-    }
-    path.touch(mode=0o600)
-    path.chmod(0o600)
-    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")  # JSON is YAML
+    kubeconfig.write_kubeconfig(path, CLUSTER, stack.api_url, tls.ca_pem, stack.token, "kubesync local up")

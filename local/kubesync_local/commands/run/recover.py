@@ -26,7 +26,7 @@ _COUNTED = {
     "differing": "in another form",
     "unwanted": "that no Service wants",
 }
-_CHECK = "check them with `kubesync resync --dry-run`"
+_CHECK = "check them with `kubesync plan`"
 
 
 class RecoverError(KubesyncError):

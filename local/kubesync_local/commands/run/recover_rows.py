@@ -7,8 +7,8 @@ from typing import Any, Final
 
 COLUMNS: Final = ("name", "type", "what", "current", "wanted", "differs", "why", "registered_for", "service", "cluster")
 WHAT: Final = {
-    "claimed": "exists as wanted: taken over",
-    "unproven": "exists as wanted, in a zone that kubesync has not written yet: not taken over",
+    "claimed": "exists as wanted: {would_be}taken over",
+    "unproven": "exists as wanted, in a zone that kubesync has not written yet: {would_be}not taken over",
     "differing": "exists in another form: you decide",
     "registered": "external-dns keeps it, kubesync does not want it: you decide",
     "unwanted": "no cluster wants it: you decide",
@@ -34,7 +34,12 @@ def rows_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
         for kind in ("claimed", "unproven", "differing", "unwanted")
     }
     by_kind["registered"] = found["registered"]
-    return [{"what": text, **row, **_shown(row)} for kind, text in WHAT.items() for row in by_kind[kind]]
+    would_be = "would be " if found.get("dry_run") else ""
+    return [
+        {"what": text.format(would_be=would_be), **row, **_shown(row)}
+        for kind, text in WHAT.items()
+        for row in by_kind[kind]
+    ]
 
 
 def unwanted_only(found: Mapping[str, Any], cluster: Mapping[str, Any]) -> int:

@@ -21,7 +21,7 @@ from kubesync_local.workplace.workplace import Workplace
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the matching changes of all clusters together."""
-    cluster, wanted = _cluster(arguments), matching(arguments.service, arguments.name)
+    cluster, wanted = _cluster(arguments), matching(arguments.service, arguments.name, arguments.namespace)
     work = Workplace()
     log, now = AuditLog(work.store), work.now()
     # One query per day: go back no further than --days can.
@@ -60,14 +60,16 @@ def _cluster(arguments: argparse.Namespace) -> str:
     return key.cluster
 
 
-def matching(service: str, name: str) -> Callable[[dict[str, Any]], bool]:
-    """Whether a change is one of this Service, and of a name or upstream of this pattern; empty: any. Raises UsageError."""
+def matching(service: str, name: str, namespace: str = "") -> Callable[[dict[str, Any]], bool]:
+    """Whether a change is one of this Service or namespace, and of a name or upstream of this pattern; empty: any. Raises UsageError."""
     service = str(parse_service_key(service)) if service else ""
     # The upstream's PROTOCOL is upper case, a DNS name is not: both are compared in lower case.
     fits = name_filter(name)
 
     def wanted(row: dict[str, Any]) -> bool:
         if service and row["service"] != service:
+            return False
+        if namespace and row["service"].split("/")[1:2] != [namespace]:
             return False
         return fits(str(row["name"] or row["upstream"] or ""))
 

@@ -23,13 +23,13 @@ from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.shared import SharedReader
 from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.errors import KubesyncError, NewerSchemaError, UsageError, ZoneError
+from kubesync.domain.errors import KubesyncError, NewerSchemaError, ZoneError
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.port import UnknownObjectError
 from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Name, names_of
 from kubesync_local.commands.show.explain_table import show_explanation
-from kubesync_local.commands.show.service_keys import parse_service_key
+from kubesync_local.commands.show.service_keys import key_in
 from kubesync_local.documents.explanation import Evidence, document
 from kubesync_local.documents.outlook import Surroundings
 from kubesync_local.terminal.output import print_document
@@ -40,12 +40,12 @@ _NAMES_READ: Final = 30
 
 
 class NothingSeenError(KubesyncError):
-    """No session has listed the cluster: there is nothing to explain. The message says what to do."""
+    """kubesync knows no such object: there is nothing to explain. The message says what to do."""
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Gather the evidence and show it."""
-    key = parse_service_key(arguments.service)
+    key = key_in(arguments.service, arguments.cluster)
     work = Workplace()
     (config,) = work.chosen(key.cluster)
     states = StateTable(work.store)
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
                 f"no session has listed cluster {config.name} yet: `kubesync session` runs one, "
                 f"`kubesync cluster check {config.name}` tests what the cluster needs"
             )
-        raise UsageError(_unknown(key, config, states))
+        raise NothingSeenError(_unknown(key, config, states))
     found = document(gather(state, config, work))
     if arguments.output != "table":
         print_document(found, arguments.output)

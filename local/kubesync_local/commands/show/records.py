@@ -12,6 +12,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState, Name
+from kubesync_local.commands.show.chosen_objects import is_chosen
 from kubesync_local.commands.show.filters import name_filter, zones_meant
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import counted, print_rows
@@ -28,8 +29,9 @@ def run(arguments: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = []
     configs = work.chosen(arguments.cluster)
     zones = zones_meant(arguments.zone, configs)
+    chosen = is_chosen(arguments, work, configs)
     for config in configs:
-        for key_state in state.load_all(config.name):
+        for key_state in filter(lambda found: chosen(found.key), state.load_all(config.name)):
             rows += rows_of(key_state, config)
             rows += _waiting(key_state, claims)
     rows.sort(
@@ -42,8 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     )
     shown = [row for row in rows if _asked_for(row, arguments.type, zones) and fits(row["name"])]
+    none_chosen = not rows and not arguments.namespace and not arguments.selector
     empty = (
-        "no records yet: is a session running? See `kubesync status`" if not rows else "no record fits these options"
+        "no records yet: is a session running? See `kubesync status`" if none_chosen else "no record fits these options"
     )
     if arguments.output == "table":
         shown = [{**row, "reason": in_the_way_for_people(row["reason"] or "")} for row in shown]

@@ -15,6 +15,22 @@ _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _RULE: Final = "lower-case letters, digits and hyphens, at most 63"
 
 
+def key_in(text: str, cluster: str) -> ObjectKey:
+    """Parse ``cluster/namespace/name``, or ``namespace/name`` where --cluster says the cluster (empty: it was not given).
+
+    Raises:
+        UsageError: as ``parse_service_key``, or the two name different clusters.
+    """
+    if text.strip("/").count("/") == 1:
+        if not cluster:
+            raise UsageError(f"{text!r} names no cluster: write cluster/namespace/name, or give --cluster")
+        return parse_service_key(f"{cluster}/{text.strip('/')}")
+    key = parse_service_key(text)
+    if cluster not in ("", key.cluster):
+        raise UsageError(f"{key} is not in cluster {cluster}")
+    return key
+
+
 def parse_service_key(text: str) -> ObjectKey:
     """Parse a key. A Service's may say its kind: it is the same key, and is shown without.
 

@@ -110,7 +110,7 @@ def _besides_open(cluster: dict[str, Any]) -> list[dict[str, Any]]:
 def _listener_rows(cluster: dict[str, Any], now: float, *, running: bool) -> list[dict[str, Any]]:
     """Each listener in words. An error that is over has a column, so that nobody takes it for a current one."""
     listeners = cluster["listeners"]
-    words = words_of_cluster(listeners, now, running=running)
+    words = words_of_cluster(listeners, now, running=running, disabled=cluster["state"] == "disabled")
     return [
         {
             "listener": row["listener"],
@@ -160,7 +160,7 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float, *, runnin
         others = cluster["shard"] != own_shard
         rows = list(map(for_people, cluster["listeners"])) if others else _listener_rows(cluster, now, running=running)
         print_table(rows, ("listener", "state", "checkpoint", "failing_since", "last_error", "ended"))
-        if any(each["state"] == "failing" for each in cluster["listeners"]):
+        if cluster["state"] != "disabled" and any(each["state"] == "failing" for each in cluster["listeners"]):
             text = f"  `kubesync cluster check {cluster['cluster']}` shows what is wrong, and what to do"
             print_folded(console, Text(text, style="yellow"), 4)
     else:

@@ -6,8 +6,9 @@ import argparse
 from typing import Any
 
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
+from kubesync_local.commands.show.chosen_objects import is_chosen
 from kubesync_local.commands.show.filters import service_filter
-from kubesync_local.documents.kinds import kind_of_key
+from kubesync_local.documents.kinds import key_of_upstream, kind_of_key
 from kubesync_local.terminal.output import print_rows
 from kubesync_local.workplace.workplace import Workplace
 
@@ -26,8 +27,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "table":
         rows = [{**row, "nodes": [_node(node) for node in row["nodes"]] or "none"} for row in rows]
     shown = [row for row in rows if fits(row["upstream"])]
+    if arguments.namespace or arguments.selector:
+        is_wanted = is_chosen(arguments, work, work.chosen(arguments.cluster) if arguments.selector else ())
+        keys = [(row, key_of_upstream(row["upstream"])) for row in shown]
+        shown = [row for row, key in keys if key is not None and is_wanted(key)]
     empty = (
-        "no upstreams yet: is a session running? See `kubesync status`" if not rows else "no upstream fits --service"
+        "no upstreams yet: is a session running? See `kubesync status`"
+        if not rows
+        else "no upstream fits these options"
     )
     print_rows(shown, COLUMNS, arguments.output, empty, sort=arguments.sort)
     return 0

@@ -12,11 +12,10 @@ from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import Clock
 from kubesync.domain.errors import KubesyncError, NewerSchemaError, StoreError, UsageError
-from kubesync.domain.objects import ObjectKey
 from kubesync.domain.sources.registry import KINDS, main_part
 from kubesync.domain.state import KeyState
 from kubesync_local.commands.show.records import rows_of
-from kubesync_local.commands.show.service_keys import parse_service_key
+from kubesync_local.commands.show.service_keys import key_in
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import spelled
 from kubesync_local.terminal.output import print_rows, remark
@@ -36,7 +35,7 @@ class NotPublishedError(KubesyncError):
 
 def run(arguments: argparse.Namespace) -> int:
     """Wait, then show the record sets. Each look is one request for two items. A look that fails is tried again until the time is over."""
-    key = _key(arguments.service, arguments.cluster)
+    key = key_in(arguments.service, arguments.cluster)
     work = Workplace()
     (config,) = work.chosen(key.cluster)
     if not config.scope.holds(key.namespace):
@@ -152,15 +151,3 @@ def _why_nobody(config: ClusterConfig, work: Workplace) -> str:
         if config.shard == work.settings.shard and work.lease.read().free(int(work.now() * 1000)):
             return "; no session is running: `kubesync status`"
     return ""
-
-
-def _key(text: str, cluster: str) -> ObjectKey:
-    """``cluster/namespace/name``, or ``namespace/name`` with --cluster. Raises UsageError."""
-    if text.strip("/").count("/") == 1:
-        if not cluster:
-            raise UsageError(f"{text!r} names no cluster: write cluster/namespace/name, or give --cluster")
-        return parse_service_key(f"{cluster}/{text.strip('/')}")
-    key = parse_service_key(text)
-    if cluster not in ("", key.cluster):
-        raise UsageError(f"{key} is not in cluster {cluster}")
-    return key

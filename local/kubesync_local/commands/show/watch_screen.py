@@ -147,11 +147,12 @@ def _bar(minute: LagMinute | None, top: float) -> str:
 
 
 def _needs_nobody(cluster: ClusterView) -> tuple[bool, str]:
-    return not any(row["state"] == "failing" for row in cluster.listeners), cluster.name
+    return not _fails(cluster), cluster.name
 
 
 def _cluster_lines(cluster: ClusterView, view: View) -> list[Text]:
-    words = words_of_cluster(cluster.listeners, view.now, running=view.lease["state"] == "held")
+    disabled = cluster.state == "disabled"
+    words = words_of_cluster(cluster.listeners, view.now, running=view.lease["state"] == "held", disabled=disabled)
     work = f"{len(cluster.opened)} open" if cluster.opened else "nothing open"
     state = "" if cluster.state == "registered" else f"{cluster.state}, "
     same = words[0] if words and len(set(words)) == 1 else ""
@@ -159,18 +160,19 @@ def _cluster_lines(cluster: ClusterView, view: View) -> list[Text]:
     if not words:
         return [head.append("  no session has watched it yet", "dim")]
     if same:
-        return [head.append(f"  {visible(same)}", _style(cluster.listeners[0]))]
+        return [head.append(f"  {visible(same)}", "red" if _fails(cluster) else "dim")]
     return [
         head,
         *(
-            Text.assemble(f"  {row['listener']}: ", (visible(text), _style(row)))
+            Text.assemble(f"  {row['listener']}: ", (visible(text), "red" if row["state"] == "failing" else "dim"))
             for row, text in zip(cluster.listeners, words, strict=True)
         ),
     ]
 
 
-def _style(row: Mapping[str, Any]) -> str:
-    return "red" if row["state"] == "failing" else "dim"
+def _fails(cluster: ClusterView) -> bool:
+    """Whether one of its watches fails. A disabled cluster has none."""
+    return cluster.state != "disabled" and any(row["state"] == "failing" for row in cluster.listeners)
 
 
 def _open_lines(cluster: ClusterView, view: View) -> list[Text]:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from kubesync_local.standins.apiserver.kubeconfig import write_kubeconfig
 from kubesync_local.standins.apiserver.options import ServerOptions
 from kubesync_local.standins.apiserver.server import ApiServer
 from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
@@ -29,6 +30,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--ca-file", type=Path, metavar="FILE", help="where --tls writes the CA (default: apiserver-ca.pem)"
     )
+    parser.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="write a kubeconfig for kubectl; needs --tls and one --token"
+    )
+    parser.add_argument("--name", default="standin", help="the context in the kubeconfig (default: %(default)s)")
     parser.add_argument("--story", type=float, metavar="SECONDS", help="play the recorded story, a step every SECONDS")
     return parser.parse_args(argv)
 
@@ -40,6 +45,8 @@ def main(argv: Sequence[str] | None = None, stop: threading.Event | None = None)
         return _wrong("--port must be between 0 and 65535")
     if arguments.ca_file and not arguments.tls:
         return _wrong("--ca-file needs --tls")
+    if arguments.kubeconfig and not (arguments.tls and arguments.token):
+        return _wrong("--kubeconfig needs --tls and --token: kubectl sends a token only over TLS")
     certificate = (
         CertificateAuthority().issue(("localhost", "127.0.0.1", "::1", arguments.host)) if arguments.tls else None
     )
@@ -53,6 +60,10 @@ def main(argv: Sequence[str] | None = None, stop: threading.Event | None = None)
         return _wrong(f"cannot serve on {arguments.host}:{arguments.port}: {error}")
     stop = stop or _stop_on_signals()
     with server:
+        if arguments.kubeconfig:
+            writer = "kubesync_local.standins.apiserver"
+            ca_pem = ca_file.read_bytes()
+            write_kubeconfig(arguments.kubeconfig, arguments.name, server.url, ca_pem, arguments.token[0], writer)
         print(f"serving on {server.url}" + (f", trust {ca_file}" if certificate else ""), flush=True)
         for step in story(server.cluster) if arguments.story is not None else ():
             if stop.wait(arguments.story):
