@@ -47,7 +47,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         name="upstreams-share-alike",
         without="a small upstream leaves nothing of its share to large ones",
         invariants="I9",
-        file="domain/shares.py",
+        file="domain/objects.py",
         old="""        if need * waiting > left:
             return left // waiting
 """,

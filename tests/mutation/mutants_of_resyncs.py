@@ -50,7 +50,7 @@ OF_RESYNCS: Final[tuple[Mutant, ...]] = (
         name="known-name-is-forgotten",
         without="a set of somebody else beside one that a key has is reported as lost by kubesync",
         invariants="I3",
-        file="operations/drift.py",
+        file="operations/record_rows.py",
         old="        if (owner := owners.get(Name.of(key))) and (owner, Name.of(key)) not in had\n",
         new="        if (owner := owners.get(Name.of(key)))\n",
         caught_by=(_FORGOTTEN + "test_sets_of_a_cluster_that_is_not_compared_are_not_reported",),

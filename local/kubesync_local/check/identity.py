@@ -15,7 +15,7 @@ from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, HandshakeError, ListenerError, StatusError
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
-from kubesync.kubernetes.transport.validity import of_pem, of_token
+from kubesync.kubernetes.transport.credential_ends import of_pem, of_token
 from kubesync_local.check import advice
 from kubesync_local.check.certificates import client_in_words, near_end, until
 from kubesync_local.check.step import Step, failed, passed, warned

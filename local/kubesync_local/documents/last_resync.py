@@ -6,8 +6,7 @@ from typing import Any, Final, cast
 
 from kubesync.aws.dynamodb.store import Item, Store
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import REQUEST_LIFETIME_SECONDS, RequestTable
-from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import REQUEST_LIFETIME_SECONDS, RequestTable, ResyncResultTable
 from kubesync.aws.tables.upstreams import timestamp
 
 OVERDUE_HOURS: Final = 50

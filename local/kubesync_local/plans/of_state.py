@@ -21,7 +21,7 @@ from kubesync.aws.tables.audit import AuditTable, Entry
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.control.named_referrals import NamedReferrals
+from kubesync.aws.tables.control.named_upstreams import NamedReferrals
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import StateTable

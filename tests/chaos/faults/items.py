@@ -30,7 +30,7 @@ from harness.seen import named
 from kubesync.aws.dynamodb.store import AUDIT, STATE, Item, Key
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.named_upstreams import Registration
-from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import ResyncResultTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable

@@ -26,8 +26,7 @@ from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable, held_check
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
 from kubesync.aws.tables.control.named_upstreams import Registration
-from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
-from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncResultTable, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable

@@ -15,8 +15,7 @@ from kubesync.aws.dynamodb.store import CONTROL, UPSTREAMS, Key, Update
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
-from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, ResyncResultTable, new_request
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import ConnectError, ErrorCode, StoreUnavailableError

@@ -24,8 +24,7 @@ from harness.waiting import PATIENCE_SECONDS
 from harness.wire.lambda_functions import FakeContext, load_handler
 from harness.wire.silent_proxy import SilentProxy
 from harness.wire.template import read_template
-from kubesync.aws.tables.control.resync_requests import RequestTable
-from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncResultTable
 from kubesync.bootstrap.application import Application
 from kubesync.domain.errors import ErrorCode, StoreUnavailableError, UsageError
 from kubesync.domain.report import SessionReport

@@ -11,7 +11,7 @@ import pytest
 from harness.deployment import Deployment
 from kubesync.aws.dynamodb.store import AUDIT
 from kubesync.domain.errors import ErrorCode, StoreUnavailableError
-from kubesync.session.kept_report import recovery_in_short
+from kubesync.session.health import recovery_in_short
 from kubesync_local.documents.audit_log import AuditLog
 from kubesync_local.recovery.recovery import RecoveryRequest
 from simulation.gate import Outward

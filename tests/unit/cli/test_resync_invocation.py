@@ -9,8 +9,7 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
-from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, ResyncResultTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync.operations.asking import ResyncError

@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubesync.domain.credential_ends import Validity
-from kubesync.kubernetes.transport.validity import of_der, of_pem, of_token
+from kubesync.kubernetes.transport.credential_ends import of_der, of_pem, of_token
 
 # openssl ca -selfsign -startdate 20260101000000Z -enddate 20350607080910Z, with an Ed25519 key
 BY_OPENSSL = """\

@@ -6,7 +6,7 @@ from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.standing import as_it_stands, drifts_of
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Name
-from kubesync.operations.drift import Coming, document_of
+from kubesync.operations.record_rows import Coming, document_of
 
 SERVICE = ObjectKey("prod", "shop", "web")
 A = RecordKey("Z1", "web.example.com", "A")

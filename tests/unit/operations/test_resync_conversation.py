@@ -17,8 +17,7 @@ from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import InflightTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
-from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, ResyncResultTable, new_request
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable

@@ -17,8 +17,7 @@ from kubesync.actors.answer import Answer
 from kubesync.actors.parallel import one_by_one
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
-from kubesync.aws.tables.control.named_referrals import NamedReferrals
-from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration
+from kubesync.aws.tables.control.named_upstreams import NamedReferrals, NamedUpstreamTable, Registration
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
 from kubesync.domain.upstreams.named import NamedUpstream

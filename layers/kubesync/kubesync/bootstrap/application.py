@@ -24,8 +24,7 @@ from kubesync.aws.secrets.certificates import CertificateReferences, SecretCerti
 from kubesync.aws.secrets.references import SecretReference, SecretToken, build_secret_clients, parse_secret_reference
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
-from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, ResyncResultTable
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.aws.tables.items import SCHEMA
 from kubesync.aws.tables.schema_guard import SchemaGuard

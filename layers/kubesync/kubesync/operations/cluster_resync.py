@@ -44,10 +44,9 @@ from kubesync.messages import (
     WithdrawRelist,
 )
 from kubesync.operations.asking import ResyncError, ask_cluster, ask_zone, check_time
-from kubesync.operations.drift import Coming, document_of
 from kubesync.operations.listing import advice, preview_lists
 from kubesync.operations.ports import Master
-from kubesync.operations.record_rows import ForeseenChanges, counts_of
+from kubesync.operations.record_rows import Coming, ForeseenChanges, counts_of, document_of
 from kubesync.operations.resync_progress import Part
 from kubesync.operations.resync_report import with_counts
 

@@ -1,7 +1,8 @@
-"""The outside world of a session, and the master as operations see it."""
+"""The outside world of a session, its time, and the master as operations see it."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -17,12 +18,54 @@ from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.clock import Clock
 from kubesync.cluster.keys.reconciler import Reconciler
-from kubesync.cluster.ports import Connector
+from kubesync.cluster.ports import Connector, Progress
+from kubesync.domain.errors import ErrorCode, NotMasterError
+from kubesync.domain.report import ResyncEnded
 from kubesync.kubernetes.list_room import ListRoom
-from kubesync.operations.term import Term
 from kubesync.settings import Settings
 from kubesync.zone.actor import ZoneActor
 from kubesync.zone.progress import ZoneFigures
+
+
+class Term:
+    """The time of a session: until when it works, what ends it sooner, and what is said of it meanwhile.
+
+    Any thread may call all methods, and signal handlers.
+
+    ``deadline`` (monotonic): nothing is read after it. ``code`` and ``message``: why the session ends; None: it goes on.
+    ``resynced``: full resyncs of all clusters that have ended. ``progress``: for a person who watches.
+    """
+
+    def __init__(self, scheduler: Scheduler, progress: Progress) -> None:
+        self.progress = progress
+        self.resynced: deque[ResyncEnded] = deque()
+        self._wakeup = scheduler.wakeup()
+        self.deadline = 0.0
+        self.code: ErrorCode | None = None
+        self.message = ""
+
+    def stop(self, code: ErrorCode, message: str = "") -> None:
+        """End soon. The first reason counts, but a lost lease replaces any other."""
+        if self.code is None or (code is ErrorCode.NOT_MASTER and self.code is not code):
+            self.code, self.message = code, message
+        self._wakeup.set()
+
+    def not_master(self, error: NotMasterError) -> None:
+        """End: another master writes."""
+        self.stop(ErrorCode.NOT_MASTER, str(error))
+
+    @property
+    def over(self) -> bool:
+        """Whether the session has to end."""
+        return self.code is not None
+
+    def wake(self) -> None:
+        """End a wait."""
+        self._wakeup.set()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until somebody wakes or ends the session."""
+        self._wakeup.wait(seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Activity, Host
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import StaleStateError
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
-from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, ResyncResultTable
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.errors import NotMasterError, StoreError
 from kubesync.domain.report import ResyncEnded

@@ -38,8 +38,8 @@ from kubesync.operations.asking import (
     wait_for,
 )
 from kubesync.operations.cluster_resync import ClusterResync
-from kubesync.operations.drift import forgotten, landed
 from kubesync.operations.ports import Master, unpaused
+from kubesync.operations.record_rows import forgotten, landed
 from kubesync.operations.resync_progress import NotKeptError, Part, ResyncProgress
 from kubesync.operations.resync_report import within_limits
 

@@ -29,8 +29,7 @@ from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, ValidationErr
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.tables.control.clusters import explain, valid_cluster_name
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
-from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, ResyncResultTable, new_request
 from kubesync.domain.errors import ErrorCode, UsageError
 from kubesync.domain.report import SessionReport
 from kubesync.operations.asking import ResyncError

@@ -18,8 +18,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 from kubesync.aws.fencing.writer import StaleStateError
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
-from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, ResyncResultTable
 from kubesync.domain.errors import KubesyncError, StoreError
 from kubesync.operations.ports import Master
 from kubesync.operations.resync_report import within_limits

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
+
+from kubesync.domain.objects import equal_share
 
 MAX_REPORT_BYTES: Final = 2_000_000
 """As JSON in ASCII, the longest form. Half of the smallest limit, because other data goes with it."""
@@ -45,8 +47,8 @@ def within_limits(report: Mapping[str, Any], max_bytes: int = MAX_REPORT_BYTES) 
     sizes = [[_size(row) for row in cluster[name]] for cluster, name in places]
     bare = {**report, "clusters": [{**c, **{name: [] for name in _CUT if name in c}} for c in clusters]}
     # 100 bytes for each "left_out".
-    shares = _shares([sum(of_list) for of_list in sizes], max_bytes - _size(bare) - 100 * len(places))
-    for (cluster, name), of_list, share in zip(places, sizes, shares, strict=True):
+    share = equal_share(map(sum, sizes), max(0, max_bytes - _size(bare) - 100 * len(places)))
+    for (cluster, name), of_list in zip(places, sizes, strict=True):
         kept, used = 0, 0
         while kept < len(of_list) and used + of_list[kept] <= share:
             used += of_list[kept]
@@ -88,13 +90,3 @@ def in_short(report: Mapping[str, Any], rows: int = KEPT_ROWS) -> dict[str, Any]
 
 def _size(document: object) -> int:
     return len(json.dumps(document)) + 2  # and a comma
-
-
-def _shares(wanted: Sequence[int], total: int) -> list[int]:
-    """Divide ``total``: each gets what it wants, or an equal share of what smaller requests leave over."""
-    shares = [0] * len(wanted)
-    left = max(0, total)
-    for position, index in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
-        shares[index] = min(wanted[index], left // (len(wanted) - position))
-        left -= shares[index]
-    return shares

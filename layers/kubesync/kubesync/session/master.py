@@ -14,16 +14,14 @@ from kubesync.actors.actor import Activity
 from kubesync.actors.directory import Directory
 from kubesync.actors.parallel import ParallelMap
 from kubesync.actors.scheduler import Lock
-from kubesync.aws.dynamodb.retry import retry_while_throttled
-from kubesync.aws.fencing.take_over import Fencing
+from kubesync.aws.fencing.take_over import Fencing, retry_while_throttled
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.listeners import ListenerTable, Remembered
-from kubesync.aws.tables.control.named_referrals import NamedReferrals
-from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
+from kubesync.aws.tables.control.named_upstreams import NamedReferrals, NamedUpstreamTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.of_clusters import Tables
@@ -38,8 +36,7 @@ from kubesync.domain.errors import ErrorCode, NewerSchemaError
 from kubesync.domain.report import SessionReport
 from kubesync.kubernetes.list_room import ListRoom
 from kubesync.messages import Drain, Listen, TakeUp
-from kubesync.operations.ports import MasterParts, unpaused
-from kubesync.operations.term import Term
+from kubesync.operations.ports import MasterParts, Term, unpaused
 from kubesync.session.clusters import Clusters
 from kubesync.session.health import ACTOR_OF_ZONE, Registry, Reporter, harmless
 from kubesync.session.lease_keeper import LeaseKeeper

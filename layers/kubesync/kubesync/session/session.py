@@ -24,13 +24,11 @@ from kubesync.cluster.ports import Progress
 from kubesync.domain.errors import ErrorCode, FencedOutError, NotMasterError, StoreError
 from kubesync.domain.report import DONE, ResyncEnded, SessionReport
 from kubesync.operations.asking import SessionEndsError
-from kubesync.operations.ports import MasterParts, Recovery
+from kubesync.operations.ports import MasterParts, Recovery, Term
 from kubesync.operations.requests import ResyncDesk, ResyncRunner
 from kubesync.operations.resync_progress import NotKeptError
-from kubesync.operations.term import Term
 from kubesync.session.control import Control
-from kubesync.session.health import harmless
-from kubesync.session.kept_report import Minute, recovery_in_short, session_in_short
+from kubesync.session.health import Minute, harmless, recovery_in_short, session_in_short
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.master import Master
 

@@ -5,12 +5,21 @@ marks ── registry, if it changed ── upstreams of Services ── compose
 The transactions check the shard's fence (I2). A change after a mark was read makes a new mark, and the round is repeated, at most
 twice. Then the composer writes what it read and leaves the new mark: otherwise Services that change all the time would prevent every
 write. If the master dies before the end, the mark stays for the next master (I1).
+
+registered        in the table           writes
+----------        ------------           ------
+yes               with the same nodes    none (I6)
+yes               different or missing   all its slices, as a new version
+no                yes                    a mark of its removal
+no                marked or missing      none
+by another shard  any                    none: that shard's master writes it
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from kubesync.actors.parallel import Map
@@ -18,14 +27,99 @@ from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Action, Put
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import NAMED, AuditTable, Entry
-from kubesync.aws.tables.control.named_referrals import NamedReferrals
-from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registry, is_mark
+from kubesync.aws.tables.control.named_upstreams import NamedReferrals, NamedUpstreamTable, Registry, is_mark
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.domain.errors import NotMasterError, StoreBusyError
-from kubesync.domain.upstreams.named import PREFIX, index_of, is_named, named_key
+from kubesync.domain.dns.records import Node
+from kubesync.domain.errors import NewerSchemaError, NotMasterError, StoreBusyError
+from kubesync.domain.state import UpstreamState
+from kubesync.domain.upstreams.named import PREFIX, NamedUpstream, below, compose, index_of, is_named, named_key
+from kubesync.domain.upstreams.nodes import node_of
 from kubesync.messages import CompareNamed
-from kubesync.upstreams.recomposition import Recomposed, Rewrite, recompose
 from kubesync.upstreams.references import References
+
+_TORN_READS: Final = 5
+_UNREADABLE: Final[tuple[Node, ...]] = (Node("", 0, ready=False),)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """The write that corrects a named upstream. ``drift``: ``missing``, ``changed``, or ``stray`` (not registered)."""
+
+    name: str
+    actions: tuple[Action, ...]
+    entry: Entry
+    drift: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recomposed:
+    """``stuck``: names that cannot be composed now, each with an upstream of theirs that cannot be read."""
+
+    rewrites: tuple[Rewrite, ...]
+    stuck: Mapping[str, str]
+
+
+def recompose(ports: NamedPorts, registry: Registry, whys: Mapping[str, str]) -> Recomposed:
+    """Compare named upstreams with the registry and the Services' upstreams. Reads only. ``whys``: their names, each with its cause."""
+    named, table = registry.named, ports.upstreams
+    made_of = {name: _constituents(name, named) for name in whys}
+    upstreams = sorted(set[str]().union(*made_of.values()))
+    read = dict(zip(upstreams, ports.reads(partial(_nodes_of, table), upstreams), strict=True))
+    unreadable = {upstream for upstream, nodes in read.items() if nodes is _UNREADABLE}
+    # An unreadable upstream stops only the named upstreams that are made of it (I4).
+    stuck = {name: min(of_one & unreadable) for name, of_one in made_of.items() if of_one & unreadable}
+    rewrites: list[Rewrite] = []
+    for name in sorted(whys.keys() - stuck.keys()):
+        entry = registry.entries.get(name)
+        if entry is not None and entry.shard != ports.shard:
+            continue
+        nodes = None if entry is None else compose(name, named, read).nodes
+        try:
+            rewrite = _rewrite(table, name, nodes, whys[name], ports.scheduler.epoch())
+        except NewerSchemaError:
+            stuck[name] = named_key(name)
+            continue
+        if rewrite is not None:
+            rewrites.append(rewrite)
+    return Recomposed(tuple(rewrites), stuck)
+
+
+def _constituents(name: str, named: Mapping[str, NamedUpstream]) -> set[str]:
+    return {source.upstream for each in below(name, named) for source in named[each].services}
+
+
+def _nodes_of(table: UpstreamTable, upstream: str) -> Sequence[Node] | None:
+    """The nodes of one version, read several times if needed: a query is no snapshot. None: the upstream does not exist."""
+    for _ in range(_TORN_READS):
+        try:
+            stored = table.read(upstream)
+            if stored is None or (stored.complete and stored.deleted):
+                return None
+            if stored.complete:
+                return tuple(map(node_of, stored.nodes))
+        except (NewerSchemaError, KeyError, TypeError):  # a newer release or somebody else wrote it
+            break
+    return _UNREADABLE
+
+
+def _rewrite(
+    table: UpstreamTable, name: str, nodes: Sequence[Node] | None, why: str, now_epoch: float
+) -> Rewrite | None:
+    """The write that gives a named upstream these nodes (None: removes it). Returns None if nothing is to be written."""
+    upstream = named_key(name)
+    stored = table.read(upstream)
+    there = stored is not None and not stored.deleted
+    if (stored is not None and nodes is not None and stored.holds(nodes)) or (nodes is None and not there):
+        return None
+    stands = None if stored is None else UpstreamState(stored.version, "", max(stored.slices, stored.items))
+    before = f"version {stored.version}" if stored is not None and there else None
+    if nodes is None:
+        removed = table.remove(upstream, stands, now_epoch)
+        return Rewrite(name, tuple(removed), Entry(f"upstream {upstream}", before, None, why), "stray")
+    state, written = table.put(upstream, stands, nodes, now_epoch)
+    entry = Entry(f"upstream {upstream}", before, f"version {state.version}, {len(nodes)} nodes", why)
+    return Rewrite(name, tuple(written), entry, "changed" if there else "missing")
+
 
 # In one transaction, in addition to the fence check and the audit. Puts are slices of about 100 KB; the limit is 4 MB.
 _MAX_ACTIONS: Final = 90
@@ -98,7 +192,7 @@ class Composer:
         for upstream, version in sorted(marks.items()):
             why = "configuration" if is_named(upstream) else f"upstream {upstream} version {version}"
             whys |= dict.fromkeys(self._names_of(upstream), why)
-        found = self._recomposed(registry, whys)
+        found = recompose(self._ports, registry, whys)
         kept = {upstream for upstream in marks if not found.stuck.keys().isdisjoint(self._names_of(upstream))}
         # A newer release composes what it registered: its marks stay.
         kept |= {named_key(name) for name in registry.unreadable}
@@ -108,10 +202,6 @@ class Composer:
         if found.stuck:
             said = ", ".join(sorted(set(found.stuck.values())))
             raise StoreBusyError(f"cannot be read whole: {said}; `kubesync resync` mends what was changed by hand")
-
-    def _recomposed(self, registry: Registry, whys: Mapping[str, str]) -> Recomposed:
-        ports = self._ports
-        return recompose(ports.upstreams, registry, ports.shard, whys, ports.scheduler.epoch(), ports.reads)
 
     def _names_of(self, upstream: str) -> Iterable[str]:
         """The named upstreams that are made of an upstream. A named one that is no longer registered stands for itself."""
@@ -185,7 +275,8 @@ class Composer:
         marked = self._ports.table.marks(self._ports.shard).keys()
         for left in reversed(range(_ATTEMPTS)):
             registry = self._current()
-            found = self._recomposed(registry, dict.fromkeys(self._to_compare(asked.cluster, registry), "resync"))
+            whys = dict.fromkeys(self._to_compare(asked.cluster, registry), "resync")
+            found = recompose(self._ports, registry, whys)
             wanted = [each for each in found.rewrites if each.drift != "stray" or asked.force]
             try:
                 if not asked.dry_run:

@@ -10,8 +10,7 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.store import CONTROL, Delete, Key
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
-from kubesync.aws.tables.control.resync_results import ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, ResyncResultTable, new_request
 from kubesync.domain.errors import TransactionRefusedError
 from kubesync_local.documents.last_resync import resync_lines, resyncs_document
 

@@ -1,12 +1,18 @@
-"""Only raises fences, before the master reads what they guard (I2). ``Master.take_over`` and ``release_zones`` read it."""
+"""What a take-over needs of DynamoDB: fences, and calls that are repeated while it throttles, since a session cannot begin without them.
+
+Fences are raised before the master reads what they guard (I2). ``Master.take_over`` and ``release_zones`` read it.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import batched
+from itertools import batched, count
+from typing import Final
 
+from kubesync.actors.backoff import Backoff
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Key, Store
 from kubesync.aws.tables.control.fences import MAX_FENCES_AT_A_TIME, fence_key, raise_fences, shard_fence_key
 from kubesync.aws.tables.control.lease import held_check
@@ -79,3 +85,29 @@ class Fencing:
         except StoreOutcomeUnknownError as unknown:
             self._mine.update(fences)
             raise StoreBusyError(str(unknown)) from unknown  # a repeat does no harm
+
+
+_BACKOFF: Final = Backoff(initial=0.2, cap=5.0, least=0.5, most=1.5)
+
+
+def retry_while_throttled[T](
+    call: Callable[[], T], check: Callable[[], None], scheduler: Scheduler, deadline_monotonic: float
+) -> T:
+    """Call until there is an answer, with growing pauses and jitter.
+
+    Args:
+        call: can be repeated without harm.
+        check: raises if going on makes no sense (NotMasterError).
+
+    Raises:
+        StoreBusyError: still throttled at the deadline.
+    """
+    for failures in count(1):
+        check()
+        try:
+            return call()
+        except StoreBusyError:
+            if scheduler.monotonic() + _BACKOFF.without_jitter(failures) >= deadline_monotonic:
+                raise
+        scheduler.sleep(_BACKOFF.delay(failures, scheduler.random()))
+    raise AssertionError

@@ -8,7 +8,7 @@ from kubesync.actors.parallel import Map, one_by_one
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.control.named_referrals import NamedReferrals
+from kubesync.aws.tables.control.named_upstreams import NamedReferrals
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable

@@ -17,8 +17,7 @@ from typing import Any, Final
 from kubesync.domain.dns.addresses import Address
 from kubesync.domain.dns.endpoints import AddressedGroup, not_let_in
 from kubesync.domain.dns.records import Held, Node, Problem
-from kubesync.domain.objects import Endpoint, ObjectKey, Service
-from kubesync.domain.shares import equal_share
+from kubesync.domain.objects import Endpoint, ObjectKey, Service, equal_share
 
 # Well below DynamoDB's 400 KB an item. Larger items are cut into slices of this size.
 MAX_SLICE_BYTES: Final = 100_000
