@@ -6,6 +6,7 @@ from typing import Final
 
 from mutation.mutant import Mutant
 
+_CLAIMS = "unit/cluster/test_planner_claims.py::"
 _PERMISSIONS = "unit/domain/dns/test_permissions.py::"
 _RULES = "integration/names/test_name_rules.py::"
 _LIMITS = "integration/names/test_name_limits.py::"
@@ -378,5 +379,32 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         caught_by=(
             "unit/cluster/test_conversations.py::test_i9_names_that_are_handed_on_without_end_hold_up_no_window",
         ),
+    ),
+    Mutant(
+        name="each-waiter-has-a-transaction",
+        without="keys that wait for one name share no transaction",
+        invariants="I9",
+        file="cluster/keys/key_writes.py",
+        old="    if not (isinstance(first, Update) and isinstance(then, Update)) or first.set or then.set:\n",
+        new="    if first is not None:\n        return None\n    if not (isinstance(first, Update) and isinstance(then, Update)):\n",
+        caught_by=(_CLAIMS + "test_i9_keys_that_wait_for_one_name_share_transactions_and_so_do_those_that_leave",),
+    ),
+    Mutant(
+        name="merged-waiters-count-once",
+        without="of two keys that begin to wait in one transaction the claim counts one",
+        invariants="I1",
+        file="cluster/keys/key_writes.py",
+        old="first.add.get(name, 0) + then.add.get(name, 0)",
+        new="then.add.get(name, 0)",
+        caught_by=(_CLAIMS + "test_many_that_want_one_name_queue_in_one_go",),
+    ),
+    Mutant(
+        name="every-name-is-looked-at",
+        without="each of the 100,000 names of an annotation is looked at",
+        invariants="I9",
+        file=_FILE,
+        old="    for name in unread:\n        del asked[name]\n",
+        new="    unread = []\n",
+        caught_by=(_PERMISSIONS + "test_i9_of_a_hundred_thousand_names_few_are_looked_at_and_what_is_held_stays",),
     ),
 )

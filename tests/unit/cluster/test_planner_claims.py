@@ -92,6 +92,24 @@ def test_many_that_want_one_name_queue_in_one_go() -> None:
     assert (claim["owner"], claim["waiting"], claim["version"]) == ("prod/shop/s00", 59, 60)
 
 
+def test_i9_keys_that_wait_for_one_name_share_transactions_and_so_do_those_that_leave() -> None:
+    deployment = FedDeployment()
+    session = deployment.session()
+    session.begin(saw(wants(NAME, created=at(1)), 5, "owner"))
+    deployment.calls.clear()
+    session.record(*(saw(wants(NAME, created=at(2)), 10 + n, f"s{n:02d}") for n in range(90)))
+    (claim,) = [item for key, item in deployment.items("state").items() if key.sort == NAME]
+    assert (claim["owner"], claim["waiting"], claim["version"]) == ("prod/shop/owner", 90, 91)
+    assert len(deployment.writes()) < 10
+    deployment.calls.clear()
+    session.record(*(saw(None, 200 + n, f"s{n:02d}", deleted=True) for n in range(90)))
+    assert deployment.waiters() == []
+    (claim,) = [item for key, item in deployment.items("state").items() if key.sort == NAME]
+    assert (claim["owner"], claim["waiting"], claim["version"]) == ("prod/shop/owner", 0, 181)
+    assert len(deployment.writes()) < 10
+    assert len([call for call in deployment.calls if call.operation == "query"]) < 10
+
+
 def test_heir_is_the_oldest_waiter_and_takes_over_once_the_record_is_gone() -> None:
     deployment = FedDeployment()
     session = deployment.session()

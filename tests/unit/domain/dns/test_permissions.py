@@ -330,6 +330,16 @@ def test_limit_of_a_service_leaves_it_what_it_holds() -> None:
     assert hosts(want(asked, held=("old.example.com",), per_service=2)) == ["a", "c"]
 
 
+def test_i9_of_a_hundred_thousand_names_few_are_looked_at_and_what_is_held_stays() -> None:
+    asked = [f"n{number}.example.com" for number in range(100)]
+    found = want(",".join(asked), held=("n99.example.com",), per_service=2)
+    assert hosts(found) == ["n0", "n99"]
+    outside = want(",".join(f"o{number}.example.org" for number in range(60)), per_service=2)
+    assert [(p.subject, p.message) for p in outside.problems if p.code == "TooManyNames"] == [
+        ("o40.example.org", "only the first 40 names are looked at (--max-names-per-service)")
+    ]
+
+
 def test_its_own_name_and_names_that_get_no_record_anyway_take_no_place() -> None:
     asked = "web.shop.svc.prod.example.com,a b.example.com,www.elsewhere.org,a.example.com"
     found = want(asked, per_service=1)

@@ -47,6 +47,7 @@ class ClaimBook:
         self._claims: dict[Name, Claim | None] = {}
         self._came: dict[Name, dict[Key, ObjectKey]] = defaultdict(dict)
         self._left: dict[Name, set[Key]] = defaultdict(set)
+        self._stored: dict[Name, dict[Key, ObjectKey]] = {}
         self._weighted: dict[Name, set[Name]] = {}
         self._gained: set[Name] = set()
         self._nobodys: frozenset[Name] | None = None
@@ -186,9 +187,11 @@ class ClaimBook:
         return claim
 
     def _waiters(self, name: Name) -> dict[Key, ObjectKey]:
-        """Who waits by now: as stored, less who left and with who came in this commit."""
-        stored = {place: key for key, place in self._table.waiters(name)}
-        return {p: key for p, key in (stored | self._came[name]).items() if p not in self._left[name]}
+        """Who waits by now: as stored (read once), less who left and with who came in this commit."""
+        if name not in self._stored:
+            self._stored[name] = {place: key for key, place in self._table.waiters(name)}
+        waiting = self._stored[name] | self._came[name]
+        return {place: key for place, key in waiting.items() if place not in self._left[name]}
 
     def _drop(self, name: Name, places: Iterable[Key]) -> None:
         for place in places:

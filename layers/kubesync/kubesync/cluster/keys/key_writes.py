@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final
 
-from kubesync.aws.dynamodb.store import Action, Key, Put
+from kubesync.aws.dynamodb.store import Action, Equals, Key, Put, Update
 from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.state import StateTable
@@ -118,22 +118,28 @@ class Chunk:
     clusters: set[str] = field(default_factory=set)
     committed: list[Callable[[], None]] = field(default_factory=list)
     size: int = 0
-    places: set[Key] = field(default_factory=set)
+    places: dict[Key, int] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
     def takes(self, actions: Sequence[Action], clusters: AbstractSet[str], room: int) -> bool:
-        """Whether these may join: they fit, and name no item that is named already (a transaction may name it once)."""
+        """Whether these may join: they fit, and name no item that is named already (a transaction may name it once; see ``_as_one``)."""
         return not self.actions or (
             len(self.actions) + len(actions) + len(self.counts) <= room
             and self.size + _bytes(actions) <= _ROOM_BYTES
             and len(self.clusters | clusters) <= MAX_CLUSTERS
-            and self.places.isdisjoint(action.key for action in actions)
+            and all(self._joined(action) for action in actions if action.key in self.places)
         )
+
+    def _joined(self, action: Action) -> Update | None:
+        return _as_one(self.actions[self.places[action.key]], action)
 
     def add(self, actions: Iterable[Action], clusters: Iterable[str]) -> None:
         for action in actions:
+            if action.key in self.places and (one := self._joined(action)) is not None:
+                self.actions[self.places[action.key]] = one
+                continue
+            self.places[action.key] = len(self.actions)
             self.actions.append(action)
-            self.places.add(action.key)
             self.size += _bytes([action])
         self.clusters.update(clusters)
 
@@ -233,6 +239,20 @@ def weight_of(actions: Sequence[Action]) -> tuple[int, int]:
 
 def _bytes(actions: Iterable[Action]) -> int:
     return sum(item_bytes(action.item) for action in actions if isinstance(action, Put))
+
+
+def _as_one(first: Action, then: Action) -> Update | None:
+    """Two changes of a claim by keys that come or go, as one: the second one's condition is what the first leaves behind. None: they are
+    not such. Else each key that waits for one name would need a transaction of its own."""
+    if not (isinstance(first, Update) and isinstance(then, Update)) or first.set or then.set:
+        return None
+    match first.conditions, then.conditions:
+        case (Equals("version", int(before)),), (Equals("version", int(after)),) if after == before + first.add.get(
+            "version", 0
+        ):
+            added = {name: first.add.get(name, 0) + then.add.get(name, 0) for name in {**first.add, **then.add}}
+            return replace(first, add=added)
+    return None
 
 
 def _applied(state: KeyState, pieces: Iterable[Piece]) -> KeyState:

@@ -24,6 +24,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from kubesync.domain.dns.names import NO_NAMES, service_name, why_illegal
@@ -34,6 +35,8 @@ RESERVED_PREFIX: Final = "_kubesync-"
 """Labels of the journals begin with it: nobody gets such a name."""
 NAMES_PER_SERVICE: Final = 50
 NAMES_PER_NAMESPACE: Final = 500
+# An annotation of 256 KiB can hold 100,000 names. So many times the limit of a Service are looked at, and those that it holds.
+_LOOKED_AT: Final = 20
 
 _FIELD: Final = re.compile(r"(\{service\}|\{namespace\})")
 _SHOWN_DOMAINS: Final = 3
@@ -85,7 +88,7 @@ class Permitted:
     Args:
         refused: names that it must not have.
         counted: the others that count towards the namespace's limit, in the order of the annotations.
-        problems: why, for each refused name.
+        problems: why, for each refused name; of those that were not looked at, for the first.
     """
 
     refused: frozenset[str] = frozenset()
@@ -101,9 +104,16 @@ def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, hel
         held: names that the Service holds already: the limit of names does not take them away.
     """
     asked = dict.fromkeys(names)
-    problems = {name: found for name in asked if (found := refusal(name, key, rules)) is not None}
     if rules is None:
+        problems = {name: found for name in asked if (found := refusal(name, key, rules)) is not None}
         return Permitted(frozenset(problems), (), tuple(problems.values()))
+    most = _LOOKED_AT * rules.per_service
+    unread = [name for name in islice(asked, most, None) if name not in held]
+    for name in unread:
+        del asked[name]
+    problems = {name: found for name in asked if (found := refusal(name, key, rules)) is not None}
+    if unread:
+        problems[unread[0]] = too_many(unread[0], f"only the first {most} names are looked at", "service")
     own = rules.own_name(key)
     # An illegal name is never held. It is reported where names are placed in zones.
     limited = [n for n in asked if n not in problems and n != own and not why_illegal(n, wildcard=True)]
@@ -113,7 +123,7 @@ def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, hel
             problems[name] = too_many(name, f"the Service asks for more than {rules.per_service} names", "service")
         room -= name not in held
     counted = tuple(name for name in limited if name not in problems and counts(name, own))
-    return Permitted(frozenset(problems), counted, tuple(problems.values()))
+    return Permitted(frozenset((*problems, *unread)), counted, tuple(problems.values()))
 
 
 def refusal(name: str, key: ObjectKey, rules: NameRules | None) -> Problem | None:
