@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,12 +10,10 @@ from harness.fakes.memory_store import MemoryStore
 from harness.hurried import a_hurried_stack
 from harness.stack import TOKEN, RunningSession, Stack, a_stack
 from kubesync.aws.dynamodb.store import CONTROL, STATE, UPSTREAMS, Key
-from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete, ZoneReference
+from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import ErrorCode
-from kubesync.domain.objects import Resource
 from kubesync_local.standins.apiserver import ApiServer
 
 WEB = "web.default.svc.prod.example.com A"
@@ -48,127 +45,6 @@ def change(stack: Stack, name: str = "prod", **fields: Any) -> ClusterConfig:
     return changed
 
 
-def ended(stack: Stack, cluster: str = "prod") -> dict[str, str]:
-    """How each listener ended last, as persisted."""
-    errors = ListenerTable(stack.store).errors(cluster)
-    return {resource.value: str(e.ended["key"]) for resource, e in errors.items() if e.ended is not None}
-
-
-def counted(stack: Stack, key: str) -> dict[str, int]:
-    errors = ListenerTable(stack.store).errors("prod")
-    return {resource.value: e.counts.get(key, 0) for resource, e in errors.items()}
-
-
-def expected_after(stack: Stack, **fields: Any) -> tuple[object, object]:
-    """What an undisturbed run under the changed configuration makes of the same cluster, in a zone of its own."""
-    fresh = Stack(stack.api, stack.r53, MemoryStore(clock=stack.clock), None)
-    try:
-        zones = fields.pop("zones", None)
-        fresh.add_cluster(**fields, **({} if zones is None else {"zones": zones}))
-        a_running = fresh.start()
-        a_running.wait_for(lambda: len(fresh.upstreams().get("prod/default/web/80/TCP", [])) == 2)
-        a_running.wait_for(lambda: any(key.startswith("db") for key in fresh.records()))
-        assert a_running.end().clean
-        return fresh.records(), fresh.upstreams()
-    finally:
-        fresh.close()
-
-
-CHANGES: dict[str, dict[str, Any]] = {
-    "ttl": {"ttl": 120},
-    "domain": {"domain": "live.example.com"},
-    "template": {"template": "{service}-{namespace}.{domain}"},
-    "no SRV": {"srv": False},
-    "endpoints source": {"endpoints_source": Resource.ENDPOINTS},
-}
-
-
-# `make test` tries each of them in one of the two ways.
-WAYS = [
-    pytest.param(what, when, marks=() if (number % 2 == 0) is (when == "running") else pytest.mark.thorough)
-    for number, what in enumerate(sorted(CHANGES))
-    for when in ("running", "between")
-]
-
-
-@pytest.mark.parametrize(("what", "when"), WAYS)
-def test_changed_configuration_leads_to_what_a_run_under_it_alone_would_have_made(what: str, when: str) -> None:
-    with a_stack() as stack:
-        fill(stack.api)
-        stack.add_cluster()
-        running = a_master(stack)
-        if when == "between":
-            assert running.end().clean
-        stack.api.requests.clear()
-        change(stack, **CHANGES[what])
-        if when == "between":
-            running = stack.start()
-        source = CHANGES[what].get("endpoints_source", Resource.ENDPOINTSLICES).value
-        stack.api.requests.wait_for_count(1, resource="services", verb="watch")
-        stack.api.requests.wait_for_count(1, resource=source, verb="watch")
-        records, upstreams = expected_after(stack, **CHANGES[what])
-        running.wait_for(lambda: stack.records() == records)
-        running.wait_for(lambda: stack.upstreams() == upstreams)
-        if when == "running":
-            assert set(ended(stack)) == {"services", "endpointslices"}
-            assert set(ended(stack).values()) == {"ERR_CONFIG_UPDATE"}
-            assert counted(stack, "ERR_CONFIG_UPDATE")["services"] == 1
-        assert running.end().clean
-        assert stack.problems() == {}
-        assert ended(stack)["services"] == "ERR_WORKER_EXITING"
-
-
-@pytest.mark.parametrize("when", ["running", "between"])
-def test_zone_that_is_added_is_filled_and_one_that_is_removed_is_emptied(when: str) -> None:
-    with a_stack() as stack:
-        fill(stack.api)
-        private = stack.add_zone("example.com", private=True)
-        public = ZoneReference(id=stack.zone_id, name="example.com")
-        inside = ZoneReference(id=private, name="example.com", private=True)
-        stack.add_cluster()
-        running = a_master(stack)
-        published = stack.records()
-
-        def change_to(*zones: ZoneReference) -> RunningSession:
-            if when == "between":
-                assert running.end().clean
-            change(stack, zones=zones)
-            return stack.start() if when == "between" else running
-
-        running = change_to(public, inside)
-        running.wait_for(lambda: stack.records(private) == published)
-        assert stack.records() == published
-        running = change_to(inside)
-        running.wait_for(lambda: stack.records() == {})
-        assert stack.records(private) == published
-        assert running.end().clean
-
-
-def test_two_changes_in_a_row_are_both_seen_by_a_running_master() -> None:
-    with a_stack() as stack:
-        fill(stack.api)
-        stack.add_cluster()
-        running = a_master(stack)
-        change(stack, ttl=90)
-        change(stack, ttl=45)
-        running.wait_for(lambda: {record["ttl"] for record in stack.records().values()} == {45})
-        stack.api.cluster.scale("default", "web", 4)
-        running.wait_for(lambda: len(stack.upstreams()["prod/default/web/80/TCP"]) == 4)
-        assert running.end().clean
-
-
-def test_cluster_that_is_registered_while_a_master_runs_is_taken_up() -> None:
-    with a_stack() as stack, ApiServer(tokens={TOKEN: "admin"}) as other:
-        fill(stack.api)
-        stack.add_cluster()
-        running = a_master(stack)
-        other.cluster.expose("default", "web", {"ports": [{"port": 80}]})
-        stack.add_cluster("stage", server=other.url)
-        LeaseTable(stack.store, "0").signal()
-        running.wait_for(lambda: "web.default.svc.stage.example.com A" in stack.records())
-        assert running.end().clean
-
-
 def nothing_is_remembered(stack: Stack, cluster: str = "prod") -> bool:
     """No configuration, state, claim, queue or listener item of this cluster is left; its fence stays."""
     assert isinstance(stack.store, MemoryStore)
@@ -190,7 +66,6 @@ def remains(stack: Stack, cluster: str = "prod") -> tuple[dict[str, Any], dict[s
     return records, {k: v for k, v in stack.upstreams().items() if k.startswith(f"{cluster}/")}
 
 
-Ending = Callable[[RunningSession], object]
 KILLED: dict[str, ErrorCode | None] = {
     "one session": None,
     "ended cleanly": ErrorCode.WORKER_EXITING,

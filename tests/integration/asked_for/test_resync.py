@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,12 +17,10 @@ from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequ
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
-from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
 from kubesync_local.standins.apiserver.transport.faults import Answer
 
 WEB = "web.default.svc.prod.example.com"
 UPSTREAM = "prod/default/web/80/TCP"
-Resynced = Callable[..., dict[str, Any]]
 
 
 def a_request(**wanted: bool) -> ResyncRequest:
@@ -186,48 +183,6 @@ def test_i3_set_that_was_replaced_by_one_of_another_form_is_reported_and_left_al
         assert {k: v for k, v in after.items() if k.name.startswith("web.")} == {
             k: v for k, v in before.items() if k.name.startswith("web.")
         }
-
-
-@pytest.mark.parametrize("master", ["running", "none"])
-def test_resync_holds_deletions_back_unless_it_is_forced(master: str) -> None:
-    """I5 holds for a resync as well; ``--force`` is a person's decision."""
-    with a_stack() as stack:
-        names = [f"web-{number}" for number in range(12)]
-        for name in names:
-            body = {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}}
-            stack.api.writer.create(Target(SERVICES, "default"), body)
-        stack.add_cluster()
-        running = stack.start(lease_renew_seconds=0.05)
-        running.wait_for(lambda: len(stack.upstreams()) == 13)
-        running.end()
-        for name in names[:8]:
-            stack.api.writer.delete(Target(SERVICES, "default", name), {})
-        stack.api.compact(stack.api.store.revision)
-        if master == "running":
-            running = stack.start(lease_renew_seconds=0.05)
-            running.wait_for(lambda: len(stack.problems()) == 8)
-
-        def resync(**wanted: bool) -> dict[str, Any]:
-            return ask(stack, running, **wanted) if master == "running" else stack.resync(a_request(**wanted))
-
-        for dry_run in (True, False):
-            said = resync(dry_run=dry_run)["clusters"][0]
-            assert said["changes" if dry_run else "changed_keys"] == ([] if dry_run else 0)
-            assert sorted(each["service"] for each in said["held_deletions"]) == [
-                f"prod/default/web-{number}" for number in range(8)
-            ]
-            held = said["held"]
-            assert list(held) == ["services"]
-            assert "8 of 13" in held["services"]
-            assert held["services"].count("kubesync resync --cluster prod --force") == 1
-        assert len(stack.upstreams()) == 13
-        before = contents(stack)
-        assert len(resync(dry_run=True, force=True)["clusters"][0]["changes"]) >= 16
-        assert contents(stack) == before
-        resync(force=True)
-        running.wait_for(lambda: len(stack.upstreams()) == 5)
-        running.wait_for(lambda: len([key for key in stack.records() if key.endswith(" A")]) == 5)
-        assert stack.problems() == {}
 
 
 def test_request_for_a_cluster_that_is_not_registered_is_answered() -> None:

@@ -21,8 +21,6 @@ from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
 from kubesync_local.standins.apiserver.transport.faults import Answer
 
-ROLE = "arn:aws:iam::222222222222:role/dns"
-
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[CliStack]:

@@ -20,7 +20,6 @@ ELB_ZONE = "Z32O12XQLNTSW2"
 FILTER = ("--domain-filter", "example.com")
 SAME_AS_EXTERNAL_DNS = (*FILTER, "--template", "none", "--ttl", "300", "--load-balancer-alias")
 FIRST = {"hostname": "first.example.com"}
-MOVED = ("www.example.com", "ip.example.com", "cn.example.com", "short.example.com", "shared.example.com")
 
 
 @pytest.fixture(params=WHERE)

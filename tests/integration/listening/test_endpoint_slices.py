@@ -9,7 +9,6 @@ from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.objects import Resource
 from kubesync_local.standins.apiserver.objects.resources import ENDPOINTSLICES, Target
@@ -71,71 +70,6 @@ def a_master(stack: Stack, *slices: dict[str, Any]) -> RunningSession:
     running.wait_for(lambda: {WEB, API} <= stack.upstreams().keys())
     running.wait_for(stack.at_rest)
     return running
-
-
-def test_slices_of_a_service_are_united_without_duplicates() -> None:
-    with a_stack() as stack:
-        running = a_master(
-            stack,
-            a_slice("web-b", "web", "10.9.0.3", "10.9.0.1"),
-            a_slice("web-a", "web", {"addresses": ["10.9.0.1"], "conditions": {"ready": False}}, "10.9.0.2"),
-            a_slice("web-6", "web", "fd00:0:0::9", kind="IPv6"),
-            a_slice("lost", "", "10.9.0.99"),
-        )
-        assert nodes(stack) == [
-            {"ip": "10.9.0.1", "port": 8080, "ready": True},
-            {"ip": "10.9.0.2", "port": 8080, "ready": True},
-            {"ip": "10.9.0.3", "port": 8080, "ready": True},
-            {"ip": "fd00::9", "port": 8080, "ready": True},
-        ]
-        assert addresses(stack) == ["10.9.0.1", "10.9.0.2", "10.9.0.3", "fd00::9"]
-        # The slice where it was ready goes: what the other one says counts.
-        delete(stack, "web-b")
-        running.wait_for(lambda: pairs(stack) == ["10.9.0.1:8080", "10.9.0.2:8080", "fd00::9:8080"])
-        assert nodes(stack)[0] == {"ip": "10.9.0.1", "port": 8080, "ready": False}
-        running.wait_for(lambda: addresses(stack) == ["10.9.0.2", "fd00::9"])
-        assert running.end().clean
-
-
-def test_slice_that_moves_to_another_service_leaves_the_first_also_between_sessions_and_in_lists() -> None:
-    with a_stack() as stack:
-        running = a_master(stack, a_slice("s-1", "web", "10.9.0.1"), a_slice("s-2", "web", "10.9.0.2"))
-        assert (pairs(stack), pairs(stack, API)) == (["10.9.0.1:8080", "10.9.0.2:8080"], [])
-        put(stack, a_slice("s-1", "api", "10.9.0.1"))
-        running.wait_for(lambda: (pairs(stack), pairs(stack, API)) == (["10.9.0.2:8080"], ["10.9.0.1:8080"]))
-        running.wait_for(lambda: (addresses(stack), addresses(stack, "api")) == (["10.9.0.2"], ["10.9.0.1"]))
-        assert running.end().clean
-        put(stack, a_slice("s-2", "api", "10.9.0.2"))
-        running = stack.start(lease_renew_seconds=0.05)
-        running.wait_for(lambda: (pairs(stack), pairs(stack, API)) == ([], ["10.9.0.1:8080", "10.9.0.2:8080"]))
-        assert running.end().clean
-        # Back again, and all that is known of it comes from a list.
-        put(stack, a_slice("s-1", "web", "10.9.0.1"), a_slice("s-2", "", "10.9.0.2"))
-        stack.api.compact(stack.api.store.revision)
-        running = stack.start(lease_renew_seconds=0.05)
-        running.wait_for(lambda: (pairs(stack), pairs(stack, API)) == (["10.9.0.1:8080"], []))
-        running.wait_for(lambda: (addresses(stack), addresses(stack, "api")) == (["10.9.0.1"], []))
-        assert running.end().clean
-        assert StateTable(stack.store).all_slices("prod") == {
-            ("default", "kubernetes"): "kubernetes",
-            ("shop", "s-1"): "web",
-        }
-
-
-def test_deleted_slice_takes_its_nodes_along_and_is_forgotten() -> None:
-    with a_stack() as stack:
-        running = a_master(stack, a_slice("s-1", "web", "10.9.0.1"), a_slice("s-2", "web", "10.9.0.2"))
-        delete(stack, "s-1")
-        running.wait_for(lambda: pairs(stack) == ["10.9.0.2:8080"])
-        assert running.end().clean
-        delete(stack, "s-2")
-        stack.api.compact(stack.api.store.revision)
-        running = stack.start()
-        running.wait_for(lambda: pairs(stack) == [])
-        running.wait_for(lambda: addresses(stack) == [])
-        assert WEB in stack.upstreams()  # empty, and not gone
-        assert running.end().clean
-        assert StateTable(stack.store).all_slices("prod") == {("default", "kubernetes"): "kubernetes"}
 
 
 def test_slice_of_host_names_is_reported_and_its_service_keeps_its_other_nodes() -> None:

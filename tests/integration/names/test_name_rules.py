@@ -9,13 +9,11 @@ import pytest
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service
 from harness.stack import a_stack
-from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.plan import Policy
 
-ZONE: Final = ZoneReference(id=ZONE_ID, name="example.com")
 # Of every cluster here; the journal's label is reserved in all of them.
 RESERVED: Final = {"_kubesync-x": "NameReserved", "x._kubesync-test-0": "NameReserved"}
 # Options, and by the namespace that asks: the name (less ``.example.com``; ``@`` is the zone) and why it is refused.

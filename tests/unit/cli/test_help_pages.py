@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -16,7 +15,6 @@ from kubesync_local.cli.help_pages import GROUPS, pages
 from kubesync_local.cli.main import build_parser
 from kubesync_local.cli.parser import short_texts
 
-ROOT: Final = Path(__file__).resolve().parents[3]
 _PAGES: Final = dict(pages(build_parser()))
 _COMMANDS: Final = sorted(words for words, page in _PAGES.items() if not any(k.startswith(f"{words} ") for k in _PAGES))
 

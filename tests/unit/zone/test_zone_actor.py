@@ -6,28 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from harness.fakes.fencing import raise_fence
 from harness.sessions.zone_alone import LISTED, ZONE, World, a_key, a_set, asked, record
 from harness.waiting import wait_until
 from kubesync.actors.actor import AT_ONCE, Activity
 from kubesync.actors.directory import Directory
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.domain.batches import units_of
-from kubesync.domain.dns.records import RecordSet, Zone
-from kubesync.domain.errors import BatchRefusedError, ZoneOutcomeUnknownError
-from kubesync.messages import CheckConflicts, Drain, Landed, Publish, Refused, Standing
+from kubesync.domain.dns.records import Zone
+from kubesync.domain.errors import BatchRefusedError
+from kubesync.messages import CheckConflicts, Drain, Publish, Refused, Standing
 from kubesync.zone.actor import ZoneActor
 from kubesync.zone.progress import ZoneFigures
-
-
-def test_unknown_outcome_is_repeated_unchanged_and_may_have_landed() -> None:
-    world = World()
-    world.zone.trouble = [(ZoneOutcomeUnknownError("no answer"), True)]
-    world.prod.publish("web", "10.0.0.1")
-    world.pass_time(10)
-    assert world.zone.ours == {"web": "10.0.0.1"}
-    assert world.prod.applied == world.prod.intended
-    assert (world.actor.report.unknown, len(world.zone.batches)) == (1, 1)
 
 
 def test_i4_foreign_set_is_judged_by_its_cluster_and_checked_again() -> None:
@@ -43,18 +31,6 @@ def test_i4_foreign_set_is_judged_by_its_cluster_and_checked_again() -> None:
     del world.zone.sets[record("web")]
     world.actor.receive(CheckConflicts((a_key("web"),)))
     world.pass_time()
-    assert world.zone.ours == {"web": "10.0.0.1", "api": "10.0.0.1"}
-
-
-def test_refused_unit_waits_as_its_cluster_says_i4() -> None:
-    world = World()
-    refusal = BatchRefusedError(("[name='web.example.com.', type='A'] is not permitted",))
-    world.zone.trouble = [(refusal, False)]
-    for name in ("web", "api"):
-        world.prod.publish(name, "10.0.0.1")
-    world.pass_time(1)
-    assert world.zone.ours == {"api": "10.0.0.1"}
-    world.pass_time(6)
     assert world.zone.ours == {"web": "10.0.0.1", "api": "10.0.0.1"}
 
 
@@ -88,18 +64,6 @@ def test_unit_that_nobody_wants_any_more_does_not_go_again() -> None:
     assert {change.key for batch in world.zone.batches for change in batch if change.key.type == "A"} == {record("api")}
 
 
-def test_full_zone_lets_deletions_through_and_probes() -> None:
-    world = World()
-    full = BatchRefusedError(("MAX_RRSETS_BY_ZONE: limit of 10000 record sets",))
-    world.zone.trouble = [(full, False), (full, False), (full, False)]
-    names = [world.prod.want(f"s{n}", "10.0.0.1") for n in range(5)]
-    world.actor.receive(Publish("prod", names=tuple(names), listed=LISTED))
-    world.pass_time(1)
-    assert "the zone is full" in world.actor.report.problem
-    world.pass_time(60)
-    assert len(world.zone.ours) == 5
-
-
 def test_fault_of_ours_settles_the_zone_and_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     world.prod.publish("web", "10.0.0.1")
@@ -124,42 +88,6 @@ def test_fault_after_the_batch_has_landed_closes_it(monkeypatch: pytest.MonkeyPa
     world.pass_time(10)
     assert world.prod.applied == world.prod.intended
     assert world.end()
-
-
-def test_i2_fenced_out_zone_ends() -> None:
-    world = World()
-    raise_fence(world.store, "prod", 7)
-    world.prod.publish("web", "10.0.0.1")
-    world.pass_time()
-    assert world.ended
-    assert world.not_master
-    assert world.zone.ours == {}
-
-
-def test_i1_item_that_moved_is_settled_not_overwritten() -> None:
-    world = World()
-    world.prod.publish("web", "10.0.0.1")
-    world.pass_time()
-    item = world.item()
-    _, actions = world.inflight.put(ZONE, item, replace(item, batch=item.batch), "x")
-    world.store.transact(actions, "x")
-    world.prod.publish("other", "10.0.0.2")
-    world.pass_time(20)
-    assert len(world.zone.ours) == 2
-    assert len(asked(world.prod, Landed)) == 2, "the first was closed already"
-
-
-def test_unit_larger_than_a_batch_is_refused_and_holds_up_no_other() -> None:
-    world = World()
-    key = a_key("big")
-    values = tuple(f"10.0.{n // 250}.{n % 250}" for n in range(1001))
-    world.prod.intended[key] = {record("big"): RecordSet(60, values)}
-    world.actor.receive(Publish("prod", (world.prod.wish(key),), listed=LISTED))
-    world.prod.publish("web", "10.0.0.1")
-    world.pass_time(3)
-    assert world.zone.ours == {"web": "10.0.0.1"}
-    assert world.actor.report.reasons == {"TooLargeForBatch": 1}
-    assert units_of(key, world.prod.wish(key).changes)
 
 
 def test_zones_are_made_when_they_are_needed_and_drained() -> None:
