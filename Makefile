@@ -55,12 +55,12 @@ test: $(ready)
 	echo "· contract, integration and end-to-end tests"; \
 	$(compiled) $(pytest_waiting) -m "not thorough" tests --ignore=tests/unit || failed=1; exit $$failed
 
-# What takes long and seldom says more than its sample in `make test`.
+# What takes long and seldom says more than its sample in `make test`. Tests that share a story (xdist_group) share a worker.
 cases := thorough
 .PHONY: thorough
 thorough: $(ready)
 	@echo "· more cases of what make test samples"
-	@$(compiled) $(python) -m pytest -q -n 4 --dist worksteal --durations 15 -m "$(cases)" tests
+	@$(compiled) $(python) -m pytest -q -n 4 --dist loadgroup --durations 15 -m "$(cases)" tests
 
 # Those that failed last, one after the other: tells a fault from a machine that was too busy.
 .PHONY: retest

@@ -188,16 +188,17 @@ def test_undisturbed_resync_reads_everything_once_for_all_clusters() -> None:
 CALLS: Final = 280
 """An undisturbed session makes fewer from the request to the answer, by all its threads."""
 WAYS: Final = ("killed before", "killed after", "ended")
-SOME: Final = [*range(1, 41, 4), *range(41, CALLS, 25)]
-EVERY_SECOND: Final = range(2, CALLS + 1, 2)
+SOME: Final = [*range(1, 41, 8), *range(41, CALLS, 40)]
+EVERY_SECOND: Final = [number for number in range(2, CALLS + 1, 2) if number not in SOME]
+SOAK: Final = (pytest.mark.thorough, pytest.mark.soak)
 
 
 @pytest.mark.parametrize(
     ("number", "way"),
     [
         *((number, way) for number in SOME for way in WAYS),
-        # In one of the ways.
-        *(pytest.param(n, WAYS[n % 3], marks=pytest.mark.thorough) for n in EVERY_SECOND if n not in SOME),
+        # In one of the ways; `make check` tries one in 10.
+        *(pytest.param(n, WAYS[n % 3], marks=SOAK if n % 10 else pytest.mark.thorough) for n in EVERY_SECOND),
     ],
 )
 def test_i1_resync_that_is_cut_off_at_any_call_is_finished_by_the_next_sessions(number: int, way: str) -> None:

@@ -105,7 +105,15 @@ def test_i10_lost_counter_of_epochs_is_raised_and_nobody_is_woken(counter: int |
     watched.close()
 
 
-@pytest.mark.parametrize(("seconds", "every"), [(60, 1), (90, 1), (300, 1), (840, 1), (60, 10), (840, 10), (840, 60)])
+LENGTHS = [
+    (60, 1),
+    (840, 1),
+    (840, 10),
+    *(pytest.param(*each, marks=pytest.mark.thorough) for each in ((90, 1), (300, 1), (60, 10), (840, 60))),
+]
+
+
+@pytest.mark.parametrize(("seconds", "every"), LENGTHS)
 def test_i10_sessions_of_any_length_beat_often_enough(seconds: int, every: int) -> None:
     slow = {"NoMasterMinutes": max(3, 2 * every)}
     watched = WatchedDeployment(every=every, parameters=slow, settings={"max_runtime_seconds": seconds})

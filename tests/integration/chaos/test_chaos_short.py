@@ -1,6 +1,7 @@
 """A sample of ``make chaos``: every section, and what the undisturbed run itself has to look like.
 
-``make test`` plays a few cases of each section, ``make thorough`` the whole short run. A mutant that a few cases miss is caught there.
+``make test`` plays a few cases of each section, ``make thorough`` the whole short run, ``make check`` that of sections with few cases in
+``make test``. A mutant that a few cases miss is caught there.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ from simulation.writes import KINDS
 SEED = 20261120
 # Sections with their short run here, and how many of its cases `make test` plays; the others have tests where they belong.
 # None of 4, real processes: taking_over/test_killed.py kills some in `make test`. 14 needs three days to compare two of them.
-FEW = {1: 20, 2: 12, 3: 25, 4: 0, 10: 4, 13: 8, 14: 1, 15: 12, 16: 12, 17: 8, 18: 20}
-OF_ITS_OWN = [pytest.param(number, id=BY_NUMBER[number].title) for number in FEW]
+FEW = {1: 12, 2: 8, 3: 15, 4: 0, 10: 3, 13: 8, 14: 1, 15: 12, 16: 12, 17: 4, 18: 6}
+OF_ITS_OWN = [
+    pytest.param(number, id=BY_NUMBER[number].title, marks=pytest.mark.soak if few > 1 else ())
+    for number, few in FEW.items()
+]
 SIMULATED = [pytest.param(number, id=BY_NUMBER[number].title) for number, few in FEW.items() if few]
 
 

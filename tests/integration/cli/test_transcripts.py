@@ -143,6 +143,7 @@ def parts_of(output: str) -> list[tuple[str, str]]:
     return list(zip(found[::2], found[1::2], strict=False))
 
 
+@pytest.mark.thorough
 def test_getting_started_prints_in_a_pipe_what_it_shows(place: Place) -> None:
     parts = parts_of(place.in_a_pipe(place.script()))
 

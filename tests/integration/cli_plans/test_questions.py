@@ -152,14 +152,20 @@ def test_anything_but_yes_changes_nothing(stack: CliStack, tmp_path: Path, name:
     assert stored(stack) == before
 
 
-@pytest.mark.parametrize(
-    ("keys", "ended", "said"),
-    [
-        pytest.param(END_OF_INPUT, 1, NO_CHANGE, id="end of input"),
-        pytest.param(CTRL_C, 130, f"kubesync: interrupted: {WAS}", id="ctrl-c"),
-    ],
-)
-@pytest.mark.parametrize("name", ["remove", "prune", "recover", "set", "replace"])
+ENDS = [
+    pytest.param(END_OF_INPUT, 1, NO_CHANGE, id="end of input"),
+    pytest.param(CTRL_C, 130, f"kubesync: interrupted: {WAS}", id="ctrl-c"),
+]
+# `make test` asks two of the questions.
+QUESTIONS = [
+    "remove",
+    "set",
+    *(pytest.param(each, marks=pytest.mark.thorough) for each in ("prune", "recover", "replace")),
+]
+
+
+@pytest.mark.parametrize(("keys", "ended", "said"), ENDS)
+@pytest.mark.parametrize("name", QUESTIONS)
 def test_end_of_input_and_interruption_change_nothing(
     served: CliStack, tmp_path: Path, name: str, keys: str, ended: int, said: str
 ) -> None:

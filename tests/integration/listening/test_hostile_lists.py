@@ -47,10 +47,13 @@ def test_i9_annotations_that_are_read_leave_out_the_services_that_have_them_unti
 @pytest.mark.parametrize(
     ("attack", "problems"),
     [
-        (Attack(services=1_570, annotation="note"), set()),
-        (Attack(services=1_570, annotation=HOSTNAME), {("flood", "Unreadable"), ("flood", "InvalidName")}),
+        pytest.param(Attack(services=1_570, annotation="note"), set(), id="thrown away", marks=pytest.mark.soak),
+        pytest.param(
+            Attack(services=1_570, annotation=HOSTNAME),
+            {("flood", "Unreadable"), ("flood", "InvalidName")},
+            id="kept",
+        ),
     ],
-    ids=["thrown away", "kept"],
 )
 def test_i9_flood_of_annotations_takes_no_memory_and_no_record_from_others(
     attack: Attack, problems: set[tuple[str, str]]

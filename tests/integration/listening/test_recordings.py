@@ -22,11 +22,16 @@ SOURCES = (Resource.ENDPOINTS, Resource.ENDPOINTSLICES)
 MID_MS = 20_000
 # Events and bookmarks of the three recorded watches; a cut may lie before each of them and after the last.
 RELEASES = 21 + 3 + 52 + 3 + 78 + 4
-# `make test` tries one cut in 40, and the last.
-CUTS = [
-    pytest.param(cut, marks=() if cut % 40 == 0 or cut == RELEASES else pytest.mark.thorough)
-    for cut in range(RELEASES + 1)
-]
+
+
+def _often(cut: int) -> tuple[pytest.MarkDecorator, ...]:
+    """``make test`` tries one cut in 40, and the last; ``make check`` one in 8."""
+    if cut % 40 == 0 or cut == RELEASES:
+        return ()
+    return (pytest.mark.thorough,) if cut % 8 == 0 else (pytest.mark.thorough, pytest.mark.soak)
+
+
+CUTS = [pytest.param(cut, marks=_often(cut)) for cut in range(RELEASES + 1)]
 
 
 def events_among(replay: Replay, source: Resource, count: int) -> int:
