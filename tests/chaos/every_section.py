@@ -10,6 +10,7 @@ from chaos.faults import (
     items,
     killed,
     late,
+    lists_in_steps,
     schedules,
     situations,
     tables,
@@ -36,5 +37,6 @@ SECTIONS: Final[tuple[Section, ...]] = (
     unexpected.SECTION,
     late.SECTION,
     items.SECTION,
+    lists_in_steps.SECTION,
 )
 BY_NUMBER: Final = {section.number: section for section in SECTIONS}

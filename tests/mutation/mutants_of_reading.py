@@ -13,6 +13,7 @@ _SECTIONS = "integration/recording/test_recorder_sections.py::"
 _IN_TURN = "integration/listening/test_lists_in_turn.py::"
 _ROOM = "unit/kubernetes/test_list_room.py::"
 _WAITS = "integration/kubernetes/test_lists_wait_for_room.py::"
+_STEPS = "integration/recording/test_lists_in_steps.py::"
 _LISTS = "unit/cluster/test_recorder_lists.py::"
 _SCOPED = "unit/cluster/test_scope_lists.py::"
 _OBJECTS = "unit/kubernetes/wire/test_wire_objects.py::"
@@ -120,10 +121,59 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="a list that lacks most objects is trusted",
         invariants="I5",
         file="domain/merge.py",
-        old="    if live >= GUARD_MINIMUM_OBJECTS and absent > GUARD_SHARE * live:\n",
+        old="    if before >= GUARD_MINIMUM_OBJECTS and absent + believed > GUARD_SHARE * before:\n",
         new="    if live < 0:\n",
         caught_by=(_LISTS + "test_guard_holds_deletions_beyond_30_percent_of_10_or_more_i5",),
         section=7,
+    ),
+    Mutant(
+        name="guard-forgets",
+        without="each list is judged alone: lists in steps delete everything",
+        invariants="I5",
+        file="cluster/keys/list_diff.py",
+        old="            believed = earlier.within_the_hour(self._epoch) + done\n",
+        new="            believed = 0\n",
+        caught_by=(_STEPS + "test_lists_in_steps_delete_no_more_than_one_list_i5",),
+        section=19,
+    ),
+    Mutant(
+        name="guard-forgets-at-a-hand-over",
+        without="what was believed is not stored",
+        invariants="I5",
+        file="aws/tables/control/listeners.py",
+        old="        if checkpoint.believed.by_minute:\n",
+        new="        if False:\n",
+        caught_by=(_STEPS + "test_lists_in_steps_delete_no_more_than_one_list_i5",),
+        section=19,
+    ),
+    Mutant(
+        name="guard-notes-afterwards",
+        without="nothing is noted before the first deletion of a list is recorded: a session that dies forgets what it did",
+        invariants="I5",
+        file="cluster/keys/reconciler.py",
+        old="        yield from self._committer.begin_lists(listed.merge.believed)\n",
+        new="",
+        caught_by=(_STEPS + "test_session_that_dies_in_the_middle_of_a_list_neither_forgets_nor_counts_twice_i5",),
+        section=19,
+    ),
+    Mutant(
+        name="guard-counts-twice",
+        without="a list that died half recorded counts whole, and what is left of it again",
+        invariants="I5",
+        file="domain/merge.py",
+        old="        return min(self.pending[2], tombstones.get(self.pending[1], 0)) if self.pending else 0\n",
+        new="        return self.pending[2] if self.pending else 0\n",
+        caught_by=(_MERGE + "test_list_that_died_half_recorded_is_neither_forgotten_nor_counted_twice_i5",),
+        section=19,
+    ),
+    Mutant(
+        name="held-for-an-hour-only",
+        without="a deletion that was held back goes with the first list that is believed",
+        invariants="I5",
+        file="cluster/keys/list_diff.py",
+        old="            stays = earlier.holding and not self._forced\n",
+        new="            stays = False\n",
+        caught_by=(_LISTS + "test_held_deletion_stays_held_beside_many_new_objects_i5",),
     ),
     Mutant(
         name="no-identity-guard",

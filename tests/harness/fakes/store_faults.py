@@ -75,18 +75,22 @@ class CrashError(Exception):
 
 
 class DiesAt:
-    """Faults for ``MemoryStore``: the process dies at its n-th transaction (from 1), before or after its effect."""
+    """Faults for ``MemoryStore``: the process dies at its n-th transaction (from 1), before or after its effect.
+
+    ``seen``: how many there were.
+    """
 
     def __init__(self, transaction: int, *, after: bool) -> None:
-        self._left = transaction
+        self.seen = 0
+        self._at = transaction
         self._after = after
 
     def before(self, call: Call) -> None:
         if call.operation == "transact_write_items":
-            self._left -= 1
-            if self._left == 0 and not self._after:
+            self.seen += 1
+            if self.seen == self._at and not self._after:
                 raise CrashError
 
     def after(self, call: Call) -> None:
-        if call.operation == "transact_write_items" and self._left == 0 and self._after:
+        if call.operation == "transact_write_items" and self.seen == self._at and self._after:
             raise CrashError

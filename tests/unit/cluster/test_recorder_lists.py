@@ -86,6 +86,17 @@ def test_held_objects_that_reappear_at_their_old_version_are_live_again() -> Non
     assert all(not part.held for state in session.state_table.load_all("prod") for part in state.parts.values())
 
 
+def test_held_deletion_stays_held_beside_many_new_objects_i5() -> None:
+    _deployment, session = begun(20)
+    session.record(lists=(a_list(20, identity(), *services(13)),))
+    assert live(session) == [f"s{n:02d}" for n in range(20)]
+    more = [saw(a_service(ports=()), 21, f"t{n:02d}") for n in range(30)]
+    for version in (30, 40):  # 7 of 21, then 7 of 51, which would be few
+        session.record(lists=(a_list(version, identity(), *services(13), *more),))
+    assert len(live(session)) == 50
+    assert "earlier lists lacked 7 objects" in held(session)
+
+
 def test_forced_list_lets_held_deletions_through() -> None:
     _deployment, session = begun(20)
     session.record(lists=(a_list(20, identity()),))

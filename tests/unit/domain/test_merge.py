@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.seen.builders import SERVICES, a_key, a_list, a_service, saw
-from kubesync.domain.merge import observe, with_observations, without_parts, without_tombstones
+from kubesync.domain.merge import Believed, observe, with_observations, without_parts, without_tombstones
 from kubesync.domain.objects import Observation, Resource, Service
 from kubesync.domain.state import KeyState, Part, PartId
 
@@ -204,3 +204,47 @@ def test_service_and_endpoints_of_a_key_are_those_of_live_parts() -> None:
     assert KeyState(a_key(), parts={WEB: TOMBSTONE}).service is None
     assert KeyState(a_key(), parts={WEB: TOMBSTONE}).bare
     assert not KeyState(a_key(), parts={WEB: LIVE}).bare
+
+
+NOW = 1_000_000 * 60.0  # minute 1,000,000
+
+
+def test_memory_of_the_guard_holds_an_hour_and_what_clocks_ahead_wrote_i5() -> None:
+    memory = Believed({999_939: 1, 999_940: 2, 1_000_000: 4, 1_000_900: 8})
+    assert memory.within_the_hour(NOW) == 14
+    assert memory.end(NOW) == Believed({999_940: 2, 1_000_000: 4, 1_000_900: 8})
+
+
+def test_list_that_takes_nothing_away_leaves_the_memory_as_it_is_i6() -> None:
+    memory = Believed({999_000: 1})
+    assert memory.begin(NOW, 20, 0, 0) is memory
+
+
+def test_pending_list_becomes_one_entry_of_its_minute_i5() -> None:
+    noted = Believed({999_000: 1, 1_000_000: 2}).begin(NOW, 20, 0, 3)
+    assert noted == Believed({1_000_000: 2}, (1_000_000, 20, 3))
+    assert noted.within_the_hour(NOW) == 2
+    assert noted.end(NOW + 90) == Believed({1_000_000: 5})
+
+
+@pytest.mark.parametrize(
+    ("version", "more", "after"),
+    [
+        pytest.param(20, 5, Believed({}, (1_000_000, 20, 7)), id="the same list again: nothing changes"),
+        pytest.param(20, 0, Believed({}, (1_000_000, 20, 2)), id="the same list, which is not believed now"),
+        pytest.param(30, 5, Believed({1_000_000: 2}, (1_000_002, 30, 5)), id="a later list, which lacks the others"),
+        pytest.param(30, 0, Believed({1_000_000: 2}), id="a later list, in which the others are back"),
+    ],
+)
+def test_list_that_died_half_recorded_is_neither_forgotten_nor_counted_twice_i5(
+    version: int, more: int, after: Believed
+) -> None:
+    died = Believed({}, (1_000_000, 20, 7))
+    done = died.done({20: 2, 19: 4})
+    assert done == 2
+    assert died.begin(NOW + 120, version, done, more) == after
+
+
+def test_tombstones_that_events_have_left_at_the_lists_version_do_not_count_i5() -> None:
+    assert Believed({}, (1_000_000, 20, 7)).done({20: 9}) == 7
+    assert Believed().done({20: 9}) == 0

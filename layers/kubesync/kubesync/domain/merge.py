@@ -21,9 +21,10 @@ the old one, so an event of an old uid is never newer than a part of the new one
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kubesync.domain.objects import Observation, Resource, Snapshot
@@ -32,6 +33,7 @@ from kubesync.domain.state import KeyState, Part, PartId
 # I5: deletions are held back where a list lacks more than this share of at least this many live objects.
 GUARD_MINIMUM_OBJECTS: Final = 10
 GUARD_SHARE: Final = 0.3
+GUARD_MINUTES: Final = 60
 
 
 def observe(part: Part | None, seen: Observation, generation: int, *, reread: bool = False) -> Part | None:
@@ -92,14 +94,62 @@ class AbsenceVerdict:
     reason: str = ""
 
 
-def judge_absences(live: int, absent: int, *, same_cluster: bool, forced: bool) -> AbsenceVerdict:
+@dataclass(frozen=True, slots=True)
+class Believed:
+    """The guard's memory: how many deletions of one listener's objects were believed because a list lacked the objects (I5).
+
+    It is stored with the listener's checkpoint. An entry from the future counts: the clock of another master is ahead.
+
+    Args:
+        by_minute: how many, by the minute (since 1970) in which they were decided.
+        pending: of a list that is being recorded: minute, the list's version, how many. Written before the first of them is recorded.
+        holding: lists lacked too many: what they lack stays held, also once the hour is over.
+    """
+
+    by_minute: Mapping[int, int] = field(default_factory=dict)
+    pending: tuple[int, int, int] | None = None
+    holding: bool = False
+
+    def within_the_hour(self, epoch: float) -> int:
+        """How many; those of ``pending`` are not among them."""
+        return sum(self._recent(epoch).values())
+
+    def done(self, tombstones: Mapping[int, int]) -> int:
+        """How many of ``pending`` were recorded before the session died. ``tombstones``: how many there are, by version."""
+        return min(self.pending[2], tombstones.get(self.pending[1], 0)) if self.pending else 0
+
+    def begin(self, epoch: float, version: int, done: int, more: int) -> Believed:
+        """Before a list of this version is recorded, of which ``more`` deletions are believed. ``done``: see there."""
+        minute = int(epoch // 60)
+        if self.pending is None:
+            return Believed(self._recent(epoch), (minute, version, more)) if more else self
+        if self.pending[1] == version:  # the same list again
+            return replace(self, pending=(self.pending[0], version, done + more))
+        earlier = Believed(self.by_minute, (*self.pending[:2], done)).end(epoch)
+        return earlier.begin(epoch, version, 0, more)
+
+    def end(self, epoch: float) -> Believed:
+        """Once the list is recorded."""
+        by_minute = self._recent(epoch)
+        if self.pending is not None:
+            by_minute[self.pending[0]] += self.pending[2]
+        return replace(self, by_minute=dict(+by_minute), pending=None)
+
+    def _recent(self, epoch: float) -> Counter[int]:
+        since = epoch // 60 - GUARD_MINUTES
+        return Counter({minute: count for minute, count in self.by_minute.items() if minute >= since})
+
+
+def judge_absences(live: int, absent: int, believed: int = 0, *, same_cluster: bool, forced: bool) -> AbsenceVerdict:
     """Decide about all deletions that one list implies, together: believed, or held (I5).
 
-    Held, unless forced, are those of another cluster, and more than 30 % of 10 or more objects (an empty list, an emptied cluster).
+    Held, unless forced, are those of another cluster, and more than 30 % of 10 or more objects (an empty list, an emptied cluster). What
+    earlier lists of the last hour have taken away counts as if this list did.
 
     Args:
         live: how many of the listener's objects were live before the list.
         absent: how many of these the list lacks.
+        believed: how many more went within the last hour because lists lacked them.
         same_cluster: the uid of Service default/kubernetes is the remembered one, or could not be compared.
         forced: a person asked for a resync with ``--force``.
     """
@@ -109,8 +159,10 @@ def judge_absences(live: int, absent: int, *, same_cluster: bool, forced: bool) 
         return AbsenceVerdict(
             False, "the uid of Service default/kubernetes is not the remembered one: another cluster?"
         )
-    if live >= GUARD_MINIMUM_OBJECTS and absent > GUARD_SHARE * live:
-        return AbsenceVerdict(False, f"the list lacks {absent} of {live} objects, more than {GUARD_SHARE:.0%}")
+    before = live + believed
+    if before >= GUARD_MINIMUM_OBJECTS and absent + believed > GUARD_SHARE * before:
+        earlier = f" (with {believed} that went by lists of the last hour)" if believed else ""
+        return AbsenceVerdict(False, f"the list lacks {absent} of {live} objects, more than {GUARD_SHARE:.0%}{earlier}")
     return AbsenceVerdict(True)
 
 

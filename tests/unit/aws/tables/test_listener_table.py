@@ -9,6 +9,7 @@ from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.store import Key, Put, Update
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
 from kubesync.domain.errors import ErrorCode, TransactionRefusedError
+from kubesync.domain.merge import Believed
 from kubesync.domain.objects import Resource
 from kubesync.domain.sources import services
 
@@ -37,6 +38,22 @@ def test_checkpoints_come_back_as_they_were(store: MemoryStore) -> None:
     item = store.get(Key("control", "cluster#prod", "checkpoint#services"))
     assert item is not None
     assert item["tx"] == "tok"
+
+
+def test_memory_of_the_guard_is_stored_only_where_a_list_lacked_objects_i5(store: MemoryStore) -> None:
+    table = ListenerTable(store)
+    full = Believed({29_000_000: 3, 29_000_010: 4}, (29_000_011, 90, 2), holding=True)
+    wanted = {
+        SERVICES: Checkpoint(8, 1, BASIS, 1, believed=full),
+        SLICES: Checkpoint(7, 1, BASIS, 1),
+    }
+    store.transact([table.put_checkpoint("prod", r, c, "tok") for r, c in wanted.items()], "t")
+    assert table.checkpoints("prod") == wanted
+    items = {r: store.get(Key("control", "cluster#prod", f"checkpoint#{r}")) or {} for r in (SERVICES, SLICES)}
+    assert items[SERVICES]["believed"] == [[29_000_000, 3], [29_000_010, 4]]
+    assert items[SERVICES]["pending"] == [29_000_011, 90, 2]
+    assert items[SERVICES]["holding"] is True
+    assert {"believed", "pending", "holding"}.isdisjoint(items[SLICES])
 
 
 def test_checkpoint_follows_the_one_that_was_read(store: MemoryStore) -> None:

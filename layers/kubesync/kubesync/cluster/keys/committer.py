@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import batched
 from typing import Final
@@ -24,6 +24,7 @@ from kubesync.actors.scheduler import Lock
 from kubesync.aws.dynamodb.store import UPSTREAMS
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import Entry
+from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state_codec import bounded
 from kubesync.clock import Clock
@@ -40,6 +41,7 @@ from kubesync.cluster.keys.key_writes import (
 )
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError
 from kubesync.domain.large_keys import LARGE, LargeKeys
+from kubesync.domain.merge import Believed
 from kubesync.domain.objects import ObjectKey, Observation, Resource
 from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Reference
@@ -212,6 +214,26 @@ class Committer:
         """Compare the counts of names with the keys that a list has just read, and write those that are wrong."""
         yield from self._until_fresh(self._correct)
         self.states.counts.done()
+
+    def begin_lists(self, believed: Mapping[Resource, Believed]) -> Steps[None]:
+        """Note durably which deletions follow from lists, before any is recorded: else a session that dies forgets those it has recorded."""
+        yield from self._until_fresh(partial(self._begin_lists, believed))
+
+    def _begin_lists(self, believed: Mapping[Resource, Believed], _untrusted: AbstractSet[str]) -> None:
+        name, writer, views = self.states.config.name, self._fenced_writer, self.states.listeners
+        unknown = Checkpoint(0, 0, Basis(0, self.states.config.server, 0))
+        stored = {resource: views[resource].checkpoint or unknown for resource in believed}
+        noted = {
+            resource: replace(before, believed=believed[resource], version=before.version + 1)
+            for resource, before in stored.items()
+            if before.believed != believed[resource]
+        }
+        if noted:
+            token, until = writer.token(), self.clock.monotonic() + _WRITE_SECONDS
+            put = self.tables.listeners.put_checkpoint
+            writer.run([name], [put(name, r, new, token) for r, new in noted.items()], token, until_monotonic=until)
+        for resource, new in noted.items():
+            views[resource].checkpoint = new
 
     def _correct(self, _untrusted: AbstractSet[str]) -> None:
         writer = self._fenced_writer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -13,6 +14,7 @@ from kubesync.aws.tables.state import BUCKETS, StateTable
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.observations import LivePart, Observations, absent_from, live_parts, moved_in
 from kubesync.domain.merge import (
+    Believed,
     judge_absences,
     observe,
     with_observations,
@@ -37,6 +39,7 @@ class Absences:
     gone: dict[Resource, PartsOfKeys] = field(default_factory=dict)
     held: dict[Resource, PartsOfKeys] = field(default_factory=dict)
     reasons: dict[Resource, str] = field(default_factory=dict)
+    believed: dict[Resource, Believed] = field(default_factory=dict)
 
 
 class ListMerge:
@@ -50,11 +53,13 @@ class ListMerge:
     Args:
         probed: the uid of Service default/kubernetes as the cluster was asked for it, where no list tells (None: cannot be
             known; NOT_ANSWERED: could not be asked).
+        epoch: the time now.
         forced: a person lets held deletions through.
     """
 
-    def __init__(self, states: KeyStates, table: StateTable, probed: str | None, *, forced: bool) -> None:
+    def __init__(self, states: KeyStates, table: StateTable, probed: str | None, epoch: float, *, forced: bool) -> None:
         self._states = states
+        self._epoch = epoch
         self._table = table
         self._probed = probed
         self._forced = forced
@@ -62,7 +67,9 @@ class ListMerge:
         self._snapshots: Mapping[Resource, Snapshot] = {}
         self._found = Absences()
         self._reread: set[Resource] = set()
+        self._tombstones: dict[Resource, Counter[int]] = defaultdict(Counter)  # by version
         self.held: dict[Resource, str] = {}
+        self.believed: dict[Resource, Believed] = {}  # as it is to be stored before anything of the lists is recorded
         self.identity_actions: tuple[Action, ...] = ()
         self.missed: set[ObjectKey] = set()
 
@@ -77,6 +84,9 @@ class ListMerge:
             for state in self._table.load_bucket(self._states.config.name, bucket):
                 created[state.key] = created_at(state)
                 parts += live_parts(state, snapshots)
+                for part_id, part in state.parts.items():
+                    if part.deleted:
+                        self._tombstones[part_id.resource][part.resource_version] += 1
                 slices_of_old += live_parts(state, unused)
                 self._states.remember(state)
                 self._states.counts.tally(state)
@@ -86,7 +96,7 @@ class ListMerge:
         self.observed, self._snapshots = observed, snapshots
         self._reread = {resource for resource in snapshots if self._states.outdated(resource)}
         self._found = self._absences(snapshots, parts)
-        self.held = self._found.reasons
+        self.held, self.believed = self._found.reasons, self._found.believed
         for resource in MOVING:
             self._forget_slices(self._found.gone.get(resource, {}), observed)
         self._forget_slices(_by_key(slices_of_old), observed)  # their parts are dropped
@@ -139,12 +149,23 @@ class ListMerge:
             live = sum(1 for part in parts if part.part_id.resource is resource and scope.holds(part.place[0]))
             # These are in the list, at another Service.
             moved = moved_in(snapshot, parts, self._states.listeners[resource].generation)
-            verdict = judge_absences(live, len(missing), same_cluster=same, forced=self._forced)
-            found.gone[resource] = _by_key([*moved, *unlisted, *(missing if verdict.believed else ())])
-            found.held[resource] = {} if verdict.believed else _by_key(missing)
-            if not verdict.believed:
+            checkpoint = self._states.listeners[resource].checkpoint
+            earlier = Believed() if checkpoint is None else checkpoint.believed
+            done = earlier.done(self._tombstones[resource])
+            believed = earlier.within_the_hour(self._epoch) + done
+            verdict = judge_absences(live, len(missing), believed, same_cluster=same, forced=self._forced)
+            # What was too much stays held, also where there is more beside it by now, or an hour has passed.
+            stays = earlier.holding and not self._forced
+            gone = [part for part in missing if verdict.believed and not (stays and part.held)]
+            held = [part for part in missing if not verdict.believed or (stays and part.held)]
+            found.gone[resource], found.held[resource] = _by_key([*moved, *unlisted, *gone]), _by_key(held)
+            more = 0 if self._forced else len(gone)  # a person knows of these
+            memory = earlier.begin(self._epoch, snapshot.resource_version, done, more)
+            found.believed[resource] = replace(memory, holding=bool(held) and (same or stays))
+            if held:
                 release = f"kubesync resync --cluster {self._states.config.name} --force"
-                found.reasons[resource] = f"{verdict.reason}; `{release}` lets the deletions through"
+                why = verdict.reason or f"earlier lists lacked {len(held)} objects, too many at once"
+                found.reasons[resource] = f"{why}; `{release}` lets the deletions through"
         return found
 
     def _forget_slices(self, gone: PartsOfKeys, observed: Observations) -> None:

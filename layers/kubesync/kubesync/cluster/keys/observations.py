@@ -104,6 +104,7 @@ class LivePart:
     part_id: PartId
     generation: int
     resource_version: int
+    held: bool = False
 
     @property
     def place(self) -> tuple[str, str]:
@@ -115,7 +116,7 @@ def live_parts(state: KeyState, resources: Iterable[Resource]) -> list[LivePart]
     """The live parts of a key for some listeners."""
     wanted = frozenset(resources)
     return [
-        LivePart(state.key, part_id, part.generation, part.resource_version)
+        LivePart(state.key, part_id, part.generation, part.resource_version, part.held)
         for part_id, part in state.parts.items()
         if part_id.resource in wanted and not part.deleted
     ]

@@ -25,7 +25,7 @@ from kubesync.cluster.keys.list_diff import NOT_ANSWERED, ListMerge
 from kubesync.cluster.keys.observations import Observations, sort_observations
 from kubesync.cluster.keys.planner import Planner
 from kubesync.domain.errors import ListenerError
-from kubesync.domain.merge import with_observations, without_tombstones
+from kubesync.domain.merge import Believed, with_observations, without_tombstones
 from kubesync.domain.objects import ObjectKey, Observation, RawEvent, Resource
 from kubesync.domain.sources.registry import IDENTITY, SOURCES, created_at, main_id, main_part
 from kubesync.domain.state import KeyState, Part, PartId
@@ -189,6 +189,7 @@ class Reconciler:
     def _record_lists(self, content: WindowContent, mode: Mode) -> Steps[Recorded]:
         """Compare complete lists, and the events after them, with everything that is stored."""
         listed = yield from self._listed(content, mode)
+        yield from self._committer.begin_lists(listed.merge.believed)
         yield from self._committer.correct_counts()
         resources, why = content.snapshots.keys(), "resync" if mode.distrust_upstreams else "list"
         plan = self._plan(why, mode, lambda: listed.notes, resources)
@@ -224,7 +225,7 @@ class Reconciler:
         observations = yield from self._parsed(content)
         items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
         observed = self._sort([*items, *observations], whole=True)
-        merge = ListMerge(self._states, self._tables.state, probed, forced=mode.forced)
+        merge = ListMerge(self._states, self._tables.state, probed, self._clock.epoch(), forced=mode.forced)
         keys = yield from merge.take(observed, content.snapshots)
         return _Listed(keys, merge, observed.notes)
 
@@ -310,6 +311,7 @@ class Reconciler:
     ) -> Closing:
         """Checkpoints of all listeners, where they have moved; those that are not to be believed are taken back (I5)."""
         moved: dict[Resource, Checkpoint] = {}
+        now = self._clock.epoch()
         for resource, view in self._states.listeners.items():
             stored = view.checkpoint
             version = 1 if stored is None else stored.version + 1
@@ -317,9 +319,14 @@ class Reconciler:
             if whole and view.seen_version and not view.unsure:
                 basis = self._states.basis
                 selector = self._states.config.scope.labels_of(resource)
-                new = Checkpoint(view.seen_version, max(1, view.generation), basis, version, view.works_since, selector)
+                believed = Believed() if stored is None else stored.believed.end(now)
+                new = Checkpoint(
+                    view.seen_version, max(1, view.generation), basis, version, view.works_since, selector, believed
+                )
             elif stored is not None and (view.broken or view.unsure):
                 new = replace(stored, basis=replace(stored.basis, revision=0), version=version, works_since=0.0)
+                if resource in listed:
+                    new = replace(new, believed=stored.believed.end(now))
             else:
                 continue
             if stored is None or replace(new, version=stored.version) != stored:

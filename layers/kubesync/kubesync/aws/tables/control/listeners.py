@@ -3,7 +3,8 @@
 control table
 partition             sort                  holds
 ---------             ----                  -----
-cluster#<cluster>     checkpoint#<res.>     resource_version, generation, revision, server, rules, version, works_since, selector, tx
+cluster#<cluster>     checkpoint#<res.>     resource_version, generation, revision, server, rules, version, works_since, selector, tx;
+                                            believed, pending and holding if a list lacked objects (``domain.merge.Believed``)
 cluster#<cluster>     errors#<res.>         counts per code, the last error, how it ended
 cluster#<cluster>     identity              uid of Service default/kubernetes, as first seen
 cluster#<cluster>     credentials           revision, ends (by what ends), tx; only if an end was ever known
@@ -23,6 +24,7 @@ from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.large_keys import Deaths, LargeKeys
+from kubesync.domain.merge import Believed
 from kubesync.domain.objects import Resource
 
 
@@ -40,7 +42,8 @@ class Checkpoint:
     """Everything of one listener up to ``resource_version`` is durable. ``version`` is the version of its item.
 
     ``works_since`` (epoch seconds, 0: not known) is stored along, for people; a change of it alone causes no write (I6).
-    ``selector``: the label selector of the list. Objects outside another selector do not count as missing.
+    ``selector``: the label selector of the list. Objects outside another selector do not count as missing. ``believed``: stored as
+    ``believed`` ([minute, count] each), ``pending`` and ``holding``, only where there is something.
     """
 
     resource_version: int
@@ -49,6 +52,7 @@ class Checkpoint:
     version: int = 0
     works_since: float = field(default=0.0, compare=False)
     selector: str = ""
+    believed: Believed = field(default_factory=Believed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,15 @@ def _checkpoint(item: Item) -> Checkpoint:
         cast(int, item["version"]),
         cast(int, item.get("works_since", 0)) / 1000,  # missing in older items
         cast(str, item.get("selector", "")),
+        _believed(item),
     )
+
+
+def _believed(item: Item) -> Believed:
+    pending = cast("list[int] | None", item.get("pending"))
+    by_minute = dict(cast("list[tuple[int, int]]", item.get("believed", [])))
+    noted = (pending[0], pending[1], pending[2]) if pending else None
+    return Believed(by_minute, noted, cast(bool, item.get("holding", False)))
 
 
 def _errors(item: Item) -> ListenerErrors:
@@ -199,6 +211,12 @@ class ListenerTable:
         fields |= {name: getattr(checkpoint, name) for name in ("resource_version", "generation", "version")}
         if checkpoint.selector:
             fields["selector"] = checkpoint.selector
+        if checkpoint.believed.by_minute:
+            fields["believed"] = [list(each) for each in sorted(checkpoint.believed.by_minute.items())]
+        if checkpoint.believed.pending is not None:
+            fields["pending"] = list(checkpoint.believed.pending)
+        if checkpoint.believed.holding:
+            fields["holding"] = True
         return put(_place(cluster, f"checkpoint#{resource}"), unchanged(checkpoint.version - 1), **fields)
 
     @staticmethod
