@@ -151,9 +151,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         file="zone/writer.py",
         old="        if self._in_doubt:\n            # An earlier",
         new="        if self._in_doubt and not sent:\n            # An earlier",
-        caught_by=(
-            "integration/taking_over/test_lost_answers.py::test_i2_an_earlier_try_that_is_still_under_way_is_shut_out_where_its_repeat_was_refused",
-        ),
+        caught_by=(_WRITER + "test_i2_earlier_try_that_is_under_way_is_shut_out_where_its_repeat_was_refused",),
         section=15,
     ),
     Mutant(

@@ -10,12 +10,38 @@ from harness.fakes.route53 import wire_change
 from harness.hurried import a_hurried_stack
 from harness.stack import RunningSession, Stack, a_stack
 from integration.asked_for.test_configuration import change, nothing_is_remembered
-from integration.taking_over.test_lost_answers import WEB, expose, is_closed, settled, tries_of
+from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.control.clusters import ClusterTable, OnDelete
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.state import StateTable
+from kubesync_local.standins.route53.http_api.faults import Call
 
 NAMES = [f"s{number}" for number in range(4)]
+WEB = "web.default.svc.prod.example.com A"
+
+
+def expose(stack: Stack, *names: str) -> None:
+    for name in names:
+        stack.api.cluster.expose("default", name, {"ports": [{"port": 80}]})
+
+
+def settled(stack: Stack, **settings: float) -> RunningSession:
+    """A session that has written what the API server's own Service leads to, and is quiet."""
+    stack.add_cluster()
+    running = stack.start(**settings)
+    running.wait_for(lambda: bool(stack.records()) and is_closed(stack.store))
+    return running
+
+
+def is_closed(store: Store) -> bool:
+    """No key is open."""
+    return not any(StateTable(store).open_keys("prod"))
+
+
+def tries_of(stack: Stack, name: str) -> list[Call]:
+    """Batches that change this name."""
+    wanted = name.split(" ")[0] + "."
+    return [call for call in stack.r53.batches() if any(c.record_set.key.name == wanted for c in call.changes)]
 
 
 def dns(name: str) -> str:

@@ -77,11 +77,11 @@ def _expose_a_service(stack: Stack) -> None:
     stack.api.cluster.expose("default", "late", {"ports": [{"port": 80}]})
 
 
+# One of each code and way: ``integration/kubernetes/test_transport_errors.py`` has the others.
 CAUSES: Mapping[str, Cause] = {
     "name does not resolve": Cause(
         ErrorCode.PARSE_DOMAIN, ("no-such-host.invalid:6443", "resolve"), _server("https://no-such-host.invalid:6443")
     ),
-    "address not valid": Cause(ErrorCode.PARSE_DOMAIN, ("not hold a valid host name",), _server("https://a..b:6443")),
     "refused": Cause(ErrorCode.CONNECT_FAILED, ("connection refused",), _refusing_port),
     "certificate of another authority": Cause(
         ErrorCode.SSL_HANDSHAKE,
@@ -89,48 +89,11 @@ CAUSES: Mapping[str, Cause] = {
         _trusts(OTHER_AUTHORITY),
         ServerOptions(tls=AUTHORITY.issue()),
     ),
-    "certificate for another name": Cause(
-        ErrorCode.SSL_HANDSHAKE,
-        ("certificate", "127.0.0.1"),
-        _trusts(AUTHORITY),
-        ServerOptions(tls=AUTHORITY.issue(("kubernetes.example.org",))),
-    ),
-    "certificate expired": Cause(
-        ErrorCode.SSL_HANDSHAKE,
-        ("certificate", "expired"),
-        _trusts(AUTHORITY),
-        ServerOptions(tls=AUTHORITY.issue(expired=True)),
-    ),
     "reset before answering": Cause(
         ErrorCode.REQUEST_URI, ("before a status line",), _fault(api_faults.Close(reset=True))
     ),
-    "closed before answering": Cause(ErrorCode.REQUEST_URI, ("before a status line",), _fault(api_faults.Close())),
-    "silent before answering": Cause(
-        ErrorCode.REQUEST_URI,
-        ("no complete header in time",),
-        _fault(api_faults.Silent()),
-        settings={"read_timeout_seconds": 0.2},
-    ),
     "401": Cause(ErrorCode.REQUEST_DENIED, ("HTTP 401", "Unauthorized"), _unknown_token, status=401),
     "403": Cause(ErrorCode.REQUEST_DENIED, ("HTTP 403", "forbidden", "services"), _denied, status=403),
-    "404": Cause(
-        ErrorCode.REQUEST_STATUS,
-        ("HTTP 404", "could not find the requested resource"),
-        _fault(api_faults.Answer(404, "NotFound", "the server could not find the requested resource")),
-        status=404,
-    ),
-    "429": Cause(
-        ErrorCode.REQUEST_STATUS,
-        ("HTTP 429", "too many requests"),
-        _fault(api_faults.Answer(429, "TooManyRequests", "too many requests, please try again later", retry_after=1)),
-        status=429,
-    ),
-    "500": Cause(
-        ErrorCode.REQUEST_STATUS,
-        ("HTTP 500", "etcd is unhappy"),
-        _fault(api_faults.Answer(500, "InternalError", "etcd is unhappy")),
-        status=500,
-    ),
     "503": Cause(
         ErrorCode.REQUEST_STATUS,
         ("HTTP 503", "apiserver is shutting down"),
@@ -138,8 +101,6 @@ CAUSES: Mapping[str, Cause] = {
         status=503,
     ),
     "body is no JSON": Cause(ErrorCode.READ_BODY, ("decoded",), _fault(api_faults.garbage())),
-    "list cut in a chunk": Cause(ErrorCode.READ_BODY, ("broke off",), _fault(api_faults.CutMidChunk(reset=True))),
-    "list shorter than it says": Cause(ErrorCode.READ_BODY, ("decoded",), _fault(api_faults.TruncatedList())),
     "watch cut in a chunk": Cause(
         ErrorCode.READ_BODY,
         ("closed inside a chunk",),
@@ -151,9 +112,6 @@ CAUSES: Mapping[str, Cause] = {
         ("silent",),
         _fault(api_faults.Silent(events=0), "watch"),
         settings={"bookmark_interval_seconds": 0.4},
-    ),
-    "watch sends what is no event": Cause(
-        ErrorCode.READ_BODY, ("decoded",), _fault(api_faults.RawLine(b"\xff\xfe no event\n"), "watch")
     ),
 }
 
@@ -249,20 +207,6 @@ def test_code_10_is_healed_by_one_fresh_token_from_a_file_that_changed(tmp_path:
         assert len(set(refused)) == len(refused)
         assert "ERR_REQUEST_DENIED" not in errors_of(stack.store).counts
         assert items_that_hold(stack.store, (SECRET, "the-new-token")) == []
-
-
-def test_retry_after_of_a_429_is_waited_for() -> None:
-    with a_stack() as stack:
-        stack.api.faults.add(
-            api_faults.Answer(429, "TooManyRequests", "slow down", retry_after=3), resource="services", verb="list"
-        )
-        stack.add_cluster()
-        running = stack.start()
-        stack.api.requests.wait_for_count(1, resource="services", verb="watch")
-        running.end()
-        first, second = stack.api.requests.all(resource="services", verb="list")
-        assert second.received_monotonic - first.received_monotonic >= 3.0
-        assert errors_of(stack.store).counts["ERR_REQUEST_STATUS"] == 1
 
 
 def test_errors_of_one_listener_are_not_those_of_the_other() -> None:

@@ -156,8 +156,11 @@ def test_code_4_of_a_session_that_never_was_master_is_one_audit_item() -> None:
     with a_stack() as stack:
         stack.add_cluster()
         first = watching(stack, stack.start())
+        asked = len(stack.api.requests)
         second = stack.start()
         report = second.join()
+        assert not second.saw("stand-by"), "it ends at once"
+        assert len(stack.api.requests) == asked
         assert (report.code, report.ended, report.epoch) == (4, "ERR_NOT_MASTER", 0)
         (item,) = sessions_of(stack.store)
         assert (item["session"], item["code"], item["key"]) == (report.session, 4, "ERR_NOT_MASTER")

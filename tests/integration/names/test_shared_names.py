@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from harness.stack import TOKEN, Stack, a_stack
-from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync_local.standins.apiserver import ApiServer
 
 PREFIX: Final = "external-dns.kubernetes.io/"
-WWW: Final = "www.example.com A"
 
 
 def asking(**wanted: str | None) -> dict[str, Any]:
@@ -56,64 +54,6 @@ def test_two_clusters_share_a_name_by_their_set_identifiers() -> None:
         assert running.end().clean
 
 
-def test_of_one_identifier_the_second_waits_and_gets_its_turn() -> None:
-    with a_stack() as stack:
-        stack.add_cluster()
-        expose(stack.api, "web", "10.68.0.10", hostname="www.example.com", set_identifier="x")
-        running = stack.start()
-        running.wait_for(lambda: "www.example.com A [x]" in stack.records())
-        expose(stack.api, "rival", "10.68.0.11", hostname="www.example.com", set_identifier="x")
-        running.wait_for(lambda: stack.problems() == {"default/rival": {"NameTaken"}})
-        annotate(stack.api, "web", set_identifier="y")
-        running.wait_for(
-            lambda: (
-                www(stack)
-                == {
-                    "www.example.com A [x]": weighted("10.68.0.11", 1),
-                    "www.example.com A [y]": weighted("10.68.0.10", 1),
-                }
-            )
-        )
-        running.wait_for(lambda: stack.problems() == {})
-        assert running.end().clean
-
-
-def test_simple_set_becomes_a_weighted_one_in_one_batch_and_back() -> None:
-    with a_stack() as stack:
-        stack.add_cluster()
-        expose(stack.api, "web", "10.68.0.10", hostname="www.example.com")
-        running = stack.start()
-        running.wait_for(lambda: WWW in stack.records())
-        before = len(stack.r53.batches())
-        annotate(stack.api, "web", set_identifier="blue")
-        running.wait_for(lambda: www(stack) == {"www.example.com A [blue]": weighted("10.68.0.10", 1)})
-        annotate(stack.api, "web", set_identifier=None)
-        running.wait_for(lambda: www(stack) == {WWW: {"ttl": 60, "values": ["10.68.0.10"]}})
-        assert [batch.accepted for batch in stack.r53.batches()[before:]] == [True, True]
-        assert running.end().clean
-
-
-def test_simple_and_weighted_claimants_of_one_name_are_a_reported_conflict() -> None:
-    """One of them has the name, whichever came first; nothing of it is touched, and the other gets it once there is room."""
-    with a_stack() as stack:
-        stack.add_cluster()
-        expose(stack.api, "simple", "10.68.0.10", hostname="www.example.com")
-        expose(stack.api, "weighted", "10.68.0.11", hostname="www.example.com", set_identifier="blue")
-        expose(stack.api, "other", "10.68.0.12")
-        running = stack.start()
-        running.wait_for(lambda: list(stack.problems().values()) == [{"Conflict"}])
-        running.wait_for(lambda: "other.default.svc.prod.example.com A" in stack.records())
-        [loser] = [key.removeprefix("default/") for key in stack.problems()]
-        winner = "weighted" if loser == "simple" else "simple"
-        ways = {"simple": (WWW, "10.68.0.10"), "weighted": ("www.example.com A [blue]", "10.68.0.11")}
-        assert {key: found["values"] for key, found in www(stack).items()} == {ways[winner][0]: [ways[winner][1]]}
-        stack.api.cluster.delete_service("default", winner)
-        # At once: its conflict is checked as soon as a set of ours has gone.
-        running.wait_for(lambda: list(www(stack)) == [ways[loser][0]])
-        running.wait_for(lambda: stack.problems() == {})
-        assert running.end().clean
-
-
 def test_weighted_set_that_was_changed_by_hand_is_mended_and_those_of_others_are_left_alone() -> None:
     with a_stack() as stack:
         stack.add_cluster()
@@ -149,34 +89,4 @@ def test_wildcard_is_published_and_goes_again() -> None:
         ]
         annotate(stack.api, "web", hostname=None)
         running.wait_for(lambda: "*.apps.example.com A" not in stack.records())
-        assert running.end().clean
-
-
-def test_name_stands_in_a_public_and_a_private_zone_of_one_name() -> None:
-    with a_stack() as stack:
-        private = stack.add_zone("example.com", private=True)
-        zones = (ZoneReference(id=stack.zone_id, name="example.com"), ZoneReference(id=private, name="example.com"))
-        stack.add_cluster(zones=zones)
-        expose(stack.api, "web", "10.68.0.10")
-        running = stack.start()
-        name = "web.default.svc.prod.example.com A"
-        running.wait_for(lambda: name in stack.records() and name in stack.records(private))
-        stack.api.cluster.delete_service("default", "web")
-        running.wait_for(lambda: name not in stack.records() and name not in stack.records(private))
-        assert running.end().clean
-
-
-def test_load_balancer_gets_an_alias_where_its_annotation_asks_for_one() -> None:
-    with a_stack() as stack:
-        stack.add_cluster()
-        body = {"type": "LoadBalancer", "ports": [{"port": 80}]}
-        stack.api.cluster.expose("default", "web", body, annotations=asking(hostname="www.example.com"))
-        host = "web-0123.elb.eu-west-1.amazonaws.com"
-        stack.api.cluster.set_load_balancer("default", "web", [{"hostname": host}])
-        running = stack.start()
-        running.wait_for(lambda: www(stack) == {"www.example.com CNAME": {"ttl": 60, "values": [f"{host}."]}})
-        before = len(stack.r53.batches())
-        annotate(stack.api, "web", alias="true")
-        running.wait_for(lambda: www(stack) == {f"www.example.com {kind}": {"alias": host} for kind in ("A", "AAAA")})
-        assert [batch.accepted for batch in stack.r53.batches()[before:]] == [True]
         assert running.end().clean

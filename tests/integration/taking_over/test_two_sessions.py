@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.fakes.memory_store import Call, MemoryStore
 from harness.fakes.store_faults import StoreFaults, writes_to
-from harness.seen.persisted_errors import errors_of, sessions_of
+from harness.seen.persisted_errors import errors_of
 from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.clock import SystemClock
@@ -31,34 +31,6 @@ def releases_of(store: MemoryStore) -> list[float]:
 
     faults.do(writes_to(lease_key("0")), note, after=True, times=None)
     return found
-
-
-def test_the_second_session_ends_with_code_4_where_the_first_goes_on_for_long() -> None:
-    with a_stack() as stack:
-        stack.add_cluster()
-        first = stack.start()
-        is_watching(stack, first)
-        seen = len(stack.api.requests)
-        second = stack.start()
-        report = second.join()
-        assert (report.code, report.ended) == (4, "ERR_NOT_MASTER")
-        assert not second.saw("stand-by"), "it ends at once"
-        # It has asked nobody anything: no API server, no zone, and has written nothing but its audit item.
-        assert len(stack.api.requests) == seen
-        assert [each["session"] for each in sessions_of(stack.store)] == [report.session]
-        assert LeaseTable(stack.store, "0").read().holder == first.session.report.session
-        assert first.end().clean
-
-
-def test_many_sessions_at_once_make_one_master() -> None:
-    with a_stack() as stack:
-        stack.add_cluster()
-        running = [stack.start() for _ in range(6)]
-        running[0].wait_for(lambda: all(each.saw("master") or bool(each.result) for each in running))
-        masters = [each for each in running if each.saw("master")]
-        assert len(masters) == 1
-        assert [each.join().code for each in running if each is not masters[0]] == [4] * 5
-        assert masters[0].end().clean
 
 
 def _after(stack: Stack, monotonic: float) -> list[RecordedRequest]:
@@ -111,18 +83,6 @@ def test_nothing_is_lost_between_two_sessions() -> None:
         second.wait_for(lambda: wanted <= stack.records().keys())
         assert first.join().clean
         assert second.end().clean
-
-
-def test_a_session_that_stands_by_leaves_when_it_is_told_to() -> None:
-    with a_stack() as stack:
-        stack.add_cluster()
-        first = stack.start()
-        is_watching(stack, first)
-        second = stack.start(**STANDING_BY)
-        second.wait_for(lambda: second.saw("stand-by"))
-        report = second.end(ErrorCode.WORKER_EXITING)
-        assert (report.code, report.epoch) == (1, 0)
-        assert first.end().clean
 
 
 def test_the_deadline_of_a_session_that_stood_by_begins_when_it_takes_over() -> None:

@@ -6,10 +6,12 @@ from itertools import pairwise
 
 import pytest
 
-from harness.deployment import JOURNAL, Deployment
+from harness.deployment import JOURNAL, ZONE_ID, Deployment
 from kubesync.aws.dynamodb.store import Put
+from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.control.fences import fence_key
 from kubesync.domain.errors import (
+    BatchRefusedError,
     StoreOutcomeUnknownError,
     StoreUnavailableError,
     ZoneGoneError,
@@ -182,6 +184,27 @@ def test_the_same_batch_is_sent_again_before_anything_else(deployment: Deploymen
     assert len(deployment.sent) == 4
     assert deployment.sent[0] == deployment.sent[1] == deployment.sent[2]
     assert sorted(deployment.sets()) == ["a A", "b A"]
+
+
+def test_i2_earlier_try_that_is_under_way_is_shut_out_where_its_repeat_was_refused(deployment: Deployment) -> None:
+    late: list[tuple[BatchChange, ...]] = []
+
+    def delay() -> None:
+        late.append(deployment.sent[-1])
+        deployment.by_hand("CREATE", "web", "A", "192.0.2.99")
+        raise NO_ANSWER
+
+    deployment.at("batch sent", delay)
+    deployment.want("web", "10.0.0.1")
+    deployment.pass_time(4)
+    assert deployment.sets() == {"web A": ("192.0.2.99",)}
+    # The set goes again, and now the first try arrives: were it to land, kubesync would take its own set for foreign.
+    deployment.by_hand("DELETE", "web", "A")
+    with pytest.raises(BatchRefusedError):
+        deployment.route53.change(ZONE_ID, late[0], "", "a person")
+    assert deployment.sets() == {}
+    deployment.pass_time(60)
+    assert deployment.sets() == WEB
 
 
 def test_backoff_doubles_to_half_a_minute_and_starts_over_after_a_success(deployment: Deployment) -> None:
