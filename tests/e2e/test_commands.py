@@ -13,7 +13,7 @@ import pytest
 from harness.cli_stack import TOKEN, CliStack, a_cli_stack
 from harness.waiting import PATIENCE_SECONDS
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable
+from kubesync.aws.tables.control.resync_requests import ResyncTable
 
 
 @pytest.fixture(scope="module")
@@ -331,7 +331,7 @@ def test_interrupted_wait_for_the_master_takes_the_request_back(stack: CliStack)
     _, err = asking.communicate(timeout=PATIENCE_SECONDS)
 
     assert (asking.returncode, err) == (130, "kubesync: interrupted\n")
-    assert RequestTable(stack.store, "0").pending(0) == []
+    assert ResyncTable(stack.store, "0").due(0) == []
 
 
 def test_session_that_loses_the_lease_has_failed(stack: CliStack) -> None:

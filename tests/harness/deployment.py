@@ -24,7 +24,7 @@ from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
@@ -163,7 +163,7 @@ class Deployment(StoredItems):
         self, cluster: str = "", *, dry_run: bool = False, force: bool = False, scheduled: bool = False
     ) -> dict[str, Any]:
         """The answer of the session that runs to a full resync that a person, or the schedule, asks for."""
-        mailbox, clock = RequestTable(self.store, "0"), self.world.clock
+        mailbox, clock = ResyncTable(self.store, "0"), self.world.clock
         request = new_request("asked", cluster, clock.epoch(), dry_run=dry_run, force=force, scheduled=scheduled)
         mailbox.leave(request)
         LeaseTable(self.store, "0").signal()

@@ -21,7 +21,7 @@ from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ListenerError
@@ -258,13 +258,13 @@ class FedSession:
 
     def _ask(self, *, dry_run: bool, force: bool) -> ResyncRequest:
         request = new_request("asked", "", self.deployment.clock.epoch(), dry_run=dry_run, force=force)
-        RequestTable(self.deployment.store, "0").leave(request)
+        ResyncTable(self.deployment.store, "0").leave(request)
         LeaseTable(self.deployment.store, "0").signal()
         return request
 
     def answer(self, request: ResyncRequest) -> dict[str, Any] | None:
         """The answer to a resync. None: not yet."""
-        return RequestTable(self.deployment.store, "0").collect(request)
+        return ResyncTable(self.deployment.store, "0").collect(request)
 
     def wait_for_answer(self, request: ResyncRequest, seconds: int = 60) -> dict[str, Any]:
         for _ in range(seconds):

@@ -16,7 +16,7 @@ from typing import Any
 
 from chaos.stories.oracle import Wanted, desired_by_key, judge_quiet, mixed_names
 from chaos.stories.requests_story import ask
-from kubesync.aws.tables.control.resync_requests import RequestTable
+from kubesync.aws.tables.control.resync_requests import ResyncTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
@@ -121,11 +121,11 @@ def _found_by_resync(player: Player) -> list[str]:
     known = {(name.zone_id, name.name) for name in mixed_names(_wanted(world))}
     known |= {(key.zone_id, key.name) for key in FOREIGN}
     ask(world, dry_run=True)
-    (request,) = RequestTable(world.store, SETTINGS.shard).pending(world.clock.epoch())
+    (request,) = ResyncTable(world.store, SETTINGS.shard).due(world.clock.epoch())
     before = record_sets(world), upstreams(world)
     player.play((Round(),), quiet=(8.0,))
     lines = [] if (record_sets(world), upstreams(world)) == before else ["the dry run changed something"]
-    answer = RequestTable(world.store, SETTINGS.shard).collect(request)
+    answer = ResyncTable(world.store, SETTINGS.shard).collect(request)
     if answer is None:
         return [*lines, "the dry run was not answered"]
     for cluster in answer["clusters"]:

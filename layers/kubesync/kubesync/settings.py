@@ -77,6 +77,10 @@ class Settings(BaseModel):
         return self.table_prefix or f"kubesync-{self.deployment}"
 
     @property
+    def audit_retention_seconds(self) -> int:
+        return self.audit_retention_days * 86_400
+
+    @property
     def list_room_bytes(self) -> int:
         """What is kept of all lists that are read and not recorded yet. It takes about twice as much while it is recorded."""
         return self.memory_megabytes * _MEBIBYTE // 48

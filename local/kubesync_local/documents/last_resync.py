@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 from kubesync.aws.dynamodb.store import Item, Store
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import REQUEST_LIFETIME_SECONDS, RequestTable, ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import REQUEST_LIFETIME_SECONDS, ResyncTable
 from kubesync.aws.tables.upstreams import timestamp
 
 OVERDUE_HOURS: Final = 50
@@ -19,9 +19,9 @@ def resyncs_document(store: Store, shard: str, now: float) -> dict[str, Any]:
 
     ``late``: nobody goes on with it, because its hour is over; the next session keeps that as its result.
     """
-    last = ResyncResultTable(store, shard).last()
+    last = ResyncTable(store, shard).last()
     since = LeaseTable(store, shard).read().resynced_at_ms / 1000
-    under_way = [_under_way(item, now) for item in RequestTable(store, shard).underway()]
+    under_way = [_under_way(item, now) for item in ResyncTable(store, shard).underway()]
     overdue = bool(since) and now - since >= OVERDUE_HOURS * 3600
     return {
         "last": last[0] if last else None,

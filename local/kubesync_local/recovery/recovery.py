@@ -20,9 +20,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, Final
 
-from kubesync.actors.answer import Answer
 from kubesync.aws.route53.journal import Journal, is_journal, journal_record_key, read_journal
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import Inflight
@@ -36,7 +36,7 @@ from kubesync.domain.sources.registry import created_at
 from kubesync.domain.state import KeyState, Name
 from kubesync.domain.window import Mode
 from kubesync.messages import Claim, RecordLists
-from kubesync.operations.asking import ResyncError, ask_cluster, check_time
+from kubesync.operations.asking import Question, ResyncError, ask_cluster, check_time
 from kubesync.operations.listing import list_now, preview_lists
 from kubesync.operations.ports import Master, MasterParts, unpaused
 from kubesync_local.recovery.not_wanted import ClusterView, view_of
@@ -200,9 +200,9 @@ class ClusterRecovery:
             states = list(preview.states.values())
             held: Mapping[str, str] = {resource.value: reason for resource, reason in preview.held.items()}
         else:
-            answer: Answer[Mapping[str, str]] = Answer(master.parts.scheduler)
             with list_now(master, config, self._check) as content:
-                held = ask_cluster(master, config.name, RecordLists(content, answer), answer, self._check)
+                record: Question[Mapping[str, str]] = partial(RecordLists, content)
+                held = ask_cluster(master, config.name, record, self._check)
             states = list(master.tables.state.load_all(config.name))
         report: dict[str, Any] = {"cluster": config.name} | {kind: [] for kind in KINDS}
         # If the tables are older than many deletions, the guard of absences takes the cluster for an emptied one (I5).
@@ -252,8 +252,8 @@ class ClusterRecovery:
         if self._request.dry_run:
             return set()
         if claimed:
-            answer: Answer[None] = Answer(self._master.parts.scheduler)
-            ask_cluster(self._master, self._config.name, Claim(claimed, answer), answer, self._check)
+            taking: Question[None] = partial(Claim, claimed)
+            ask_cluster(self._master, self._config.name, taking, self._check)
         self._know(zone)
         return taken
 

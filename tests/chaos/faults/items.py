@@ -30,7 +30,7 @@ from harness.seen import named
 from kubesync.aws.dynamodb.store import AUDIT, STATE, Item, Key
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.named_upstreams import Registration
-from kubesync.aws.tables.control.resync_requests import ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import ResyncTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
@@ -372,7 +372,7 @@ def _told(tried: Play, there: Registered) -> bool:
 
 def _forgotten(world: World) -> list[dict[str, Any]]:
     """The sets that the last full resync reports as forgotten, as ``status`` shows them."""
-    last = ResyncResultTable(world.store, SETTINGS.shard).last()
+    last = ResyncTable(world.store, SETTINGS.shard).last()
     clusters = last[0]["report"]["clusters"] if last else ()
     return [row for cluster in clusters for row in cluster.get("forgotten", ())]
 

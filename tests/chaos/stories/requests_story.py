@@ -11,7 +11,7 @@ from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_service, an_endpoints
 from kubesync.aws.tables.control.clusters import OnDelete, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
 from kubesync_local.recovery.recovery import RecoveryRequest
@@ -59,7 +59,7 @@ def _begin(world: World) -> None:
 def ask(world: World, cluster: str = "", *, dry_run: bool = False, force: bool = False) -> None:
     """Somebody asks for a resync, and tells the master."""
     at = world.clock.epoch()
-    RequestTable(world.store, SETTINGS.shard).leave(
+    ResyncTable(world.store, SETTINGS.shard).leave(
         new_request(f"{len(world.store.calls):08x}", cluster, at, dry_run=dry_run, force=force)
     )
     LeaseTable(world.store, SETTINGS.shard).signal()

@@ -26,7 +26,7 @@ from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable, held_check
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
 from kubesync.aws.tables.control.named_upstreams import Registration
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncResultTable, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
@@ -194,7 +194,7 @@ def write_everything(store: Store) -> None:
     store.transact(actions, "tx-1")
     claim = Claim(NAME, WEB, 1, 0)
     store.transact(ClaimTable.wait(claim, API, "2026-01-02T03:04:06Z"), "tx-2")
-    requests = RequestTable(store, "0")
+    requests = ResyncTable(store, "0")
     requests.leave(new_request("r1", "prod", NOW, dry_run=True, force=False))
     answered = new_request("r2", "", NOW, dry_run=False, force=True)
     requests.leave(answered)
@@ -212,7 +212,7 @@ def write_reports(store: MemoryStore) -> None:
         )
     )
     store.write(audit.report("recovery", {"dry_run": False, "clusters": [{"cluster": "prod", "claimed": []}]}, NOW))
-    requests, results = RequestTable(store, "0"), ResyncResultTable(store, "0", 90 * 86_400)
+    requests, results = ResyncTable(store, "0"), ResyncTable(store, "0", 90 * 86_400)
     request = new_request("r3", "", NOW, dry_run=False, force=False)
     requests.leave(request)
     part = {"revision": 1, "document": {f"kind-{n}": n for n in range(60)}, "zones": ["Z1"], "done": False}

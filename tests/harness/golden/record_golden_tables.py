@@ -27,7 +27,7 @@ from harness.stack import RunningSession
 from kubesync.aws.tables.audit import NAMED
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, OnDelete
 from kubesync.aws.tables.control.listeners import ListenerTable, StoredCredentials
-from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
@@ -104,7 +104,7 @@ def failing_since(stage: Stage) -> Document:
 def requests(stage: Stage) -> Document:
     """A full resync was asked for and answered, and nobody has fetched the report; another, a dry run, still waits."""
     stage.configure("prod")
-    table = RequestTable(stage.store, "0")
+    table = ResyncTable(stage.store, "0")
     answered = new_request("answered", "", START, dry_run=False, force=True)
     table.leave(answered)
     running = stage.master()

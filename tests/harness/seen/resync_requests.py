@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.stack import RunningSession, Stack
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
 
 
 def a_request(cluster: str = "", *, dry_run: bool = False, force: bool = False) -> ResyncRequest:
@@ -17,7 +17,7 @@ def a_request(cluster: str = "", *, dry_run: bool = False, force: bool = False) 
 
 def leave(stack: Stack, cluster: str = "", *, dry_run: bool = False, force: bool = False) -> ResyncRequest:
     """Put a request into the mailbox, and tell the master."""
-    mailbox = RequestTable(stack.store, "0")
+    mailbox = ResyncTable(stack.store, "0")
     request = new_request(secrets.token_hex(4), cluster, stack.clock.epoch(), dry_run=dry_run, force=force)
     mailbox.leave(request)
     LeaseTable(stack.store, "0").signal()
@@ -26,7 +26,7 @@ def leave(stack: Stack, cluster: str = "", *, dry_run: bool = False, force: bool
 
 def collected(stack: Stack, request: ResyncRequest) -> dict[str, Any] | None:
     """The answer, if there is one."""
-    return RequestTable(stack.store, "0").collect(request)
+    return ResyncTable(stack.store, "0").collect(request)
 
 
 def wait_for_answer(stack: Stack, running: RunningSession, request: ResyncRequest) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from harness.stack import RunningSession, Stack, a_stack
 from harness.waiting import PATIENCE_SECONDS
 from kubesync.aws.dynamodb.store import STATE, UPSTREAMS, Delete, Key, Update
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
@@ -29,7 +29,7 @@ def a_request(**wanted: bool) -> ResyncRequest:
 
 def ask(stack: Stack, running: RunningSession, **wanted: bool) -> dict[str, Any]:
     """Leave a request in the mailbox of the running master, tell it, and collect the answer."""
-    mailbox = RequestTable(stack.store, "0")
+    mailbox = ResyncTable(stack.store, "0")
     request = new_request(
         "abc123", "", stack.clock.epoch(), dry_run=wanted.get("dry_run", False), force=wanted.get("force", False)
     )

@@ -15,7 +15,7 @@ from kubesync.aws.dynamodb.store import CONTROL, UPSTREAMS, Key, Update
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, ResyncResultTable, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import ConnectError, ErrorCode, StoreUnavailableError
@@ -98,14 +98,14 @@ class Three(Deployment):
     def ask(self, *, force: bool = False, dry_run: bool = False, scheduled: bool = True) -> ResyncRequest:
         now = self.world.clock.epoch()
         self.request = new_request("asked", "", now, dry_run=dry_run, force=force, scheduled=scheduled)
-        RequestTable(self.store, "0").leave(self.request)
+        ResyncTable(self.store, "0").leave(self.request)
         LeaseTable(self.store, "0").signal()
         return self.request
 
     def answer(self, seconds: float = 60.0) -> dict[str, Any] | None:
         assert self.request is not None
         for _ in range(round(seconds)):
-            if (answer := RequestTable(self.store, "0").collect(self.request)) is not None:
+            if (answer := ResyncTable(self.store, "0").collect(self.request)) is not None:
                 return answer
             if self.running is None or not self.running.alive:
                 break
@@ -113,7 +113,7 @@ class Three(Deployment):
         return None
 
     def result(self) -> dict[str, Any]:
-        (found,) = ResyncResultTable(self.store, "0").last()
+        (found,) = ResyncTable(self.store, "0").last()
         return found
 
     def rest(self) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def test_what_is_done_stays_done_in_the_next_session() -> None:
         assert first.gate.killed
         listed = list(scene.lists)
         assert len(scene.lists) == 6, "two resources of each cluster"
-        (under_way,) = RequestTable(scene.store, "0").underway()
+        (under_way,) = ResyncTable(scene.store, "0").underway()
         assert (under_way["clusters"], under_way["done"], under_way["scheduled"]) == (3, 0, True)
         answer = scene.rest()
         assert scene.lists == listed, "the clusters resume, and the resync goes on with its zones"
@@ -289,7 +289,7 @@ def test_i5_forced_resync_does_not_go_on_in_the_next_session(kind: str) -> None:
         cut(scene, 1, "ended", is_walk)
         answer = scene.answer() or scene.answer()
         running.wait()
-        answer = answer or RequestTable(scene.store, "0").collect(scene.request) if scene.request else None
+        answer = answer or ResyncTable(scene.store, "0").collect(scene.request) if scene.request else None
         assert answer is not None
         ended = "the session ended before the resync was done: run it again"
         assert [each["error"] for each in answer["clusters"]] == [ended] * 3
@@ -363,13 +363,13 @@ def test_i1_i2_master_that_lost_its_shard_keeps_no_result(*, dropped: bool) -> N
                 scene.store.write(Update(Key(CONTROL, "lease#0", "fence"), set={"epoch": 99}))
                 if dropped:
                     assert scene.request is not None
-                    RequestTable(scene.store, "0").withdraw(scene.request)
+                    ResyncTable(scene.store, "0").withdraw(scene.request)
 
         scene.at("request answered", fence, skip=last - 1)
         scene.pass_time(60.0)
         assert scene.running is not None
         assert not scene.running.alive
-        assert ResyncResultTable(scene.store, "0").last() == []
+        assert ResyncTable(scene.store, "0").last() == []
         assert scene.answer() is None
 
 
@@ -383,12 +383,12 @@ def test_resync_that_is_withdrawn_stops_and_leaves_nothing() -> None:
             if is_walk(call):
                 scene.strike_at = lambda _call: None
                 with scene.world.unseen():
-                    RequestTable(scene.store, "0").withdraw(request)
+                    ResyncTable(scene.store, "0").withdraw(request)
 
         scene.strike_at = withdraw
         scene.pass_time(60.0)
         assert scene.end().clean
-        assert ResyncResultTable(scene.store, "0").last() == []
+        assert ResyncTable(scene.store, "0").last() == []
         assert list(scene.store.query(CONTROL, "resync#0")) == []
 
 
@@ -409,7 +409,7 @@ def test_i5_forced_resync_whose_caller_is_gone_lists_no_longer() -> None:
         scene.pass_time(2.0)
         assert refused > 0
         with scene.world.unseen():
-            RequestTable(scene.store, "0").withdraw(request)
+            ResyncTable(scene.store, "0").withdraw(request)
         scene.pass_time(3.0)  # a list that fails is tried for 20 s
         scene.strike_at = lambda _call: None
         scene.pass_time(30.0)

@@ -15,7 +15,7 @@ from harness.seen.resync_requests import a_request, leave, wait_for_answer
 from harness.stack import Stack, a_stack
 from harness.waiting import PATIENCE_SECONDS
 from kubesync.aws.dynamodb.store import UPSTREAMS
-from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.clock import SystemClock
 from kubesync.operations.resync_report import with_counts, within_limits
 
@@ -77,17 +77,17 @@ def test_thousands_of_differences_fit_every_way_of_answering() -> None:
         assert len(prod["changes"]) > 5_000
         assert len(json.dumps(report)) < _LAMBDA_ANSWER_BYTES
         # As a running master answers: a transaction, whose limits this store holds.
-        mailbox = RequestTable(MemoryStore(clock=SystemClock()), "0")
+        mailbox = ResyncTable(MemoryStore(clock=SystemClock()), "0")
         assert delivered(mailbox, report) == json.loads(json.dumps(report))
 
 
-def delivered(mailbox: RequestTable, report: dict[str, object]) -> dict[str, object] | None:
+def delivered(mailbox: ResyncTable, report: dict[str, object]) -> dict[str, object] | None:
     store = mailbox._store
     request = new_request("abc", "", 1_800_000_000.0, dry_run=True, force=False)
     mailbox.leave(request)
     store.transact(mailbox.answer(request, report, "token"), "token")
     answer = mailbox.collect(request)
-    assert list(mailbox.pending(1_800_000_000.0)) == []
+    assert list(mailbox.due(1_800_000_000.0)) == []
     return answer
 
 
@@ -102,7 +102,7 @@ def test_report_that_nothing_can_compress_fits_a_transaction() -> None:
         }
     )
     assert len(json.dumps(report)) < MAX_TRANSACTION_BYTES // 2
-    assert delivered(RequestTable(MemoryStore(clock=SystemClock()), "0"), report) == json.loads(json.dumps(report))
+    assert delivered(ResyncTable(MemoryStore(clock=SystemClock()), "0"), report) == json.loads(json.dumps(report))
 
 
 class EightAtOnce(NoFaults):

@@ -24,7 +24,7 @@ from harness.waiting import PATIENCE_SECONDS
 from harness.wire.lambda_functions import FakeContext, load_handler
 from harness.wire.silent_proxy import SilentProxy
 from harness.wire.template import read_template
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import ResyncTable
 from kubesync.bootstrap.application import Application
 from kubesync.domain.errors import ErrorCode, StoreUnavailableError, UsageError
 from kubesync.domain.report import SessionReport
@@ -228,7 +228,7 @@ def test_scheduled_resync_keeps_its_result_and_writes_its_metric(
     assert [each["ResyncErrors"] for each in logged if "ResyncErrors" in each] == [[0.0]]
     (ended,) = [each for each in logged if each.get("message") == "resync ended"]
     assert (ended["scheduled"], ended["clusters"], ended["errors"]) == (True, 1, 0)
-    (last,) = ResyncResultTable(Application(Settings.from_environment()).store(), "0").last()
+    (last,) = ResyncTable(Application(Settings.from_environment()).store(), "0").last()
     assert (last["id"], last["by"], last["errors"]) == (ended["request"], "schedule", 0)
 
 
@@ -237,11 +237,11 @@ def test_resync_that_has_no_time_left_goes_on_in_the_next_session(stack: CliStac
     report = load_handler("resync")(event("full-resync"), context)
 
     assert (report["status"], report["clusters"], report["dry_run"], report["forced"]) == ("running", [], False, False)
-    requests = RequestTable(Application(Settings.from_environment()).store(), "0")
-    assert [request.id for request in requests.pending(time())] == [report["id"]]
+    requests = ResyncTable(Application(Settings.from_environment()).store(), "0")
+    assert [request.id for request in requests.due(time())] == [report["id"]]
     with ended_when(lambda: not requests.underway() and stack.settled()):
         Application(Settings.from_environment()).new_session().run()
-    (last,) = ResyncResultTable(Application(Settings.from_environment()).store(), "0").last()
+    (last,) = ResyncTable(Application(Settings.from_environment()).store(), "0").last()
     assert (last["id"], last["by"], last["clusters"], last["errors"]) == (report["id"], "person", 1, 0)
 
 

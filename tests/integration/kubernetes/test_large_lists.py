@@ -16,7 +16,7 @@ from harness.fakes.wide_room import wide_space
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import EndpointsObject, Resource, Snapshot, bytes_of
 from kubesync.domain.scope import Scope
-from kubesync.kubernetes.lister import list_all
+from kubesync.kubernetes.lister import ListReader
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.failures import BodyTooLongError
@@ -73,15 +73,7 @@ class Pages:
 
 def listed(pages: Pages, resource: Resource = Resource.SERVICES) -> Snapshot:
     clock = ManualClock()
-    return list_all(
-        cast(ApiClient, pages),
-        resource,
-        Scope(),
-        wide_space(clock),
-        page_limit=500,
-        clock=clock,
-        deadline_monotonic=1e9,
-    )
+    return ListReader(cast(ApiClient, pages), resource, Scope(), wide_space(clock), clock).read(1e9, in_pages=True)
 
 
 def test_i9_annotations_that_are_not_kept_count_for_nothing() -> None:
@@ -100,7 +92,7 @@ def test_i9_namespace_that_fills_a_list_loses_its_own_largest_objects() -> None:
     long = [a_service(f"long{n}", "flood", **{HOSTNAME: f"{n:05},{'x' * 10_000}"}) for n in range(100)]
     short = [a_service(f"short{n}", "flood") for n in range(3)]
     friendly = [a_service(f"web{n}", "shop", **{HOSTNAME: f"web{n}.example.com"}) for n in range(50)]
-    found = listed(Pages("ServiceList", [*long[:60], *friendly, *short, *long[60:]], replace(policy, page_limit=10)))
+    found = listed(Pages("ServiceList", [*long[:60], *friendly, *short, *long[60:]], policy))
     assert len(found.items) == 153
     left_out = [item for item in found.items if item.problem is not None]
     assert {item.namespace for item in left_out} == {"flood"}

@@ -18,7 +18,7 @@ from harness.golden.record_golden_tables import OUTCOMES, go_on, outcome, path_o
 from harness.stack import RunningSession
 from kubesync.aws.dynamodb.store import AUDIT, KEY_ATTRIBUTES
 from kubesync.aws.tables.control.inflight import InflightTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
 
 # No session has these: they belong to another shard.
 SCENES: Final = [name for name in names_of_documents() if not name.startswith("configurations")]
@@ -109,7 +109,7 @@ def test_requests_are_answered_and_answers_kept_for_who_asked() -> None:
     waiting = ResyncRequest("2027-01-15T08:00:00.000Z#waiting", "prod", dry_run=True, force=False, at_ms=at_ms)
     with a_stage(*SHARED) as stage:
         running = go_on(stage, "requests")
-        table = RequestTable(stage.store, "0")
+        table = ResyncTable(stage.store, "0")
         answer = table.collect(fetched)
         assert answer is not None
         assert (answer["dry_run"], [each["cluster"] for each in answer["clusters"]]) == (False, ["prod"])
@@ -124,7 +124,7 @@ def test_requests_are_answered_and_answers_kept_for_who_asked() -> None:
 def test_deletions_that_are_held_go_once_a_person_lets_them() -> None:
     with a_stage(*SHARED) as stage:
         running = gone_on(stage, "deletions-held")
-        table = RequestTable(stage.store, "0")
+        table = ResyncTable(stage.store, "0")
         table.leave(new_request("forced", "prod", stage.clock.epoch(), dry_run=False, force=True))
         stage.signal()
         left = {f"s{number:02}.shop.svc.prod.example.com A" for number in range(6, 12)}

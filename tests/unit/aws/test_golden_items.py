@@ -32,7 +32,7 @@ from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration, Registry
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
 from kubesync.aws.tables.items import SCHEMA
@@ -164,9 +164,9 @@ def test_named_upstreams_their_holders_and_notes_are_read(store: Store) -> None:
 
 
 def test_requests_and_answers_are_read(store: Store) -> None:
-    table = RequestTable(store, "0")
+    table = ResyncTable(store, "0")
     at_ms = int(NOW * 1000)
-    assert table.pending(NOW) == [ResyncRequest(f"{AT}#r1", "prod", True, False, at_ms)]
+    assert table.due(NOW) == [ResyncRequest(f"{AT}#r1", "prod", True, False, at_ms)]
     answer = table.collect(ResyncRequest(f"{AT}#r2", "", False, True, at_ms))
     assert answer is not None
     assert (len(answer["counts"]), answer["counts"]["kind-59"]) == (60, 59)

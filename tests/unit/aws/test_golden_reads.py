@@ -15,7 +15,7 @@ from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration, Registry
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
 from kubesync.aws.tables.name_counts import NameCountTable
@@ -274,9 +274,9 @@ def test_access_to_zones_their_problems_and_conflict_checks() -> None:
 
 
 def test_request_that_waits_and_answer_that_was_not_fetched() -> None:
-    table = RequestTable(tables("requests"), "0")
+    table = ResyncTable(tables("requests"), "0")
     at_ms = int(START * 1000)
-    assert table.pending(START) == [ResyncRequest(f"{AT}#waiting", "prod", True, False, at_ms)]
+    assert table.due(START) == [ResyncRequest(f"{AT}#waiting", "prod", True, False, at_ms)]
     answer = table.collect(ResyncRequest(f"{AT}#answered", "", False, True, at_ms))
     assert answer is not None
     assert (answer["dry_run"], [each["cluster"] for each in answer["clusters"]]) == (False, ["prod"])

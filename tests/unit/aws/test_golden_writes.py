@@ -24,7 +24,7 @@ from harness.golden.item_kinds import KINDS, kind_of_item
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Item, Key, Put
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync_local.registration.named_upstreams import NamedRegistry
@@ -125,7 +125,7 @@ def test_same_calls_write_the_same_items(tmp_path: Path, name: str) -> None:
 
 def test_report_of_a_resync_over_100_kb_is_in_slices() -> None:
     store = MemoryStore(clock=ManualClock())
-    table = RequestTable(store, "0")
+    table = ResyncTable(store, "0")
     request = new_request("r1", "prod", 1_800_000_000.0, dry_run=False, force=False)
     table.leave(request)
     report = {f"key-{n}": sha256(str(n).encode()).hexdigest() for n in range(4000)}

@@ -9,7 +9,7 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync.operations.asking import ResyncError
@@ -25,8 +25,7 @@ class Scene:
         self.clock = _EventfulClock()
         self.store = MemoryStore(clock=self.clock)
         self.lease = LeaseTable(self.store, "0")
-        self.requests = RequestTable(self.store, "0")
-        self.results = ResyncResultTable(self.store, "0", 90 * 86_400)
+        self.requests = self.results = ResyncTable(self.store, "0", 90 * 86_400)
         self.awaited: list[str] = []
         self.ran: list[ResyncRequest] = []
         self.session_report: Callable[[], SessionReport] = lambda: SessionReport("own", epoch=9, resyncs=[dict(REPORT)])
@@ -37,7 +36,7 @@ class Scene:
         return self.lease.take(self.lease.read(), holder, self.lease.draw_epoch(), now_ms + int(seconds * 1000))
 
     def answer(self) -> None:
-        for request in self.requests.pending(self.clock.epoch()):
+        for request in self.requests.due(self.clock.epoch()):
             self.store.transact(self.requests.answer(request, REPORT, "token"), "token")
 
     def keep(self, cluster: str) -> None:
@@ -61,7 +60,6 @@ class Scene:
             run_session,
             self.clock,
             lambda: self.until - self.clock.monotonic(),
-            results=self.results,
             by_person=by_person,
             on_waiting=self.awaited.append,
         )
@@ -69,7 +67,7 @@ class Scene:
 
     @property
     def mailbox(self) -> list[ResyncRequest]:
-        return self.requests.pending(self.clock.epoch())
+        return self.requests.due(self.clock.epoch())
 
 
 class _EventfulClock(ManualClock):

@@ -17,7 +17,7 @@ from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import InflightTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, ResyncResultTable, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
@@ -189,12 +189,12 @@ class Played:
         self.configs = {**self.configs, name: self.configs[name].model_copy(update=update)}
 
     @property
-    def requests(self) -> RequestTable:
-        return RequestTable(self.store, "0")
+    def requests(self) -> ResyncTable:
+        return ResyncTable(self.store, "0")
 
     @property
-    def results(self) -> ResyncResultTable:
-        return ResyncResultTable(self.store, "0", 90 * 86_400)
+    def results(self) -> ResyncTable:
+        return ResyncTable(self.store, "0", 90 * 86_400)
 
     def ask(self, *, force: bool = False, dry_run: bool = False) -> ResyncRequest:
         """A request for all clusters."""
@@ -217,7 +217,7 @@ def errors_in(report: dict[str, Any]) -> dict[str, str | None]:
 
 def nothing_kept(played: Played, request: ResyncRequest) -> ResyncProgress:
     """As of a resync that nobody has stored."""
-    return ResyncProgress(cast("Master", played), request, ResyncResultTable(played.store, "0"), stored=False)
+    return ResyncProgress(cast("Master", played), request, ResyncTable(played.store, "0"), stored=False)
 
 
 def _give(reply: Any, answer: object) -> None:

@@ -24,7 +24,7 @@ from kubesync.aws.secrets.certificates import CertificateReferences, SecretCerti
 from kubesync.aws.secrets.references import SecretReference, SecretToken, build_secret_clients, parse_secret_reference
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.aws.tables.items import SCHEMA
 from kubesync.aws.tables.schema_guard import SchemaGuard
@@ -280,14 +280,13 @@ class Application:
 
         parts = InvocationParts(
             LeaseTable(store, shard, self.schema),
-            RequestTable(store, shard),
+            ResyncTable(store, shard),
             run_session,
             self.scheduler,
             remaining_seconds,
             lambda text: progress("resync", {"text": text}),
             lambda session: progress("waiting", {"session": session}),
             self.settings.deployment,
-            ResyncResultTable(store, shard),
             by_person=self.local,
         )
         return ResyncInvocation(parts, wanted)

@@ -18,14 +18,11 @@ from functools import partial
 from types import FrameType
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.scheduler import Thread
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.errors import ErrorCode
+from kubesync.log import logger
 from kubesync.session.session import Session
-
-logger = Logger(service="kubesync", child=True)
 
 _PATH: Final = "/2020-01-01/extension"
 _NAME: Final = "kubesync"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -14,103 +15,134 @@ from kubesync.domain.scope import Scope
 from kubesync.domain.sources.registry import IDENTITY
 from kubesync.kubernetes.list_room import NoRoomError, Space
 from kubesync.kubernetes.transport import urls
-from kubesync.kubernetes.transport.client import ApiClient, logger
+from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.failures import BodyTooLongError, TooOldError
 from kubesync.kubernetes.wire.decode import ListPage, read_head, read_list_page
+from kubesync.log import logger
 
 _ATTEMPTS: Final = 3  # a continue token may expire; the last attempt reads everything in one piece
 
 
-def list_all(
-    api: ApiClient,
-    resource: Resource,
-    scope: Scope,
-    space: Space,
-    *,
-    page_limit: int,
-    clock: Clock,
-    deadline_monotonic: float,
-    on_long_wait: Callable[[ListenerError], None] = lambda _error: None,
-    on_page: Callable[[int, int | None], None] = lambda _items, _left: None,
-) -> Snapshot:
-    """Wait for room, and read every page of one consistent list.
+class ListReader:
+    """Reads lists of one resource, one after the other. ``space``: where they wait for room."""
 
-    ``page_limit``: objects a page; 0: everything in one piece, so that no ``continue`` can expire. ``on_long_wait``: called with what people
-    are to see, again and again while the list waits for room for long. ``on_page``: called after each page but the last, with the number
-    of items read so far, and of those left if the server says it.
+    def __init__(self, api: ApiClient, resource: Resource, scope: Scope, space: Space, clock: Clock) -> None:
+        self._api = api
+        self._policy = api.policy
+        self._resource = resource
+        self._scope = scope
+        self._space = space
+        self._clock = clock
 
-    Raises:
-        TooOldError: the ``continue`` token expired, or pages have different versions. The caller starts over.
-        ListenerError: a page failed. The caller must not use any part of an incomplete list (I5).
-        StoppedError: the space was ended, or the client shut down.
-    """
-    policy = api.policy
-    # How long one piece is, nobody knows: it waits until it is the first in the room.
-    needed = policy.page_bytes if page_limit else policy.max_list_bytes
-    came = clock.monotonic()
+    def read(
+        self,
+        deadline_monotonic: float,
+        *,
+        in_pages: bool,
+        on_long_wait: Callable[[ListenerError], None] = lambda _error: None,
+        on_page: Callable[[int, int | None], None] = lambda _items, _left: None,
+    ) -> Snapshot:
+        """Wait for room, and read every page of one consistent list.
 
-    def waits(seconds: float) -> None:
-        said = f"has waited {seconds:.0f} s for room: lists of other clusters are being read and recorded"
-        on_long_wait(BodyError(f"the list of {resource.value} {said}"))
+        Args:
+            in_pages: False: everything in one piece, so that no ``continue`` can expire.
+            on_long_wait: called with what people are to see, again and again while the list waits for room for long.
+            on_page: called after each page but the last, with the number of items read so far, and of those left if the server says it.
 
-    while space.enter(needed, deadline_monotonic, waits):
-        began = clock.monotonic()
-        until = min(deadline_monotonic, began + policy.list_timeout)
-        try:
-            found = _read_pages(api, resource, scope, space, page_limit, until, on_page)
-        except NoRoomError as error:
-            needed = error.needed
-        except BaseException:
-            space.leave()
-            raise
-        else:
-            size = space.leave(found.size)
-            return replace(found, size=size, waited_seconds=began - came, seconds=clock.monotonic() - began)
-    raise BodyError(f"the list of {resource.value} got no room in time: lists of other clusters are being read")
+        Raises:
+            TooOldError: the ``continue`` token expired, or pages have different versions. The caller starts over.
+            ListenerError: a page failed. The caller must not use any part of an incomplete list (I5).
+            StoppedError: the space was ended, or the client shut down.
+        """
+        policy, space, clock = self._policy, self._space, self._clock
+        # How long one piece is, nobody knows: it waits until it is the first in the room.
+        needed = policy.page_bytes if in_pages else policy.max_list_bytes
+        came = clock.monotonic()
 
+        def waits(seconds: float) -> None:
+            said = f"has waited {seconds:.0f} s for room: lists of other clusters are being read and recorded"
+            on_long_wait(BodyError(f"the list of {self._resource} {said}"))
 
-def _read_pages(
-    api: ApiClient,
-    resource: Resource,
-    scope: Scope,
-    space: Space,
-    page_limit: int,
-    deadline_monotonic: float,
-    on_page: Callable[[int, int | None], None],
-) -> Snapshot:
-    """Raises NoRoomError if what is left does not fit into the space."""
-    policy = api.policy
-    items: list[Observation] = []
-    token, version, limit = "", None, page_limit
-    kept = seen = pages = 0
-    # A page with an object gets the list on, however small: what is kept, and the time, are what limits it.
-    while pages <= policy.max_list_pages + seen:
-        pages += 1
-        page, limit = _fetch_page(api, resource, scope, space, kept, token, limit, deadline_monotonic)
-        limit = min(limit, page_limit)
-        if page.unreadable:
-            raise BodyError(f"the list of {resource.value} holds an object without a name: {page.unreadable[0]}")
-        if version is not None and page.resource_version != version:
-            raise TooOldError(f"pages of one list are of versions {version} and {page.resource_version}")
-        version = page.resource_version
-        held = [item for item in page.items if scope.holds(item.namespace)] if scope.filtered else page.items
-        items += held
-        seen += len(page.items)
-        kept += sum(bytes_of(item.value) for item in held)
-        if kept > (most := policy.max_list_bytes) and (kept := _leave_out(items, most)) > most:
-            raise BodyError(f"the list of {resource.value} {TOO_LONG} {policy.max_list_bytes} bytes in memory")
-        if not page.continue_token:
-            return Snapshot(resource, version, tuple(items), size=kept)
-        if page.continue_token == token:
-            raise BodyError(f"the list of {resource.value} does not advance: the same continue token came twice")
-        token = page.continue_token
-        on_page(seen, page.remaining)
-        # As much again, where the server does not say how many items are left.
-        rest = kept if page.remaining is None else kept * page.remaining // max(1, seen)
-        needed = min(kept + max(rest, policy.page_bytes), policy.max_list_bytes)
-        if not space.grow(needed):
-            raise NoRoomError(needed)
-    raise BodyError(f"the list of {resource.value} has more than {policy.max_list_pages} pages without an object")
+        while space.enter(needed, deadline_monotonic, waits):
+            began = clock.monotonic()
+            until = min(deadline_monotonic, began + policy.list_timeout)
+            try:
+                found = self._read_pages(policy.page_limit if in_pages else 0, until, on_page)
+            except NoRoomError as error:
+                needed = error.needed
+            except BaseException:
+                space.leave()
+                raise
+            else:
+                size = space.leave(found.size)
+                return replace(found, size=size, waited_seconds=began - came, seconds=clock.monotonic() - began)
+        raise BodyError(f"the list of {self._resource} got no room in time: lists of other clusters are being read")
+
+    def _read_pages(
+        self, page_limit: int, deadline_monotonic: float, on_page: Callable[[int, int | None], None]
+    ) -> Snapshot:
+        """``page_limit``: objects a page; 0: all in one. Raises NoRoomError if what is left does not fit into the space."""
+        policy, resource, scope = self._policy, self._resource, self._scope
+        items: list[Observation] = []
+        token, version, limit = "", None, page_limit
+        kept = seen = pages = 0
+        # A page with an object gets the list on, however small: what is kept, and the time, are what limits it.
+        while pages <= policy.max_list_pages + seen:
+            pages += 1
+            page, limit = self._fetch_page(kept, token, limit, deadline_monotonic)
+            limit = min(limit, page_limit)
+            if page.unreadable:
+                raise BodyError(f"the list of {resource} holds an object without a name: {page.unreadable[0]}")
+            if version is not None and page.resource_version != version:
+                raise TooOldError(f"pages of one list are of versions {version} and {page.resource_version}")
+            version = page.resource_version
+            held = [item for item in page.items if scope.holds(item.namespace)] if scope.filtered else page.items
+            items += held
+            seen += len(page.items)
+            kept += sum(bytes_of(item.value) for item in held)
+            if kept > (most := policy.max_list_bytes) and (kept := _leave_out(items, most)) > most:
+                raise BodyError(f"the list of {resource} {TOO_LONG} {policy.max_list_bytes} bytes in memory")
+            if not page.continue_token:
+                return Snapshot(resource, version, tuple(items), size=kept)
+            if page.continue_token == token:
+                raise BodyError(f"the list of {resource} does not advance: the same continue token came twice")
+            token = page.continue_token
+            on_page(seen, page.remaining)
+            # As much again, where the server does not say how many items are left.
+            rest = kept if page.remaining is None else kept * page.remaining // max(1, seen)
+            needed = min(kept + max(rest, policy.page_bytes), policy.max_list_bytes)
+            if not self._space.grow(needed):
+                raise NoRoomError(needed)
+        raise BodyError(f"the list of {resource} has more than {policy.max_list_pages} pages without an object")
+
+    def _fetch_page(self, kept: int, token: str, limit: int, deadline_monotonic: float) -> tuple[ListPage, int]:
+        """A page, and the limit of the next one: half as many objects as long as it is too large, twice as many if it is small.
+
+        Raises NoRoomError, with ``kept`` bytes besides.
+        """
+        policy, resource, scope = self._policy, self._resource, self._scope
+        while True:
+            # A single object may be longer than a page.
+            if limit == 1 and not self._space.grow(alone := kept + policy.max_list_page_bytes):
+                raise NoRoomError(alone)
+            request = urls.list_page(
+                resource, scope.namespace, limit=limit, continue_token=token, selectors=scope.selectors(resource)
+            )
+            longest = {0: policy.max_list_bytes, 1: policy.max_list_page_bytes}.get(limit, policy.page_bytes)
+            try:
+                body = self._api.fetch(request, deadline_monotonic=deadline_monotonic, max_bytes=longest)
+            except BodyTooLongError as error:
+                if limit > 1:
+                    limit //= 2
+                    continue
+                page = read_head(resource, error.head, f"it {TOO_LONG} {longest} bytes")
+                if limit == 0 or page is None:
+                    raise
+                return page, limit
+            page = read_list_page(resource, body, scope.annotation_prefixes)
+            return page, limit << (
+                4 * len(body) <= policy.page_bytes
+            )  # after a small page, the large objects are behind
 
 
 def _leave_out(items: list[Observation], most: int) -> int:
@@ -138,70 +170,20 @@ def _leave_out(items: list[Observation], most: int) -> int:
     return left.total()
 
 
-def _fetch_page(
-    api: ApiClient,
-    resource: Resource,
-    scope: Scope,
-    space: Space,
-    kept: int,
-    token: str,
-    limit: int,
-    deadline_monotonic: float,
-) -> tuple[ListPage, int]:
-    """A page, and the limit of the next one: half as many objects as long as it is too large, twice as many if it is small.
-
-    Raises NoRoomError, with ``kept`` bytes besides.
-    """
-    policy = api.policy
-    while True:
-        # A single object may be longer than a page.
-        if limit == 1 and not space.grow(alone := kept + policy.max_list_page_bytes):
-            raise NoRoomError(alone)
-        request = urls.list_page(
-            resource, scope.namespace, limit=limit, continue_token=token, selectors=scope.selectors(resource)
-        )
-        longest = {0: policy.max_list_bytes, 1: policy.max_list_page_bytes}.get(limit, policy.page_bytes)
-        try:
-            body = api.fetch(request, deadline_monotonic=deadline_monotonic, max_bytes=longest)
-        except BodyTooLongError as error:
-            if limit > 1:
-                limit //= 2
-                continue
-            page = read_head(resource, error.head, f"it {TOO_LONG} {longest} bytes")
-            if limit == 0 or page is None:
-                raise
-            return page, limit
-        # After a small page, the large objects are behind.
-        return read_list_page(resource, body, scope.annotation_prefixes), limit << (4 * len(body) <= policy.page_bytes)
-
-
 class KubernetesLister:
     """Implements ``ports.Lister``. Good for one ``run``, which closes the client at its end."""
 
     def __init__(self, api: ApiClient, resource: Resource, scope: Scope, space: Space, clock: Clock) -> None:
         self._api = api
-        self._resource = resource
-        self._scope = scope
         self._space = space
-        self._clock = clock
+        self._reader = ListReader(api, resource, scope, space, clock)
 
     def run(self, deadline_monotonic: float) -> Snapshot:
         """Raises StoppedError if ``stop`` was called."""
         try:
             for attempt in range(1, _ATTEMPTS + 1):
-                limit = self._api.policy.page_limit if attempt < _ATTEMPTS else 0
-                try:
-                    return list_all(
-                        self._api,
-                        self._resource,
-                        self._scope,
-                        self._space,
-                        page_limit=limit,
-                        clock=self._clock,
-                        deadline_monotonic=deadline_monotonic,
-                    )
-                except TooOldError:
-                    continue
+                with suppress(TooOldError):
+                    return self._reader.read(deadline_monotonic, in_pages=attempt < _ATTEMPTS)
             raise StatusError("the list kept expiring while it was read", status=410)
         finally:
             self._api.close()

@@ -35,7 +35,7 @@ from kubesync.domain.errors import BodyError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.list_room import Space
-from kubesync.kubernetes.lister import list_all
+from kubesync.kubernetes.lister import ListReader
 from kubesync.kubernetes.ports import ReflectorPolicy, WatchSink
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
@@ -105,6 +105,7 @@ class KubernetesReflector:
         self._space = space
         self._scope = scope or Scope()
         self._clock = scheduler
+        self._lists = ListReader(api, resource, self._scope, space, scheduler)
         self._backoff = ReflectorBackoff(api.policy, scheduler, jitter or scheduler.random)
         self._stopped = scheduler.event()
         self._wait = wait or self._stopped.wait
@@ -150,16 +151,10 @@ class KubernetesReflector:
         return self._stopped.is_set() or self._clock.monotonic() >= self._deadline
 
     def _list(self, sink: WatchSink) -> None:
-        in_pieces = self._expired_lists < _EXPIRED_BEFORE_ONE_PIECE
         try:
-            found = list_all(
-                self._api,
-                self._resource,
-                self._scope,
-                self._space,
-                page_limit=self._policy.page_limit if in_pieces else 0,
-                clock=self._clock,
-                deadline_monotonic=self._deadline,
+            found = self._lists.read(
+                self._deadline,
+                in_pages=self._expired_lists < _EXPIRED_BEFORE_ONE_PIECE,
                 on_long_wait=lambda error: sink.on_error(error, consecutive=1),
                 on_page=sink.on_page,
             )

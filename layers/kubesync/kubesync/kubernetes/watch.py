@@ -11,11 +11,11 @@ from kubesync.domain.errors import BodyError, StatusError
 from kubesync.domain.objects import RawEvent, Resource
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.ports import EventSink, ReflectorPolicy
-from kubesync.kubernetes.transport.client import logger
 from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.transport.streams import Block, LineStream
 from kubesync.kubernetes.wire.decode import Bookmark, StreamError, UnreadableEvent, read_event_headers
 from kubesync.kubernetes.wire.registry import WIRE
+from kubesync.log import logger
 
 
 class WatchEnd(StrEnum):

@@ -40,19 +40,24 @@ def wait_for[T](answer: Answer[T], check: Callable[[], None]) -> T:
     return answer.result()
 
 
-def ask_cluster[T](master: Master, cluster: str, question: object, answer: Answer[T], check: Callable[[], None]) -> T:
+type Question[T] = Callable[[Answer[T]], object]
+"""Makes a message with its reply."""
+
+
+def ask_cluster[T](master: Master, cluster: str, question: Question[T], check: Callable[[], None]) -> T:
     """Send a question to a cluster's actor, and wait for the answer. ``check`` raises if the wait must stop.
 
     Raises:
         ResyncError: the cluster is not served now.
         Exception: what the actor answers with.
     """
-    if not master.send(cluster, question):
+    answer: Answer[T] = Answer(master.parts.scheduler)
+    if not master.send(cluster, question(answer)):
         raise ResyncError(f"the configuration of cluster {cluster} is being changed: run it again")
     return wait_for(answer, check)
 
 
-def ask_zone[T](master: Master, zone_id: str, question: object, answer: Answer[T], check: Callable[[], None]) -> T:
+def ask_zone[T](master: Master, zone_id: str, question: Question[T], check: Callable[[], None]) -> T:
     """Send a question to a zone's actor, and wait for the answer.
 
     Raises:
@@ -60,7 +65,8 @@ def ask_zone[T](master: Master, zone_id: str, question: object, answer: Answer[T
         Exception: what the actor answers with.
     """
     clock, zones = master.parts.clock, master.zones
-    zones.send(zone_id, question)
+    answer: Answer[T] = Answer(master.parts.scheduler)
+    zones.send(zone_id, question(answer))
     until = clock.monotonic() + LIST_SECONDS
 
     def go_on() -> None:

@@ -21,6 +21,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from functools import partial
 from itertools import batched
 from typing import Any, Final
 
@@ -43,7 +44,7 @@ from kubesync.messages import (
     RemoveOrphans,
     WithdrawRelist,
 )
-from kubesync.operations.asking import ResyncError, ask_cluster, ask_zone, check_time
+from kubesync.operations.asking import Question, ResyncError, ask_cluster, ask_zone, check_time
 from kubesync.operations.listing import advice, preview_lists
 from kubesync.operations.ports import Master
 from kubesync.operations.record_rows import Coming, ForeseenChanges, counts_of, document_of
@@ -58,7 +59,7 @@ _FINAL_ROUNDS: Final = 8
 
 
 class ClusterResync:
-    """The full resync of one cluster. ``own_session``, ``zones_held``: as in ``Resync``. ``part``: what an earlier session has done.
+    """The full resync of one cluster. ``own_session``: as in ``Resync``. ``part``: what an earlier session has done.
 
     ``check_waiting``: raises once nobody waits for the resync. It is called with how often it may ask, in seconds.
 
@@ -75,9 +76,8 @@ class ClusterResync:
         request: ResyncRequest,
         *,
         own_session: bool,
-        zones_held: bool,
         part: Part,
-        check_waiting: Callable[[float], None] = lambda _every_seconds: None,
+        check_waiting: Callable[[float], None],
     ) -> None:
         configs = master.configs
         config = configs.get(name)
@@ -95,7 +95,6 @@ class ClusterResync:
         self._forced = request.force
         self._dry_run = request.dry_run
         self._own_session = own_session
-        self._zones_held = zones_held
         self._check_waiting = check_waiting
         self._document: dict[str, Any] = {**part.document} if listed else {"cluster": name}
         self._drift: list[dict[str, Any]] = list(self._document.pop("drift", ()))
@@ -201,10 +200,9 @@ class ClusterResync:
     def _relisted(self) -> Relisted:
         # A session that was started for the resync does not watch the cluster yet.
         deadline = self._master.term.deadline if self._own_session else None
-        answer: Answer[Relisted] = Answer(self._master.parts.scheduler)
-        relist = Relist(self._forced, deadline, answer)
+        relist: Question[Relisted] = partial(Relist, self._forced, deadline)
         try:
-            return ask_cluster(self._master, self.name, relist, answer, self._check_lists)
+            return ask_cluster(self._master, self.name, relist, self._check_lists)
         except BaseException as error:
             # A person requested the lists for now. Forced, they must not be recorded at any later time (I5).
             self._withdraw()
@@ -248,8 +246,7 @@ class ClusterResync:
         self.check()
         removed = 0
         for some in batched(orphans, _ORPHANS_AT_A_TIME):
-            answer: Answer[int] = Answer(self._master.parts.scheduler)
-            removed += ask_cluster(self._master, self.name, RemoveOrphans(dict(some), answer), answer, self.check)
+            removed += ask_cluster(self._master, self.name, partial(RemoveOrphans, dict(some)), self.check)
         self._document["stray_upstreams"] = removed
         self.swept = True
         self._upstreams = None
@@ -298,7 +295,7 @@ class ClusterResync:
         found = with_replacements(standing)
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []
-        if self._zones_held:  # this session writes nothing: what was read is what stands
+        if self._own_session and self._dry_run:  # this session writes nothing: what was read is what stands
             self.check()
             drifts = [drift for known in suspects for drift in known.drifts(found) if drift.key not in unsettled]
             self._add(drifts)
@@ -349,9 +346,11 @@ class ClusterResync:
         names: frozenset[str] = frozenset(),
     ) -> Compared:
         self.check()
-        answer: Answer[Compared] = Answer(self._master.parts.scheduler)
-        question = CompareZone(self.name, answer, known, keys, names, standing, mend=not self._dry_run)
-        compared = ask_zone(self._master, zone_id, question, answer, self.check)
+
+        def question(reply: Answer[Compared]) -> CompareZone:
+            return CompareZone(self.name, reply, known, keys, names, standing, mend=not self._dry_run)
+
+        compared = ask_zone(self._master, zone_id, question, self.check)
         self._add(compared.drifts)
         return compared
 

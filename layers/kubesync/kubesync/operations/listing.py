@@ -12,11 +12,9 @@ from contextlib import contextmanager
 from typing import Final
 
 from kubesync.actors.answer import Answer
-from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.keys.reconciler import Preview
 from kubesync.cluster.listener import log_list
-from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import TOO_LONG, TOO_LONG_ADVICE, ErrorCode, ListenerError
 from kubesync.domain.objects import Resource, Snapshot
 from kubesync.domain.window import Mode, WindowContent
@@ -57,15 +55,19 @@ def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -
     """
     turn = master.room.turn(together=True)
     try:
-        yield _list_now(master, config, turn, check)
+        lists = _list_now(master, config, turn, check)
+        versions: dict[Resource, int] = {resource: found.resource_version for resource, found in lists.items()}
+        yield WindowContent((), lists, versions, master.parts.clock.monotonic(), 0)
     finally:
         turn.end()
 
 
-def _list_now(master: Master, config: ClusterConfig, turn: Turn, check: Callable[[], None]) -> WindowContent:
+def _list_now(
+    master: Master, config: ClusterConfig, turn: Turn, check: Callable[[], None]
+) -> Mapping[Resource, Snapshot]:
     clock = master.parts.clock
     began = clock.monotonic()
-    lists = _Lists(master.parts.connector, config, turn, master.term.deadline, master.parts.scheduler)
+    lists = _Lists(master, config, turn)
     thread = master.parts.scheduler.thread(f"{config.name}/lists", lists.run)
     thread.start()
 
@@ -75,7 +77,7 @@ def _list_now(master: Master, config: ClusterConfig, turn: Turn, check: Callable
             raise ResyncError(f"cluster {config.name} could not be listed in time: no answer")
 
     try:
-        snapshots = wait_for(lists.done, in_time)
+        return wait_for(lists.done, in_time)
     except ListenerError as error:
         check()  # a failure because the time is over is no error of the cluster
         said = f"{error.code.key}: {error.message}; {_ADVICE[error.code]}"
@@ -83,8 +85,6 @@ def _list_now(master: Master, config: ClusterConfig, turn: Turn, check: Callable
     finally:
         lists.stop()
         thread.join(_CUT_SECONDS)
-    versions: dict[Resource, int] = {resource: snapshot.resource_version for resource, snapshot in snapshots.items()}
-    return WindowContent((), snapshots, versions, clock.monotonic(), 0)
 
 
 def preview_lists(master: Master, config: ClusterConfig, mode: Mode, check: Callable[[], None]) -> Preview:
@@ -97,15 +97,12 @@ def preview_lists(master: Master, config: ClusterConfig, mode: Mode, check: Call
 class _Lists:
     """Lists one resource after another. ``run`` it in a thread that may be left behind."""
 
-    def __init__(
-        self, connector: Connector, config: ClusterConfig, turn: Turn, deadline: float, scheduler: Scheduler
-    ) -> None:
-        self.done: Answer[dict[Resource, Snapshot]] = Answer(scheduler)
-        self._connector = connector
+    def __init__(self, master: Master, config: ClusterConfig, turn: Turn) -> None:
+        self.done: Answer[dict[Resource, Snapshot]] = Answer(master.parts.scheduler)
+        self._master = master
         self._config = config
         self._turn = turn
-        self._deadline = deadline
-        self._lock = scheduler.lock()
+        self._lock = master.parts.scheduler.lock()
         self._lister: Lister | None = None
         self._stopped = False
 
@@ -122,11 +119,11 @@ class _Lists:
                 self._lister.stop()
 
     def _list(self, resource: Resource) -> Snapshot:
-        lister = self._connector.lister(self._config, resource, self._turn.space())
+        lister = self._master.parts.connector.lister(self._config, resource, self._turn.space())
         with self._lock:
             if self._stopped:
                 raise StoppedError
             self._lister = lister
-        snapshot = lister.run(self._deadline)
+        snapshot = lister.run(self._master.term.deadline)
         log_list(self._config.name, snapshot)
         return snapshot

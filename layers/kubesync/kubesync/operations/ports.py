@@ -15,6 +15,7 @@ from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.resync_requests import ResyncTable
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.clock import Clock
 from kubesync.cluster.keys.reconciler import Reconciler
@@ -82,6 +83,11 @@ class MasterParts:
     @property
     def clock(self) -> Clock:
         return self.scheduler
+
+    @property
+    def resyncs(self) -> ResyncTable:
+        """Their requests, progress and results."""
+        return ResyncTable(self.store, self.settings.shard, self.settings.audit_retention_seconds)
 
 
 class Master(Protocol):

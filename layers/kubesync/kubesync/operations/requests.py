@@ -18,22 +18,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Activity, Host
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import StaleStateError
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.errors import NotMasterError, StoreError
 from kubesync.domain.report import ResyncEnded
+from kubesync.log import logger
 from kubesync.operations.asking import SessionEndsError
 from kubesync.operations.ports import Master
 from kubesync.operations.resync import Resync
 from kubesync.operations.resync_progress import NotKeptError, ResyncProgress, ResyncWithdrawnError
 from kubesync.operations.resync_report import figures_of, in_short, proven
-
-logger = Logger(service="kubesync", child=True)
 
 NOT_DONE: Final = "no session finished the resync within an hour: run it again"
 
@@ -41,11 +38,9 @@ NOT_DONE: Final = "no session finished the resync within an hour: run it again"
 class ResyncDesk:
     """Does resyncs and keeps their results, for a running master and for a session that was started for one."""
 
-    def __init__(self, master: Master, requests: RequestTable) -> None:
-        settings = master.parts.settings
+    def __init__(self, master: Master, table: ResyncTable) -> None:
         self._master = master
-        self._requests = requests
-        self._results = ResyncResultTable(master.parts.store, settings.shard, settings.audit_retention_days * 86_400)
+        self._table = table
 
     def do(self, request: ResyncRequest, *, own_session: bool) -> dict[str, Any]:
         """Do it, keep its result, and answer the request if it is stored. Returns the report.
@@ -58,8 +53,8 @@ class ResyncDesk:
             NotMasterError: another session holds the lease.
             StaleStateError: the request was withdrawn.
         """
-        stored = not own_session or (bool(request.id) and self._requests.waiting(request))
-        progress = ResyncProgress(self._master, request, self._results, stored=stored)
+        stored = not own_session or (bool(request.id) and self._table.waiting(request))
+        progress = ResyncProgress(self._master, request, self._table, stored=stored)
         resync = Resync(self._master, request, progress, own_session=own_session)
         withdrawn = False
         try:
@@ -82,11 +77,11 @@ class ResyncDesk:
         if withdrawn:
             pass  # what was done is kept, and nobody is answered
         elif stored and own_session:
-            actions = [self._requests.remove(request, asked=True)]
+            actions = [self._table.remove(request, asked=True)]
         elif stored:
-            actions = self._requests.answer(request, report, token)
+            actions = self._table.answer(request, report, token)
         if stored and request.goes_on:
-            actions += [self._requests.forget(request)]
+            actions += [self._table.forget(request)]
         try:
             self._end(request, report, actions, token, withdrawn=withdrawn, own_session=own_session)
         except StaleStateError:
@@ -97,16 +92,16 @@ class ResyncDesk:
 
     def expire(self, request: ResyncRequest) -> None:
         """Nobody finished it in time: keep that as its result. Raises as ``do``."""
-        if not self._requests.waiting(request):
+        if not self._table.waiting(request):
             logger.warning("a resync has no request: an earlier release may have finished it", request=request.id)
             writer = self._master.fenced_writer
-            writer.run((), [self._requests.forget(request)], writer.token())
+            writer.run((), [self._table.forget(request)], writer.token())
             return
         logger.error("a resync was not finished in time", request=request.id, cluster=request.cluster)
-        parts = self._results.parts(request)
+        parts = self._table.parts(request)
         done = [part["document"] for _, part in sorted(parts.items()) if part["done"]]
         report = {"clusters": [*done, {"cluster": request.cluster, "error": NOT_DONE}]}
-        actions: list[Action] = [self._requests.remove(request), self._requests.forget(request)]
+        actions: list[Action] = [self._table.remove(request), self._table.forget(request)]
         self._end(request, report, actions, self._master.fenced_writer.token())
 
     def _end(
@@ -129,7 +124,7 @@ class ResyncDesk:
             figures = figures_of(report)
             named = request if "#" in request.id else replace(request, id=f"{timestamp(now)}#{self._master.session}")
             kept = {**figures, "session": self._master.session}
-            actions += self._results.put(named, kept, in_short(report), now, token)
+            actions += self._table.put(named, kept, in_short(report), now, token)
         try:
             if actions:
                 writer.run((), actions, token)  # no cluster: checks the shard's fence
@@ -156,10 +151,10 @@ class ResyncDesk:
 class ResyncRunner:
     """An actor. The session's own thread calls ``take``, and at the end ``close`` and ``join``."""
 
-    def __init__(self, master: Master, requests: RequestTable, activity: Activity) -> None:
+    def __init__(self, master: Master, table: ResyncTable, activity: Activity) -> None:
         self._master = master
-        self._requests = requests
-        self._desk = ResyncDesk(master, requests)
+        self._table = table
+        self._desk = ResyncDesk(master, table)
         self._queue: deque[ResyncRequest] = deque()
         self._known: set[str] = set()
         self._closed = False
@@ -223,7 +218,7 @@ class ResyncRunner:
         if request.expires_at <= self._master.parts.clock.epoch() and request.goes_on:
             self._desk.expire(request)
             return
-        if not self._requests.waiting(request):
+        if not self._table.waiting(request):
             return
         self._master.term.progress("resync", {"text": f"{_in_words(request)} was requested"})
         self._desk.do(request, own_session=False)

@@ -138,7 +138,6 @@ class Resync:
             name,
             self._request,
             own_session=self._own_session,
-            zones_held=self._zones_held,
             part=part,
             check_waiting=self._progress.check,
         )
@@ -275,8 +274,7 @@ class Resync:
         if self._zones_held:
             return
         try:
-            answer: Answer[None] = Answer(self._master.parts.scheduler)
-            ask_zone(self._master, zone_id, Reach(answer), answer, self._check)
+            ask_zone(self._master, zone_id, Reach, self._check)
         except ZoneError as error:
             raise blocked(zone_id, error) from error
 

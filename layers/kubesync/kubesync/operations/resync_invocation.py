@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, StrictBool, StrictStr, ValidationErr
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.tables.control.clusters import explain, valid_cluster_name
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, ResyncResultTable, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
 from kubesync.domain.errors import ErrorCode, UsageError
 from kubesync.domain.report import SessionReport
 from kubesync.operations.asking import ResyncError
@@ -76,19 +76,17 @@ class InvocationParts:
         on_progress: called with a line for a person.
         on_waiting: called with the session whose answer is waited for, and with nothing once there is no master.
         deployment: the deployment that the tables must belong to. Empty: not checked.
-        results: where the parts of a resync are that goes on.
         by_person: somebody waits at a terminal: whatever ends the wait, but time, withdraws the request.
     """
 
     lease: LeaseTable
-    requests: RequestTable
+    table: ResyncTable
     run_session: Callable[[ResyncRequest], SessionReport]
     scheduler: Scheduler
     remaining_seconds: Callable[[], float]
     on_progress: Callable[[str], None] = lambda _text: None
     on_waiting: Callable[[str], None] = lambda _session: None
     deployment: str = ""
-    results: ResyncResultTable | None = None
     by_person: bool = True
 
 
@@ -137,7 +135,7 @@ class ResyncInvocation:
         parts = self._parts
         ended = False
         try:
-            parts.requests.leave(request)
+            parts.table.leave(request)
             lease = parts.lease.read()
             free = lease.free(self._now_ms())
             if not free:
@@ -154,7 +152,7 @@ class ResyncInvocation:
             raise
         finally:
             if not ended:
-                parts.requests.withdraw(request)
+                parts.table.withdraw(request)
 
     def _wait_for(self, request: ResyncRequest) -> dict[str, Any] | None:
         """The report. None: no time is left."""
@@ -172,8 +170,7 @@ class ResyncInvocation:
         return not self._told_to_end and self._parts.remaining_seconds() >= _SESSION_SECONDS
 
     def _so_far(self, request: ResyncRequest) -> dict[str, Any]:
-        assert self._parts.results is not None
-        return {**report_so_far(request, self._parts.results), "by": self._parts.lease.read().holder}
+        return {**report_so_far(request, self._parts.table), "by": self._parts.lease.read().holder}
 
     # --- any resync ---
 
@@ -198,7 +195,7 @@ class ResyncInvocation:
         answered = False
         try:
             # Inside `try`: an interrupt may come after the request is stored.
-            parts.requests.leave(request)
+            parts.table.leave(request)
             parts.lease.signal()
             parts.on_progress(f"session {holder} is the master: the request was sent to it")
             report = self._answer(request)
@@ -206,7 +203,7 @@ class ResyncInvocation:
             return report
         finally:
             if not answered:
-                parts.requests.withdraw(request)
+                parts.table.withdraw(request)
 
     def _answer(self, request: ResyncRequest) -> dict[str, Any] | None:
         """The master's answer. None: there is no master any more; or no time is left, and the resync goes on."""
@@ -219,7 +216,7 @@ class ResyncInvocation:
             if holder != awaited:
                 awaited = holder
                 self._parts.on_waiting(holder)
-            report = self._parts.requests.collect(request)
+            report = self._parts.table.collect(request)
             if report is not None:
                 return {**report, "by": lease.holder}
             now = scheduler.monotonic()

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 from kubesync.aws.fencing.writer import StaleStateError
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest, ResyncResultTable
+from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
 from kubesync.domain.errors import KubesyncError, StoreError
 from kubesync.operations.ports import Master
 from kubesync.operations.resync_report import within_limits
@@ -71,14 +71,13 @@ class ResyncProgress:
         NotMasterError: another session holds the lease.
     """
 
-    def __init__(self, master: Master, request: ResyncRequest, results: ResyncResultTable, *, stored: bool) -> None:
+    def __init__(self, master: Master, request: ResyncRequest, table: ResyncTable, *, stored: bool) -> None:
         self.goes_on = stored and request.goes_on
         self._asks = stored and not request.goes_on
-        self._requests = RequestTable(master.parts.store, master.parts.settings.shard)
         self._asked_at = 0.0
         self._master = master
         self._request = request
-        self._results = results
+        self._table = table
         self._clusters = 0
         self._parts: dict[str, Part] = {}
 
@@ -86,7 +85,7 @@ class ResyncProgress:
         """Say that it is under way, for so many clusters. Returns what earlier sessions did."""
         if self.goes_on:
             self._clusters = clusters
-            self._parts = {name: Part.of(part) for name, part in self._results.parts(self._request).items()}
+            self._parts = {name: Part.of(part) for name, part in self._table.parts(self._request).items()}
             self._write("", [])
         return dict(self._parts)
 
@@ -103,7 +102,7 @@ class ResyncProgress:
         if not self._asks or now - self._asked_at < every_seconds:
             return
         self._asked_at = now
-        if not self._requests.waiting(self._request):
+        if not self._table.waiting(self._request):
             raise ResyncWithdrawnError(WITHDRAWN)
 
     def keep(self, cluster: str, part: Part) -> None:
@@ -118,9 +117,9 @@ class ResyncProgress:
         writer, request = self._master.fenced_writer, self._request
         token, now = writer.token(), self._master.parts.clock.epoch()
         done = sum(each.done for each in self._parts.values())
-        actions = self._results.put_progress(request, self._master.session, self._clusters, done, now, token)
+        actions = self._table.put_progress(request, self._master.session, self._clusters, done, now, token)
         if cluster:
-            actions += self._results.put_part(request, cluster, part, token)
+            actions += self._table.put_part(request, cluster, part, token)
         try:
             writer.run((), actions, token)  # no cluster: checks the shard's fence
         except StaleStateError as stale:
@@ -129,8 +128,8 @@ class ResyncProgress:
             raise NotKeptError(f"what the resync has done could not be kept: {error}") from error
 
 
-def report_so_far(request: ResyncRequest, results: ResyncResultTable) -> dict[str, Any]:
+def report_so_far(request: ResyncRequest, table: ResyncTable) -> dict[str, Any]:
     """The report of a resync that goes on: the clusters that are done, ``status`` and ``id``. Raises StoreError."""
-    done = [part["document"] for _, part in sorted(results.parts(request).items()) if part["done"]]
+    done = [part["document"] for _, part in sorted(table.parts(request).items()) if part["done"]]
     head = {"dry_run": request.dry_run, "forced": request.force, "named_upstreams": []}
     return within_limits({**head, "clusters": done, "status": RUNNING, "id": request.id})

@@ -3,7 +3,7 @@
 limit                                                          source
 -----                                                          ------
 6 MB, the answer of a Lambda function                          Lambda quotas, "Invocation payload"
-4 MB, a transaction; 400 KB an item (``RequestTable`` slices)  DynamoDB, TransactWriteItems and item size
+4 MB, a transaction; 400 KB an item (``ResyncTable`` slices)  DynamoDB, TransactWriteItems and item size
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.actor import Activity
 from kubesync.actors.answer import Answer
 from kubesync.actors.directory import Directory
@@ -25,9 +23,8 @@ from kubesync.cluster.ports import ClusterPorts, Configured
 from kubesync.cluster.served_keys import reconciler_of
 from kubesync.cluster.serving import ClusterFigures
 from kubesync.domain.errors import ErrorCode, NotMasterError
+from kubesync.log import logger
 from kubesync.messages import Configure, EndCluster, Listen, StopListening, TakeUp
-
-logger = Logger(service="kubesync", child=True)
 
 ACTOR_OF_CLUSTER: Final = "{}/cluster"
 """What its thread is called."""

@@ -7,18 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.resync_requests import RequestTable
 from kubesync.domain.errors import ErrorCode, StoreError
+from kubesync.log import logger
 from kubesync.operations.asking import time_is_up
 from kubesync.operations.ports import MasterParts
 from kubesync.operations.requests import ResyncRunner
 from kubesync.session.master import Master
-
-logger = Logger(service="kubesync", child=True)
 
 _RESTART_SECONDS: Final = 10.0
 _AGAIN_SECONDS: Final = 2.0
@@ -34,13 +30,13 @@ class Control:
     def __init__(self, master: Master, parts: MasterParts) -> None:
         self._master = master
         self._parts = parts
-        self._requests = RequestTable(parts.store, parts.settings.shard)
-        self.resyncs = ResyncRunner(master, self._requests, master.activity)
+        self._table = parts.resyncs
+        self.resyncs = ResyncRunner(master, self._table, master.activity)
         self.again_at = math.inf
 
     def pending(self) -> bool:
         """Whether a resync was requested before this session began, or is to be gone on with."""
-        return bool(self._requests.due(self._parts.clock.epoch()))
+        return bool(self._table.due(self._parts.clock.epoch()))
 
     def run(self) -> None:
         """Read configurations and requests, and apply what is new. Raises StoreError if they cannot be read; then retries."""
@@ -53,7 +49,7 @@ class Control:
         kept = [partial(self._apply, name, config) for name, config in sorted(configs.items())]
         done = [self._attempt(act) for act in (*gone, *kept)]
         self._master.named.wake()
-        self.resyncs.take(self._requests.due(self._parts.clock.epoch()))
+        self.resyncs.take(self._table.due(self._parts.clock.epoch()))
         if all(done):
             self.again_at = math.inf
 

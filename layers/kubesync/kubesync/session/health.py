@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, cast
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.actor import Activity
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Item, Store
@@ -21,12 +19,11 @@ from kubesync.aws.tables.control.lost_clusters import lost_clusters
 from kubesync.aws.tables.items import MAX_SLICE_BYTES, pack
 from kubesync.cluster.serving import ClusterFigures
 from kubesync.domain.report import SessionReport, percentiles
+from kubesync.log import logger
 from kubesync.session.clusters import ACTOR_OF_CLUSTER, Clusters
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.upstreams.composer import NamedReport
 from kubesync.zone.progress import STUCK_SECONDS, Standing, ZoneFigures
-
-logger = Logger(service="kubesync", child=True)
 
 ACTOR_OF_ZONE: Final = "zone {}"
 """What its thread is called."""

@@ -8,8 +8,6 @@ from functools import partial
 from typing import Final, Protocol
 from zlib import crc32
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.actor import Activity
 from kubesync.actors.directory import Directory
 from kubesync.actors.parallel import ParallelMap
@@ -35,6 +33,7 @@ from kubesync.domain.dns.records import Zone
 from kubesync.domain.errors import ErrorCode, NewerSchemaError
 from kubesync.domain.report import SessionReport
 from kubesync.kubernetes.list_room import ListRoom
+from kubesync.log import logger
 from kubesync.messages import Drain, Listen, TakeUp
 from kubesync.operations.ports import MasterParts, Term, unpaused
 from kubesync.session.clusters import Clusters
@@ -46,8 +45,6 @@ from kubesync.upstreams.composer import NamedPorts
 from kubesync.zone.actor import ZoneActor
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.progress import ZoneFigures
-
-logger = Logger(service="kubesync", child=True)
 
 # Threads of a take-over or a resync. Fewer than the connections of the store's client.
 _READS_AT_ONCE: Final = 16
@@ -95,12 +92,12 @@ class Remains:
         return sorted(unsettled) if self.clean else self._retry(self._inflight.zones)
 
     def inflight(self, zone_ids: Sequence[str]) -> list[Inflight | None]:
-        """The inflight items of zones. None: there is none, or a newer release wrote it."""
-        return self._each(self._inflight_of, zone_ids)
+        """The inflight items of zones. None: there is none."""
+        return self._each(self._inflight.read, zone_ids)
 
     def queued(self, clusters: Sequence[str]) -> list[Queued | None]:
-        """Open and promoted keys of clusters. None: a newer release wrote some of it; the cluster finds out by itself."""
-        return self._each(self._queued_of, clusters)
+        """Open and promoted keys of clusters."""
+        return self._each(self._tables.state.queued, clusters)
 
     def remembered(self, clusters: Mapping[str, ClusterConfig]) -> Mapping[str, Remembered | None]:
         """What is remembered of clusters. None, if a newer release wrote some of it: each cluster reads its own."""
@@ -110,21 +107,17 @@ class Remains:
         except NewerSchemaError:
             return dict.fromkeys(clusters)
 
-    def _inflight_of(self, zone_id: str) -> Inflight | None:
-        try:
-            return self._inflight.read(zone_id)
-        except NewerSchemaError as newer:
-            logger.error("ignored: written by a newer release", reason=str(newer))
-            return None
+    def _each[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R | None]:
+        """None, where a newer release wrote some of it: the zone or cluster finds out by itself."""
 
-    def _queued_of(self, cluster: str) -> Queued | None:
-        try:
-            return self._tables.state.queued(cluster)
-        except NewerSchemaError:
-            return None
+        def read(thing: T) -> R | None:
+            try:
+                return self._retry(lambda: call(thing))
+            except NewerSchemaError as newer:
+                logger.error("ignored: written by a newer release", reason=str(newer))
+                return None
 
-    def _each[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
-        return self._reads(lambda thing: self._retry(lambda: call(thing)), things)
+        return self._reads(read, things)
 
 
 class Master:
@@ -141,7 +134,7 @@ class Master:
             ClaimTable(store),
             UpstreamTable(store),
             ListenerTable(store),
-            AuditTable(report.session, settings.audit_retention_days * 86_400),
+            AuditTable(report.session, settings.audit_retention_seconds),
             NamedReferrals(settings.shard),
             reads,
         )

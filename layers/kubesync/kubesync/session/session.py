@@ -12,17 +12,16 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.control.lease import Lease
-from kubesync.aws.tables.control.resync_requests import RequestTable, ResyncRequest
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.clock import Clock
 from kubesync.cluster.ports import Progress
 from kubesync.domain.errors import ErrorCode, FencedOutError, NotMasterError, StoreError
 from kubesync.domain.report import DONE, ResyncEnded, SessionReport
+from kubesync.log import logger
 from kubesync.operations.asking import SessionEndsError
 from kubesync.operations.ports import MasterParts, Recovery, Term
 from kubesync.operations.requests import ResyncDesk, ResyncRunner
@@ -31,8 +30,6 @@ from kubesync.session.control import Control
 from kubesync.session.health import Minute, harmless, recovery_in_short, session_in_short
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.master import Master
-
-logger = Logger(service="kubesync", child=True)
 
 BEAT_SECONDS: Final = 60.0
 _TICK_SECONDS: Final = 1.0
@@ -193,7 +190,7 @@ class Session:
         return master
 
     def _resync(self, master: Master, request: ResyncRequest) -> None:
-        desk = ResyncDesk(master, RequestTable(self._parts.store, self._parts.settings.shard))
+        desk = ResyncDesk(master, self._parts.resyncs)
         try:
             self.report.resyncs.append(desk.do(request, own_session=True))
         except (SessionEndsError, NotKeptError, StaleStateError, StoreError) as error:
@@ -303,7 +300,7 @@ class Session:
         A session that has lost its lease writes nothing any more (I2): its report is in the log only.
         """
         try:
-            audit = AuditTable(self.report.session, self._parts.settings.audit_retention_days * 86_400)
+            audit = AuditTable(self.report.session, self._parts.settings.audit_retention_seconds)
             now = self._clock.epoch()
             puts = [audit.report("recovery", recovery_in_short(each), now) for each in self.report.recoveries]
             puts.append(audit.report("session", session_in_short(self.report, self._minutes), now))
@@ -337,7 +334,7 @@ class Session:
             message = f"{self._term.message or code.key}: it never held the lease ({error})"
         self.report.code, self.report.ended, self.report.message = int(code), code.key, message
         self.report.seconds = round(self._clock.monotonic() - started, 3)
-        audit = AuditTable(self.report.session, self._parts.settings.audit_retention_days * 86_400)
+        audit = AuditTable(self.report.session, self._parts.settings.audit_retention_seconds)
         fields = {"code": int(code), "key": code.key, "message": message}
         try:
             self._parts.store.write(audit.session_ended(fields, self._clock.epoch()))

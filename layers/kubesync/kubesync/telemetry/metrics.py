@@ -69,6 +69,7 @@ NAMESPACE: Final = "kubesync"
 # A session that did what it was started for ends early, too.
 _CUT_SHORT: Final = (ErrorCode.NOT_MASTER, ErrorCode.WORKER_EXITING)
 _CODES: Final = {code.key: code for code in ErrorCode}
+_IN_SECONDS: Final = ("RecordingTime", "LagMedian", "LagP99", "OldestOpenSeconds", "HandOverGap")
 
 type _ByListener = Counter[tuple[str, str]]
 """Counts by key of a code and cluster."""
@@ -89,43 +90,41 @@ class MetricsPublisher:
         """Write the figures since the last beat. ``snapshot`` counts from the session's start; its lags are those since the last beat."""
         counted = _counts(snapshot)
         heartbeat = {"MasterHeartbeat": 1} if snapshot.steady else {}
-        self._write(heartbeat | {name: counted[name] - self._counted[name] for name in counted}, {})
+        self._write(heartbeat | {name: counted[name] - self._counted[name] for name in counted})
         self._counted = counted
         failed = _failures(snapshot)
         self._by_code("ListenerErrors", failed - self._failed)
         self._failed = failed
         recording_seconds = sum(each.recording_seconds for each in snapshot.clusters)
         if recording_seconds > self._recording_seconds:
-            self._write({}, {"RecordingTime": recording_seconds - self._recording_seconds})
+            self._write({"RecordingTime": recording_seconds - self._recording_seconds})
             self._recording_seconds = recording_seconds
-        self._write(_states(snapshot), {})
-        health = dict(snapshot.health)
-        seconds = {name: health.pop(name) for name in ("OldestOpenSeconds",) if name in health}
-        if health:
-            self._write({name: int(count) for name, count in health.items()}, seconds)
+        self._write(_states(snapshot))
+        if snapshot.health:
+            self._write(snapshot.health)
         self._write_named(snapshot.named_upstreams)
         days = {each.cluster: min(each.credential_days.values()) for each in snapshot.clusters if each.credential_days}
         for cluster, left in sorted(days.items()):
-            self._write({"CredentialDaysLeft": left}, {}, {"cluster": cluster})
+            self._write({"CredentialDaysLeft": left}, {"cluster": cluster})
         if days:
-            self._write({"CredentialDaysLeft": min(days.values())}, {})
+            self._write({"CredentialDaysLeft": min(days.values())})
         if snapshot.hand_over_seconds is not None and not self._gap_written:
             self._gap_written = True
-            self._write({}, {"HandOverGap": snapshot.hand_over_seconds})
+            self._write({"HandOverGap": snapshot.hand_over_seconds})
         if snapshot.lag:
-            self._write({}, {"LagMedian": snapshot.lag["p50"], "LagP99": snapshot.lag["p99"]})
+            self._write({"LagMedian": snapshot.lag["p50"], "LagP99": snapshot.lag["p99"]})
 
     def resync_ended(self, ended: ResyncEnded) -> None:
         """Write what a resync of all has found. A person sees it anyway: of a person's only that there is nothing any more."""
-        self._write({"ResyncErrors": ended.errors}, {})
+        self._write({"ResyncErrors": ended.errors})
         if ended.scheduled or not ended.differences:
-            self._write({"ResyncDifferences": ended.differences}, {})
+            self._write({"ResyncDifferences": ended.differences})
 
     def ended(self, report: SessionReport) -> None:
         """Write how the session and each of its listeners ended."""
-        self._write({"Sessions": 1}, {}, {"ended": report.ended})
+        self._write({"Sessions": 1}, {"ended": report.ended})
         if report.epoch and report.code in _CUT_SHORT and not report.steady:
-            self._write({"SessionsCutShort": 1}, {})
+            self._write({"SessionsCutShort": 1})
         ends = Counter((each.ended, each.cluster) for each in report.listeners if each.ended in _CODES)
         self._by_code("ListenersEnded", ends)
 
@@ -133,17 +132,15 @@ class MetricsPublisher:
         written, stuck = int(named.get("written", 0)), bool(named.get("problem"))
         if named.get("registered") or written > self._named_written or stuck:
             counts = {"NamedUpstreamsWritten": written - self._named_written, "NamedUpstreamsStuck": int(stuck)}
-            self._write(counts, {})
+            self._write(counts)
         self._named_written = written
 
     def _by_code(self, name: str, counts: _ByListener) -> None:
         for (key, cluster), count in sorted(counts.items()):
             dimensions = {"code": str(int(_CODES[key])), "key": key}
-            self._write({name: count}, {}, dimensions, {**dimensions, "cluster": cluster})
+            self._write({name: count}, dimensions, {**dimensions, "cluster": cluster})
 
-    def _write(
-        self, counts: Mapping[str, int], seconds: Mapping[str, float], *dimension_sets: Mapping[str, str]
-    ) -> None:
+    def _write(self, values: Mapping[str, float], *dimension_sets: Mapping[str, str]) -> None:
         """Write one line; the metrics appear under each set of dimensions."""
         # A new provider for each line: Powertools' Metrics keeps values in the class.
         line = AmazonCloudWatchEMFProvider(namespace=NAMESPACE, default_dimensions={"service": self._service})
@@ -151,12 +148,13 @@ class MetricsPublisher:
             if at:
                 line.add_dimensions(**dimensions)
                 continue
-            for name, value in dimensions.items():
-                line.add_dimension(name, value)
-        for name, count in counts.items():
-            line.add_metric(name, MetricUnit.Count, count)
-        for name, duration in seconds.items():
-            line.add_metric(name, MetricUnit.Seconds, duration)
+            for dimension, value in dimensions.items():
+                line.add_dimension(dimension, value)
+        for name, figure in values.items():
+            if name in _IN_SECONDS:
+                line.add_metric(name, MetricUnit.Seconds, figure)
+            else:
+                line.add_metric(name, MetricUnit.Count, int(figure))
         line.flush_metrics()
 
 

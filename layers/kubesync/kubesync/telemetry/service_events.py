@@ -16,8 +16,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.route53.rate import TokenBucket
 from kubesync.domain.dns.records import Problem
@@ -27,8 +25,7 @@ from kubesync.domain.sources.registry import main_part
 from kubesync.domain.state import KeyState
 from kubesync.kubernetes.service_events import EventPoster, ServiceEvent
 from kubesync.kubernetes.transport.connections import StoppedError
-
-logger = Logger(service="kubesync", child=True)
+from kubesync.log import logger
 
 # Like client-go's event recorder, but over all Services: 25 at once, then one in this many seconds.
 BURST: Final = 25

@@ -7,16 +7,13 @@ from collections import deque
 from dataclasses import replace
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Activity, Host
 from kubesync.actors.backoff import Backoff
 from kubesync.domain.errors import KubesyncError, NotMasterError
+from kubesync.log import logger
 from kubesync.messages import CompareNamed, Drain, Noted
 from kubesync.upstreams.composer import Composer, NamedPorts, NamedReport, ReferencesError
 from kubesync.upstreams.references import References
-
-logger = Logger(service="kubesync", child=True)
 
 # A list is recorded in many transactions, each with marks. One round serves several of them.
 _COLLECT_SECONDS: Final = 0.2

@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.actor import AT_ONCE, WHEN_TOLD
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
@@ -36,6 +34,7 @@ from kubesync.domain.errors import (
     ZoneUnavailableError,
 )
 from kubesync.domain.plan import Wish
+from kubesync.log import logger
 from kubesync.messages import (
     CheckConflicts,
     Closed,
@@ -55,8 +54,6 @@ from kubesync.zone.progress import Progress, Standing, ZoneFigures, ZoneReport
 from kubesync.zone.queue import ZoneQueue
 from kubesync.zone.reader import ZoneReader
 from kubesync.zone.writer import BatchWriter
-
-logger = Logger(service="kubesync", child=True)
 
 _BACKOFF: Final = Backoff(initial=0.5, cap=30.0, least=0.5, most=1.5)
 _BLOCKED_SECONDS: Final = 60.0

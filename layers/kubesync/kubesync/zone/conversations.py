@@ -7,20 +7,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.actor import AT_ONCE
 from kubesync.aws.tables.control.inflight import LandedUnits
 from kubesync.domain.batches import Unit, by_cluster
 from kubesync.domain.errors import KubesyncError, StoreBusyError, ZoneError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Wish
+from kubesync.log import logger
 from kubesync.messages import Closed, Compare, Compared, CompareZone, Landed, Refusal, Refused, Sets, Standing, Want
 from kubesync.zone.journal import ZoneJournal
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.queue import KEYS_AT_A_TIME, ZoneQueue
-
-logger = Logger(service="kubesync", child=True)
 
 _ANSWER_SECONDS: Final = 5.0
 _COMPARE_SECONDS: Final = 60.0

@@ -24,17 +24,14 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.route53.journal import Journal, journal_record_key, journal_swap, make_journal, read_journal
 from kubesync.aws.tables.control.inflight import Inflight, LandedUnits
 from kubesync.domain.batches import BatchLimits, Unit
 from kubesync.domain.dns.records import RecordKey, Zone
 from kubesync.domain.errors import BatchRefusedError, ZoneError
+from kubesync.log import logger
 from kubesync.zone.ports import ZonePorts
-
-logger = Logger(service="kubesync", child=True)
 
 # Of one batch: a transaction holds a fence check for each, and the inflight item with all its slices.
 _MAX_CLUSTERS: Final = 80

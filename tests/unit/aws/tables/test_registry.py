@@ -18,7 +18,7 @@ from kubesync.aws.tables.control.clusters import (
     explain,
     valid_cluster_name,
 )
-from kubesync.aws.tables.control.resync_requests import RequestTable, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.domain.errors import ChangedMeanwhileError, TransactionRefusedError, UsageError
 from kubesync_local.registration.clusters import why_clashing, why_outside, why_useless
 
@@ -184,33 +184,33 @@ def test_names_of_clusters_are_labels() -> None:
 
 
 def test_request_is_answered_and_collected_once(store: Store) -> None:
-    table = RequestTable(store, "0")
+    table = ResyncTable(store, "0")
     request = new_request("id1", "prod", NOW, dry_run=True, force=False)
     table.leave(request)
-    assert table.pending(NOW) == [request]
+    assert table.due(NOW) == [request]
     assert (request.cluster, request.dry_run, request.force) == ("prod", True, False)
     assert table.collect(request) is None
     store.transact(table.answer(request, {"clusters": [1]}, "t"), "t")
-    assert table.pending(NOW) == []
+    assert table.due(NOW) == []
     assert table.collect(request) == {"clusters": [1]}
     assert table.collect(request) is None
     assert list(store.scan("control")) == []
 
 
 def test_long_report_is_sliced_and_leaves_nothing_behind(store: Store) -> None:
-    table = RequestTable(store, "0")
+    table = ResyncTable(store, "0")
     request = new_request("id1", "", NOW, dry_run=False, force=True)
     table.leave(request)
     report = {"drift": [sha256(b"%d" % n).hexdigest() for n in range(10_000)]}
     store.transact(table.answer(request, report, "t"), "t")
     assert len(list(store.scan("control"))) == 4
-    assert table.pending(NOW) == []
+    assert table.due(NOW) == []
     assert table.collect(request) == report
     assert list(store.scan("control")) == []
 
 
 def test_answer_to_somebody_who_went_away_is_refused(store: Store) -> None:
-    table = RequestTable(store, "0")
+    table = ResyncTable(store, "0")
     request = new_request("id1", "", NOW, dry_run=False, force=False)
     table.leave(request)
     table.withdraw(request)
@@ -220,12 +220,12 @@ def test_answer_to_somebody_who_went_away_is_refused(store: Store) -> None:
 
 
 def test_old_requests_and_other_shards_are_not_pending(store: Store) -> None:
-    table = RequestTable(store, "0")
+    table = ResyncTable(store, "0")
     table.leave(new_request("old", "", NOW - 3600, dry_run=False, force=True))
     fresh = new_request("new", "", NOW - 3599, dry_run=False, force=False)
     table.leave(fresh)
-    RequestTable(store, "1").leave(new_request("other", "", NOW, dry_run=False, force=False))
-    assert table.pending(NOW) == [fresh]
+    ResyncTable(store, "1").leave(new_request("other", "", NOW, dry_run=False, force=False))
+    assert table.due(NOW) == [fresh]
     assert len(list(store.query("control", "resync#0"))) == 1, "the old one was dropped"
 
 

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import boto3
-from aws_lambda_powertools import Logger
 from botocore import exceptions as botocore_errors
 from botocore.config import Config
 
@@ -26,6 +25,7 @@ from kubesync.aws.route53.zones import BatchChange
 from kubesync.clock import Clock
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
 from kubesync.domain.errors import ZoneError, ZoneThrottledError, ZoneUnavailableError
+from kubesync.log import logger
 
 if TYPE_CHECKING:
     from mypy_boto3_route53.client import Route53Client
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
         ResourceRecordSetOutputTypeDef,
         ResourceRecordSetTypeDef,
     )
-
-logger = Logger(service="kubesync", child=True)
 
 # https://docs.aws.amazon.com/Route53/latest/APIReference/API_ListResourceRecordSets.html, MaxItems
 _PAGE_SIZE: Final = "300"

@@ -12,7 +12,6 @@ from typing import Final, Protocol
 
 import requests
 import urllib3
-from aws_lambda_powertools import Logger
 
 from kubesync.clock import Clock, SystemClock
 from kubesync.domain.errors import (
@@ -37,14 +36,13 @@ from kubesync.kubernetes.transport.failures import FOREIGN_ERRORS, BodyTooLongEr
 from kubesync.kubernetes.transport.streams import LineStream
 from kubesync.kubernetes.transport.urls import ApiRequest, Server, parse_server
 from kubesync.kubernetes.wire.lines import one_line
+from kubesync.log import logger
 
 VERSION: Final = "0.1.0"
 _BLOCK_BYTES: Final = 256 * 1024  # one read of a body
 _STATUS_BYTES: Final = 64 * 1024  # how much of a refusal's body is read, and shown of one that is too long
 _TELLING_CHARACTERS: Final = 12  # this many characters of a secret's beginning reveal it; fewer do not
 _NEVER: Final = math.inf
-
-logger = Logger(service="kubesync", child=True)
 
 
 class TokenSource(Protocol):

@@ -30,6 +30,11 @@ from kubesync.aws.tables.upstreams import timestamp
 # A request without an answer, or whose caller is gone, is dropped after this long.
 REQUEST_LIFETIME_SECONDS: Final = 3600
 _UNDERWAY: Final = "#underway"
+_ASKED: Final = (Equals("status", "asked"),)
+RESULT: Final = ("by", "at", "ended_at", "seconds", "cluster", "forced", "clusters", "errors", "differences", "session")
+"""``by``: schedule or person. ``at``: when it was asked for. ``errors``: clusters that could not be resynchronised."""
+_PARTS_STAY_SECONDS: Final = 86_400
+"""After the request's hour, when what was done becomes its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +58,6 @@ class ResyncRequest:
         """Epoch seconds. Nobody begins it later."""
         return self.at_ms // 1000 + REQUEST_LIFETIME_SECONDS
 
-    @property
-    def underway_sort(self) -> str:
-        """The sort key of its progress, beside the request."""
-        return f"{self.id}{_UNDERWAY}"
-
 
 def new_request(
     random_id: str, cluster: str, now: float, *, dry_run: bool, force: bool, scheduled: bool = False
@@ -78,22 +78,28 @@ def request_of(id_: str, item: Item) -> ResyncRequest:
     )
 
 
-class RequestTable:
-    """The mailbox between a manual invocation and a running master."""
+class ResyncTable:
+    """The mailbox between an invocation and a running master, progress and results.
 
-    def __init__(self, store: Store, shard: str) -> None:
+    A master's writes belong into transactions with its shard's fence (I2): methods return them.
+
+    Args:
+        retention_seconds: how long results stay.
+    """
+
+    def __init__(self, store: Store, shard: str, retention_seconds: int = 0) -> None:
         self._store = store
         self._partition = f"resync#{shard}"
+        self._results = f"resynced#{shard}"
+        self._retention_seconds = retention_seconds
+
+    # --- requests ---
 
     def leave(self, request: ResyncRequest) -> None:
         """Store a request."""
         fields = {name: getattr(request, name) for name in ("cluster", "dry_run", "force", "at_ms", "expires_at")}
         scheduled = {"scheduled": True} if request.scheduled else {}
         self._store.write(put(self._place(request), status="asked", **fields, **scheduled))
-
-    def pending(self, now: float) -> list[ResyncRequest]:
-        """Requests that wait for an answer and are not too old."""
-        return [request for request in self.due(now) if now < request.expires_at]
 
     def due(self, now: float) -> list[ResyncRequest]:
         """Requests that wait for an answer. Of those that are too old only the ones that go on: their end must be kept.
@@ -136,7 +142,7 @@ class RequestTable:
         place = self._place(request)
         head, rest = sliced(place, report, expires_at=request.expires_at)
         answered = {"status": "answered", "report": head["body"], "slices": head["slices"], "tx": token}
-        return [Update(place, set=cast(Item, answered), conditions=(Equals("status", "asked"),)), *rest]
+        return [Update(place, set=cast(Item, answered), conditions=_ASKED), *rest]
 
     def collect(self, request: ResyncRequest) -> dict[str, Any] | None:
         """Read the report and remove it with its request; None if there is none yet."""
@@ -149,26 +155,19 @@ class RequestTable:
         return report
 
     def withdraw(self, request: ResyncRequest, slices: int = 1) -> None:
-        """Remove a request: its slices, its head, then its progress. No more progress can be written then: see ``asked_check``."""
+        """Remove a request: its slices, its head, then its progress. No more progress can be written then."""
         for number in reversed(range(slices)):
             self._store.write(Delete(slice_place(self._place(request), number)))
         if request.goes_on:
             self._store.write(self.forget(request))
 
-    def asked_check(self, request: ResyncRequest) -> Check:
-        """For transactions: the request still waits for its answer."""
-        return Check(self._place(request), (Equals("status", "asked"),))
-
     def remove(self, request: ResyncRequest, *, asked: bool = False) -> Delete:
         """Remove the request itself. ``asked``: refused if its caller no longer waits."""
-        return Delete(self._place(request), (Equals("status", "asked"),) if asked else ())
+        return Delete(self._place(request), _ASKED if asked else ())
 
     def forget(self, request: ResyncRequest) -> Delete:
         """Remove its progress."""
-        return Delete(Key(CONTROL, self._partition, request.underway_sort))
-
-    def underway_place(self, request: ResyncRequest) -> Key:
-        return Key(CONTROL, self._partition, request.underway_sort)
+        return Delete(self._underway_place(request))
 
     def underway(self) -> list[Item]:
         """The progress of every resync that is under way, or was cut off, oldest first; and requests that nobody has begun."""
@@ -179,34 +178,6 @@ class RequestTable:
             for item in items
             if _is_progress(item) or (item.get("status") == "asked" and cast(str, item["sk"]) not in begun)
         ]
-
-    def _place(self, request: ResyncRequest) -> Key:
-        return Key(CONTROL, self._partition, request.id)
-
-
-def _is_progress(item: Item) -> bool:
-    return cast(str, item["sk"]).endswith(_UNDERWAY)
-
-
-RESULT: Final = ("by", "at", "ended_at", "seconds", "cluster", "forced", "clusters", "errors", "differences", "session")
-"""``by``: schedule or person. ``at``: when it was asked for. ``errors``: clusters that could not be resynchronised."""
-
-_PARTS_STAY_SECONDS: Final = 86_400
-"""After the request's hour, when what was done becomes its result."""
-
-
-class ResyncResultTable:
-    """Builds the writes of a master, which belong into transactions with its shard's fence (I2), and reads for people.
-
-    Args:
-        retention_seconds: how long results stay.
-    """
-
-    def __init__(self, store: Store, shard: str, retention_seconds: int = 0) -> None:
-        self._store = store
-        self._partition = f"resynced#{shard}"
-        self._requests = RequestTable(store, shard)
-        self._retention_seconds = retention_seconds
 
     # --- results ---
 
@@ -219,7 +190,7 @@ class ResyncResultTable:
             figures: see ``RESULT``; what is known here is added.
             short: the report, cut to what people need.
         """
-        place = Key(CONTROL, self._partition, request.id)
+        place = Key(CONTROL, self._results, request.id)
         expires_at, asked_at = int(now) + self._retention_seconds, request.at_ms / 1000
         head, rest = sliced(place, short, expires_at=expires_at)
         times = {"at": timestamp(asked_at), "ended_at": timestamp(now), "seconds": max(0, round(now - asked_at))}
@@ -230,7 +201,7 @@ class ResyncResultTable:
     def last(self, limit: int = 1) -> list[dict[str, Any]]:
         """The results of the last resyncs, newest first: the figures, ``id``, and ``report``."""
         found: list[dict[str, Any]] = []
-        items = iter(self._store.query(CONTROL, self._partition, newest_first=True))
+        items = iter(self._store.query(CONTROL, self._results, newest_first=True))
         for item in readable(items, lambda _newer: None):
             if "by" not in item:
                 continue  # a further slice
@@ -260,7 +231,7 @@ class ResyncResultTable:
         fields = {"cluster": request.cluster, "at_ms": request.at_ms, "session": session, "clusters": clusters}
         fields |= {"done": done, "tx": token, "expires_at": int(now) + self._retention_seconds}
         fields |= {"scheduled": True} if request.scheduled else {}
-        return [self._requests.asked_check(request), put(self._requests.underway_place(request), **fields)]
+        return [Check(self._place(request), _ASKED), put(self._underway_place(request), **fields)]
 
     def parts(self, request: ResyncRequest) -> dict[str, Any]:
         """By cluster, what is done. A part of which slices are missing is not there: DynamoDB drops each item by itself."""
@@ -270,6 +241,16 @@ class ResyncResultTable:
             with suppress(KeyError):
                 found[cast(str, item["sk"])] = read_slices(self._store, place_of(CONTROL, item), item)
         return found
+
+    def _place(self, request: ResyncRequest) -> Key:
+        return Key(CONTROL, self._partition, request.id)
+
+    def _underway_place(self, request: ResyncRequest) -> Key:
+        return Key(CONTROL, self._partition, f"{request.id}{_UNDERWAY}")
+
+
+def _is_progress(item: Item) -> bool:
+    return cast(str, item["sk"]).endswith(_UNDERWAY)
 
 
 def _parts_of(request: ResyncRequest) -> str:
