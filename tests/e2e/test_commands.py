@@ -184,22 +184,8 @@ def test_audit_is_newest_first_and_limited(stack: CliStack) -> None:
     assert all(row["service"].startswith("prod/") for row in rows)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("session", "--max-runtime", "1"),
-        ("resync", "--dry-run"),
-        ("recover", "--apply"),
-        ("cluster", "add", "second"),
-        ("setup",),
-    ],
-    ids=" ".join,
-)
-def test_tables_of_another_deployment_are_left_alone(stack: CliStack, command: tuple[str, ...]) -> None:
-    other = {"KUBESYNC_DEPLOYMENT": "other", "KUBESYNC_TABLE_PREFIX": stack.prefix}
-    options = ("--server", stack.api.url, "--domain", "second.example.com", "--zone", stack.zone_id,
-               "--token", "env:KUBESYNC_TEST_TOKEN") if command[0] == "cluster" else ()  # fmt: skip
-    ran = stack.call(*command, *options, **other)
+def test_setup_leaves_tables_of_another_deployment_alone(stack: CliStack) -> None:
+    ran = stack.call("setup", KUBESYNC_DEPLOYMENT="other", KUBESYNC_TABLE_PREFIX=stack.prefix)
 
     assert (ran.status, ran.out) == (2, ""), ran.err
     assert ran.err == (

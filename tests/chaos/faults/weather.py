@@ -37,7 +37,6 @@ _PLAYS: Final[Mapping[str, Callable[..., Any]]] = {
     "watched": lambda title: bad_objects.play_watched(bad_objects.BAD[title]),
     "listed": lambda title: bad_objects.play_listed(bad_objects.BAD[title]),
     "bad among many": isolation.play_bad_among_many,
-    "rejected, then mended": isolation.play_rejected_then_mended,
     "zone in trouble": isolation.play_zone_in_trouble,
     "cluster in trouble": isolation.play_cluster_in_trouble,
     "identity without answer": isolation.play_identity_that_is_not_answered,
@@ -96,7 +95,7 @@ def _isolation(effort: Effort) -> Sequence[Case]:
     cases += [Case("bad among many", (bad, 100)) for bad in counts]
     cases += [Case("zone in trouble", (title,)) for title in isolation.TROUBLES]
     cases += [Case("cluster in trouble", (title,)) for title in ["unreachable", *isolation.SLOW]]
-    return _some([*cases, Case("rejected, then mended"), Case("identity without answer")], effort)
+    return _some([*cases, Case("identity without answer")], effort)
 
 
 def _absence(effort: Effort) -> Sequence[Case]:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
 
 from harness.fakes.memory_store import MemoryStore
-from harness.hurried import a_hurried_stack
 from harness.stack import RunningSession, Stack, a_stack
-from harness.waiting import PATIENCE_SECONDS
 from kubesync.aws.dynamodb.store import STATE, UPSTREAMS, Delete, Key, Update
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.errors import ErrorCode
-from kubesync.domain.report import SessionReport
-from kubesync_local.standins.apiserver.transport.faults import Answer
 
 WEB = "web.default.svc.prod.example.com"
 UPSTREAM = "prod/default/web/80/TCP"
@@ -145,20 +139,6 @@ def test_missing_slices_of_an_upstream_are_written_again_with_a_higher_version()
         assert {item["version"] for item in written} == {int(str(slices[0]["version"])) + 1}
 
 
-def test_difference_between_cluster_and_state_is_found_without_any_event() -> None:
-    """What a lost event would leave behind: a service that is gone, and one that nobody saw."""
-    with a_stack() as stack:
-        prepare(stack).end()
-        stack.api.cluster.delete_service("default", "api")
-        stack.api.cluster.expose("default", "new", {"ports": [{"port": 80}]})
-        dry = stack.resync(a_request(dry_run=True))["clusters"][0]
-        removed = {change["what"] for change in dry["changes"] if change["to"] is None}
-        assert f"intended api.default.svc.prod.example.com A in {stack.zone_id}" in removed
-        stack.resync(a_request())
-        names = {key.partition(".default.")[0] for key in stack.records() if key.endswith(" A")}
-        assert names == {"web", "new", "kubernetes"}
-
-
 def test_i3_set_that_was_replaced_by_one_of_another_form_is_reported_and_left_alone() -> None:
     with a_stack() as stack:
         prepare(stack).end()
@@ -185,13 +165,6 @@ def test_i3_set_that_was_replaced_by_one_of_another_form_is_reported_and_left_al
         }
 
 
-def test_request_for_a_cluster_that_is_not_registered_is_answered() -> None:
-    with a_stack() as stack:
-        prepare(stack).end()
-        report = stack.resync(ResyncRequest("test", "nowhere", dry_run=True, force=False, at_ms=0))
-        assert report["clusters"] == [{"cluster": "nowhere", "error": "no such cluster; registered: prod"}]
-
-
 def test_dry_run_foresees_the_conflict_that_the_resync_meets() -> None:
     with a_stack() as stack:
         stack.api.cluster.expose("default", "web", {"ports": [{"port": 80}], "clusterIP": "10.68.0.10"})
@@ -212,37 +185,3 @@ def test_dry_run_foresees_the_conflict_that_the_resync_meets() -> None:
         (again,) = stack.resync(a_request(dry_run=True))["clusters"]
         assert again["conflicts"] == dry["conflicts"]
         assert stack.records()[f"{WEB} A"] == {"ttl": 60, "values": ["192.0.2.66"]}
-
-
-def test_resync_of_a_cluster_that_refuses_the_token_says_so_soon() -> None:
-    with a_hurried_stack() as stack:
-        prepare(stack).end()
-        stack.api.authority.set_tokens({"another-token": "admin"})
-        # The list itself would be waited for for 300 s: then this test is cut off.
-        (cluster,) = stack.resync(a_request(), read_timeout_seconds=72_000)["clusters"]
-        assert "could not be listed: " in cluster["error"]
-        assert "ERR_REQUEST_DENIED" in cluster["error"]
-
-
-def test_interrupted_resync_names_the_last_error() -> None:
-    with a_stack() as stack:
-        prepare(stack).end()
-        stack.api.faults.add(Answer(429, "TooManyRequests", "slow down", retry_after=60), resource="services")
-        told: list[str] = []
-        seen = threading.Event()
-
-        def progress(what: str, _details: dict[str, object]) -> None:
-            told.append(what)
-            if what == "error":
-                seen.set()
-
-        session = stack.application().new_session(progress)
-        reports: list[SessionReport] = []
-        thread = threading.Thread(target=lambda: reports.append(session.run(resync=a_request())))
-        thread.start()
-        assert seen.wait(PATIENCE_SECONDS), told
-        session.stop(ErrorCode.WORKER_EXITING)
-        thread.join(PATIENCE_SECONDS)
-        error = reports[0].resyncs[0]["clusters"][0]["error"]
-        assert "the session ended before the resync was done" in error
-        assert "ERR_REQUEST_STATUS" in error

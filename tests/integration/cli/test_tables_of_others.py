@@ -29,6 +29,12 @@ def stack() -> Iterator[CliStack]:
         ["upstream", "release", "shop", "--by", "edge"],
         ["upstream", "list"],
         ["session", "--max-runtime", "1"],
+        ["resync", "--dry-run"],
+        ["recover", "--apply"],
+        [
+            *("cluster", "add", "second", "--server", "http://127.0.0.1:1", "--domain", "second.example.com"),
+            *("--zone", "Z1", "--token", "env:KUBESYNC_TEST_TOKEN"),
+        ],
         ["status"],
         ["cluster", "list"],
         ["records"],
@@ -37,7 +43,7 @@ def stack() -> Iterator[CliStack]:
         ["audit"],
         ["explain", "prod/shop/web"],
     ],
-    ids=" ".join,
+    ids=lambda command: " ".join(command[:3]),
 )
 def test_tables_of_another_deployment_are_left_alone(stack: CliStack, command: list[str]) -> None:
     before = {table: list(stack.store.scan(table)) for table in KEY_ATTRIBUTES}

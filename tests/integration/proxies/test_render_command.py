@@ -13,7 +13,6 @@ import pytest
 
 from harness.rendering import KEY, Rendered, Watched
 from harness.waiting import PATIENCE_SECONDS, wait_until
-from kubesync.aws.dynamodb.store import UPSTREAMS, Delete, Key
 
 UDP = "prod/shop/dns/53/UDP"
 OTHER = "dr/shop/web/80/TCP"
@@ -144,27 +143,6 @@ def test_upstream_that_is_not_in_the_table_leaves_what_is_there(
     ]
 
 
-def test_table_made_anew_leaves_what_is_there_and_deleted_upstreams_prove_the_table(
-    rendered: Rendered, tmp_path: Path
-) -> None:
-    path = tmp_path / "up"
-    call = rendered.stack.call
-    assert call("render", "nginx", "--output-file", str(path)).status == 0
-    before = path.read_text()
-
-    rendered.stack.store.write(Delete(Key(UPSTREAMS, KEY, 0)))
-    anew = call("render", "nginx", "--output-file", str(path))
-    assert (anew.status, path.read_text()) == (1, before)
-    assert f"no TCP upstream is in the table: {path} stays as it is" in anew.err
-
-    rendered.forget(KEY)
-    rendered.put(KEY, "10.0.0.1")
-    rendered.remove(KEY)
-    deleted = call("render", "nginx", "--output-file", str(path))
-    assert (deleted.status, deleted.err) == (0, "")
-    assert "upstream prod" not in path.read_text()
-
-
 def test_without_an_earlier_file_what_there_is_is_rendered_and_said(rendered: Rendered, tmp_path: Path) -> None:
     said = "kubesync render: no TCP upstream of cluster dmeo is in the table: rendered without any; is the name right, and the deployment?"
     printed = rendered.stack.call("render", "json", "--cluster", "dmeo")
@@ -227,65 +205,6 @@ def test_watch_follows_changes_and_ends_with_sigterm(source: str, rendered: Rend
         "kubesync render: ended by SIGTERM; the configuration stays",
     ]
     assert [line for line in path.read_text().splitlines() if "server" in line] == ["    server 10.0.0.7:8080;"]
-
-
-@pytest.mark.parametrize("source", ["polled", "followed"])
-def test_watch_keeps_an_upstream_that_is_missing_and_was_not_deleted(
-    source: str, rendered: Rendered, tmp_path: Path
-) -> None:
-    which = ["--upstream", KEY] if source == "polled" else ["--cluster", "prod"]
-    watched = Watched(rendered, tmp_path / "up.conf", *which)
-    wait_until(lambda: watched.servers == ["10.0.0.1:8080", "10.0.0.2:8080"])
-    rendered.stack.store.write(Delete(Key(UPSTREAMS, KEY, 0)))
-    wait_until(lambda: watched.said)
-    assert watched.servers == ["10.0.0.1:8080", "10.0.0.2:8080"]
-
-    rendered.forget(KEY)
-    rendered.put(KEY, "10.0.0.7")
-    wait_until(lambda: watched.servers == ["10.0.0.7:8080"])
-    rendered.remove(KEY)
-    wait_until(lambda: watched.servers == (["192.0.2.1:9"] if source == "polled" else []))
-
-    assert watched.end() == [
-        f"{KEY} is lost: it was in the table, is missing now, and was not deleted; its last servers stay, and it is looked for again",
-        f"no longer lost: {KEY}",
-        "ended by SIGTERM; the configuration stays",
-    ]
-
-
-def test_watch_keeps_its_upstreams_while_the_table_is_made_anew(rendered: Rendered, tmp_path: Path) -> None:
-    watched = Watched(rendered, tmp_path / "up.conf", "--upstream", KEY)
-    wait_until(lambda: watched.servers == ["10.0.0.1:8080", "10.0.0.2:8080"])
-    rendered.drop("upstreams")
-    rendered.stack.make_tables()
-    wait_until(lambda: any(line.startswith(f"{KEY} is lost") for line in watched.said))
-    assert watched.servers == ["10.0.0.1:8080", "10.0.0.2:8080"]
-
-    rendered.forget(KEY)
-    rendered.put(KEY, "10.0.0.7")
-    wait_until(lambda: watched.servers == ["10.0.0.7:8080"])
-    assert f"no longer lost: {KEY}" in watched.end()
-
-
-@pytest.mark.parametrize("source", ["polled", "followed"])
-def test_watch_that_finds_nothing_leaves_the_file_until_something_is_there(
-    source: str, rendered: Rendered, tmp_path: Path
-) -> None:
-    path = tmp_path / "up.conf"
-    key = "dmeo/shop/web/80/TCP"
-    assert rendered.stack.call("render", "nginx", "--output-file", str(path)).status == 0
-    watched = Watched(rendered, path, *(["--upstream", key] if source == "polled" else ["--cluster", "dmeo"]))
-    wait_until(lambda: watched.said)
-    assert watched.servers == ["10.0.0.1:8080", "10.0.0.2:8080"]
-
-    rendered.put(key, "10.0.0.7")
-    wait_until(lambda: watched.servers == ["10.0.0.7:8080"])
-
-    what = key if source == "polled" else "no TCP upstream of cluster dmeo"
-    assert watched.end() == [
-        f"{what} is {'not ' if source == 'polled' else ''}in the table: {path} stays as it is; is the name right, and the deployment?",
-        "ended by SIGTERM; the configuration stays",
-    ]
 
 
 def test_watch_says_at_its_start_which_upstreams_are_not_there(rendered: Rendered, tmp_path: Path) -> None:

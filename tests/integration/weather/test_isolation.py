@@ -12,14 +12,6 @@ def test_i4_bad_changes_among_499_are_found_in_few_batches(bad: int) -> None:
     scenarios.play_bad_among_many(bad)
 
 
-def test_i4_rejected_change_is_retried_with_backoff_and_heals_when_mended() -> None:
-    scenarios.play_rejected_then_mended()
-
-
-def test_i4_names_that_iam_denies_hold_up_no_other_and_heal_once_they_are_allowed() -> None:
-    scenarios.play_names_not_allowed()
-
-
 @pytest.mark.parametrize("title", scenarios.TROUBLES)
 def test_i4_zone_in_trouble_holds_up_no_other(title: str) -> None:
     scenarios.play_zone_in_trouble(title)

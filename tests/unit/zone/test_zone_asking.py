@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from harness.sessions.zone_alone import LISTED, ZONE, World, a_key, a_set, asked, record
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from harness.sessions.zone_alone import LISTED, World, a_key, a_set, asked, record
 from kubesync.messages import Publish, Standing, Want
 
 
@@ -44,17 +43,6 @@ def test_inherited_keys_in_conflict_are_asked_for_once_until_their_mark_says_i7(
     assert world.zone.ours == {"web": "10.0.0.1"}
 
 
-def test_settled_keys_are_checked_hourly_and_noted_i6() -> None:
-    world = World()
-    world.zone.sets[record("web")] = a_set("10.9.9.9")
-    key = world.prod.want("web", "10.0.0.1")
-    world.prod.conflicts[key], world.prod.attempts[key] = frozenset({record("web").name}), 11
-    world.actor.receive(Publish("prod", names=(key,), inherited=True, listed=LISTED))
-    world.pass_time(3 * 3600)
-    assert 3 <= len(asked(world.prod, Standing)) <= 4
-    assert ZoneProblemTable(world.store, "0", "session").checked_at(ZONE) > 0
-
-
 def test_i4_cluster_that_does_not_answer_holds_up_no_other() -> None:
     world = World("prod", "test")
     test = world.clusters["test"]
@@ -76,30 +64,6 @@ def test_keys_of_a_cluster_that_is_not_here_are_left_alone() -> None:
     world.actor.receive(Publish("gone", names=(a_key("api", "gone"),)))
     world.prod.publish("web", "10.0.0.1")
     world.pass_time(10)
-    assert world.zone.ours == {"web": "10.0.0.1"}
-
-
-def test_inherited_key_waits_as_its_mark_says_and_news_end_that() -> None:
-    world = World()
-    key = world.prod.want("web", "10.0.0.1")
-    world.prod.attempts[key], world.prod.retry_at[key] = 2, world.clock.epoch() + 100
-    world.actor.receive(Publish("prod", names=(key,), inherited=True, listed=LISTED))
-    world.pass_time(50)
-    assert world.zone.ours == {}
-    world.prod.attempts[key] = 0
-    world.prod.publish("web", "10.0.0.2")
-    world.pass_time(1)
-    assert world.zone.ours == {"web": "10.0.0.2"}
-
-
-def test_inherited_key_goes_when_its_mark_says() -> None:
-    world = World()
-    key = world.prod.want("web", "10.0.0.1")
-    world.prod.attempts[key], world.prod.retry_at[key] = 2, world.clock.epoch() + 100
-    world.actor.receive(Publish("prod", (world.prod.wish(key),), inherited=True, listed=LISTED))
-    world.pass_time(99)
-    assert world.zone.ours == {}
-    world.pass_time(2)
     assert world.zone.ours == {"web": "10.0.0.1"}
 
 
