@@ -260,15 +260,16 @@ def _tables(url: str, region: str, prefix: str) -> Store:
 def settled(store: Store) -> bool:
     """Whether a session has done all that there was to do when it began.
 
-    Both lists of each cluster are recorded under its current configuration; every key is closed, or was tried and waits;
+    The lists of each cluster are recorded under its current configuration; every key is closed, or was tried and waits;
     named upstreams are composed; clusters that were being removed are gone. What changes in a cluster afterwards comes as
     an event, and a test has to wait for its effect.
     """
     for config in ClusterTable(store).all():
         if config.disabled:
             continue
-        found = ListenerTable(store).checkpoints(config.name).values()
-        if config.deleting or [each.basis.revision for each in found] != [config.revision] * len(config.resources):
+        found = ListenerTable(store).checkpoints(config.name)
+        listed = [each for each in config.resources if each in found and found[each].basis.revision == config.revision]
+        if config.deleting or len(listed) != len(config.resources):
             return False
         if not all(mark.attempts for _, mark in StateTable(store).open_keys(config.name)):
             return False

@@ -32,7 +32,7 @@ from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Store, table_names
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.zones import ZoneClient
-from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.schema_guard import SchemaGuard
@@ -262,13 +262,14 @@ class Stack:
         return {key: codes for key, codes in found.items() if codes}
 
     def at_rest(self, cluster: str = "prod") -> bool:
-        """Whether nothing more will be written: both listeners' lists are recorded to the last transaction, no key is open.
+        """Whether nothing more will be written: all listeners' lists are recorded to the last transaction, no key is open.
 
-        What a key led to stands in zone and table before that: the checkpoint of a list comes last, and of the two listeners
-        either may be first.
+        What a key led to stands in zone and table before that: the checkpoint of a list comes last, and of the listeners
+        any may be first.
         """
-        found = ListenerTable(self.store).checkpoints(cluster)
-        recorded = len(found) == 2 and all(checkpoint.basis.revision for checkpoint in found.values())
+        config, found = ClusterTable(self.store).get(cluster), ListenerTable(self.store).checkpoints(cluster)
+        assert config is not None
+        recorded = all(each in found and found[each].basis.revision for each in config.resources)
         return recorded and not any(StateTable(self.store).open_keys(cluster))
 
     def by_hand(self, action: str, name: str, record_type: str, *values: str, ttl: int = 60) -> None:

@@ -27,7 +27,16 @@ ROWS_SINCE: Final = frozenset(
 )
 """Titles of rows of docs/dns.md that the release before does not know, or publishes in another way."""
 SECTIONS_SINCE: Final = frozenset(
-    {"Annotations that ask for something else", "Addresses that are not let in", "Networks of a cluster"}
+    {
+        "Annotations that ask for something else",
+        "Addresses that are not let in",
+        "Networks of a cluster",
+        "Ingress",
+        "Names of an Ingress: `hostname` and `ingress-hostname-source`",
+        "Targets of an Ingress: `target` and `alias`",
+        "Classes of Ingresses: `--ingress-class`",
+        "Names that Services and Ingresses want",
+    }
 )
 """Headings of docs/dns.md whose rows all are such."""
 

@@ -22,6 +22,7 @@ from harness.secrets_watch import TOKEN
 from harness.seen.raw_objects import put_raw, raw_service
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.objects import EndpointsObject, Service
+from kubesync.domain.sources.ingresses import Ingress
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.route53 import StrictRoute53
 from upgrade.release_before import ROWS_SINCE, SECTIONS_SINCE
@@ -117,7 +118,8 @@ class RowClusters:
         options = list(_options(settings, case.pods or ()))
         lines = [_in_row(line, row) for line in case.sets]
         home = self._home(options, zones, {_place(line) for line in lines})
-        for key, service in case.services.items():
+        for key, service in case.objects.items():
+            assert not isinstance(service, Ingress)
             cluster, _, name = key.rpartition("/shop/")
             at = home if cluster in ("", "prod") else self._other(cluster)
             at.namespaces.append(row)

@@ -70,7 +70,17 @@ def add_cluster_commands(commands: Commands) -> None:
 
 
 def _add_scope(add: argparse.ArgumentParser) -> None:
-    scope = add.add_argument_group("which Services")
+    scope = add.add_argument_group("which objects")
+    scope.add_argument(
+        "--sources", metavar="KIND", action="append",
+        help="kinds of objects that get record sets: service, ingress, or service,ingress (default: service)",
+    )  # fmt: skip
+    scope.add_argument(
+        "--ingress-class", metavar="C", action="append",
+        help="only Ingresses of these classes: C[,C...]; may be given several times (default: all)",
+    )  # fmt: skip
+    scope.add_argument("--ignore-ingress-rules-spec", action="store_true", help="no names from spec.rules of Ingresses")
+    scope.add_argument("--ignore-ingress-tls-spec", action="store_true", help="no names from spec.tls of Ingresses")
     scope.add_argument(
         "--namespace", "--namespaces", metavar="NS", action="append", dest="namespaces",
         help="only these namespaces: NS[,NS...]; may be given several times (default: all)",
@@ -78,18 +88,18 @@ def _add_scope(add: argparse.ArgumentParser) -> None:
     scope.add_argument(
         "--exclude-namespaces", metavar="NS", action="append", help="all namespaces but these: NS[,NS...]"
     )
-    scope.add_argument("--selector", metavar="S", help="only Services with these labels, such as 'app=web,tier!=db'")
+    scope.add_argument("--selector", metavar="S", help="only objects with these labels, such as 'app=web,tier!=db'")
     scope.add_argument(
         "--select-endpoints", action="store_true",
         help="select Endpoints and EndpointSlices by the same labels; those made by hand then need the labels too",
     )  # fmt: skip
     scope.add_argument(
-        "--opt-in", action="store_true", help='only Services with the annotation kubesync.io/include: "true"'
+        "--opt-in", action="store_true", help='only objects with the annotation kubesync.io/include: "true"'
     )
 
 
 def _add_name_rules(add: argparse.ArgumentParser, *, change: bool) -> None:
-    rules = add.add_argument_group("which names Services may ask for")
+    rules = add.add_argument_group("which names objects may ask for")
     rules.add_argument(
         "--domain-filter", metavar="D", action="append",
         help="names lie at or below these domains: D[,D...]; may be given several times (default: the cluster's domain)",
@@ -115,11 +125,11 @@ def _add_name_rules(add: argparse.ArgumentParser, *, change: bool) -> None:
         "--allow-underscores", action="store_true", help="also names with a label that begins with an underscore"
     )
     rules.add_argument(
-        "--max-names-per-service", type=limit, metavar="N", help="names that a Service may ask for (default: 50)"
+        "--max-names-per-service", type=limit, metavar="N", help="names that an object may ask for (default: 50)"
     )
     rules.add_argument(
         "--max-names-per-namespace", type=limit, metavar="N",
-        help="names that the Services of a namespace may hold together (default: 500)",
+        help="names that the objects of a namespace may hold together (default: 500)",
     )  # fmt: skip
 
 
@@ -128,6 +138,10 @@ def _add_address_rules(add: argparse.ArgumentParser) -> None:
     rules.add_argument(
         "--endpoint-cidrs", metavar="CIDR", action="append",
         help="endpoints outside these networks are in no record and no upstream: CIDR[,CIDR...]; may be given several times",
+    )  # fmt: skip
+    rules.add_argument(
+        "--exclude-target-net", metavar="CIDR", action="append",
+        help="addresses in these networks are in no record, also where the filter lets them in: CIDR[,CIDR...]",
     )  # fmt: skip
     rules.add_argument(
         "--target-net-filter", metavar="CIDR", action="append",

@@ -31,6 +31,9 @@ def whys_useless(config: ClusterConfig) -> Iterator[str]:
         if port == 0:
             yield f"server {config.server!r}: a port is a number from 1 to 65535"
     yield from whys_no_scope(config.scope)
+    for name in ("ingress_class", "ignore_ingress_rules_spec", "ignore_ingress_tls_spec"):
+        if getattr(config, name) and "ingress" not in config.sources:
+            yield f"--{name.replace('_', '-')} is for Ingresses: add --sources service,ingress, or leave it out"
     form = name_form(config)
     if reason := why_ambiguous(form):
         yield f"template {config.template!r} {reason}: Services would share one name"

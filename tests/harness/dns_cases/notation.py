@@ -59,9 +59,9 @@ def rules_for(cluster: str, settings: Mapping[str, Any]) -> DnsRules:
 
 
 def key_of(text: str) -> ObjectKey:
-    """``web``, ``shop/web`` or ``prod/shop/web``."""
+    """``web``, ``shop/web`` or ``prod/shop/web``; an Ingress is ``Ingress:web``."""
     parts = text.split("/")
-    return ObjectKey(*[*("prod", "shop")[: 3 - len(parts)], *parts])
+    return ObjectKey.parse("/".join([*("prod", "shop")[: 3 - len(parts)], *parts]))
 
 
 def line_of(key: RecordKey, found: RecordSet, *, zones: bool) -> str:

@@ -2,10 +2,11 @@
 
 A cell holds lines, parted by ``<br>``; code stands between backticks. ``given`` says, a line each:
 
-    KEY: SERVICE                    ``KEY`` where there are several; a Service is its type and what else it has, parted by "; "
+    KEY: OBJECT                     ``KEY`` where there are several; a Service is its type and what else it has, parted by "; ";
+                                    an Ingress is ``Ingress`` and what it has
     oldest first: KEYS              how old they are; else all are of one age
     endpoints ... on PORTS          an endpoints object of every Service; or: endpoints not known yet
-    published already: LINE         what the Service has
+    published already: LINE         what the object has
     with OPTION                     an option of the cluster
 
 ``A ... B`` stands for all addresses from A to B. What cannot be read raises ValueError.
@@ -25,14 +26,22 @@ from kubesync.domain.dns.addresses import parse_networks
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.objects import EndpointsObject, Service, ServicePort
 from kubesync.domain.plan import Policy
+from kubesync.domain.sources.ingresses import Ingress
 
 PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "dns.md"
 _CELLS: Final = re.compile(r"(?<!\\)\|")
 _RANGE: Final = re.compile(r"([0-9a-f.:]+) \.\.\. ([0-9a-f.:]+)")
 _PARTS: Final = re.compile(r"; (?=(?:[^`]*`[^`]*`)*[^`]*$)")
 _TYPES: Final = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
-_NAMED: Final = {"ttl": "default_ttl", "endpoint_cidrs": "endpoint_nets", "target_net_filter": "target_nets"}
-_TUPLES: Final = ("zones",)
+_NAMED: Final = {
+    "ttl": "default_ttl",
+    "endpoint_cidrs": "endpoint_nets",
+    "target_net_filter": "target_nets",
+    "exclude_target_net": "excluded_nets",
+    "ingress_class": "ingress_classes",
+}
+_TUPLES: Final = ("zones", "sources")
+_OF_INGRESS: Final = {"host": "hosts", "tls": "tls_hosts", "status": "ingress_ips", "status host": "ingress_hostnames"}
 
 
 def read_rules(page: str) -> list[Rule]:
@@ -88,7 +97,7 @@ def _options(lines: list[str]) -> dict[str, Any]:
 
 
 def _case(title: str, given: str, published: str, reported: str) -> Case:
-    services: dict[str, dict[str, Any] | None] = {}
+    objects: dict[str, Callable[[str], Service | Ingress] | None] = {}
     settings: dict[str, Any] = {}
     endpoints: list[EndpointsObject] | None = []
     stands, oldest_first = [], list[str]()
@@ -105,17 +114,42 @@ def _case(title: str, given: str, published: str, reported: str) -> Case:
         elif kind == "with":
             settings |= [_setting(rest)]
         elif kind.endswith("`:"):
-            services[_code(kind[:-1])] = _service(rest)
+            objects[_code(kind[:-1])] = _object(rest)
         else:
-            services[""] = None if line == "no Service" else _service(line)
+            objects[""] = None if line in ("no Service", "no Ingress") else _object(line)
     days = {key: day for day, key in enumerate(oldest_first, 1)}
     made = {
-        key: None if fields is None else Service(**fields, created_at=f"2026-01-{days.get(key, 1):02}T00:00:00Z")
-        for key, fields in services.items()
+        key: None if make is None else make(f"2026-01-{days.get(key, 1):02}T00:00:00Z") for key, make in objects.items()
     }
     sets = [UNKNOWN] if published == f"`{UNKNOWN}`" else _codes(published, "nothing")
-    several = {key: service for key, service in made.items() if service is not None}
+    several = {key: each for key, each in made.items() if each is not None}
     return Case(title, made.get("", several), sets, _codes(reported), endpoints, settings, stands)
+
+
+def _object(text: str) -> Callable[[str], Service | Ingress]:
+    """It is made once its creationTimestamp is known."""
+    if text.partition(";")[0] == "Ingress":
+        ingress = _ingress(text)
+        return lambda created_at: Ingress(**ingress, created_at=created_at)
+    service = _service(text)
+    return lambda created_at: Service(**service, created_at=created_at)
+
+
+def _ingress(text: str) -> dict[str, Any]:
+    """Fields of an Ingress, as in ``Ingress; host `a.example.com`; tls `a.example.com`; status `192.0.2.1`; `ttl: 60```."""
+    fields: dict[str, Any] = {}
+    annotations = {}
+    for part in _PARTS.split(text)[1:]:
+        what = part.partition("`")[0].strip()
+        found = _code(part.removeprefix(what).lstrip())
+        name, _, value = found.partition(": ")
+        if what == "class":
+            fields["class_name"] = found
+        elif what:
+            fields[_OF_INGRESS[what]] = tuple(_all_addresses(found).split(", "))
+        else:
+            annotations[name if "/" in name else PREFIX + name] = _all_addresses(value, ",")
+    return {**fields, "annotations": tuple(sorted(annotations.items()))}
 
 
 def _service(text: str) -> dict[str, Any]:
@@ -167,6 +201,8 @@ def _setting(text: str) -> tuple[str, Any]:
     name = _NAMED.get(option.replace("-", "_"), option.replace("-", "_"))
     if name.endswith("_nets"):
         return name, parse_networks(value.split(","))
+    if name == "ingress_classes":
+        return name, tuple(value.split(","))
     if not value:
         return name.removeprefix("no_"), not option.startswith("no-")
     return name, int(value) if name.endswith("ttl") else value

@@ -15,7 +15,8 @@ from kubesync.domain.batches import units_of
 from kubesync.domain.dns.desired import Desired
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Service
 from kubesync.domain.plan import Policy, assign_names, changes_of
-from kubesync.domain.sources.services import desired
+from kubesync.domain.sources import ingresses, services
+from kubesync.domain.sources.ingresses import Ingress
 from kubesync.domain.state import KeyState, Name
 from kubesync_local.registration.clusters import why_clashing, why_outside, why_useless
 
@@ -24,16 +25,16 @@ UNKNOWN = "not known yet"
 
 @dataclass(frozen=True)
 class Case:
-    """Given one Service, or several by their keys, these record sets are wanted and these problems reported.
+    """Given one object, or several by their keys, these record sets are wanted and these problems reported.
 
     Args:
-        pods: endpoints objects of every Service; None: not every listener has listed.
+        pods: endpoints objects of every object; None: not every listener has listed.
         sets: lines (see ``notation``); ``UNKNOWN``: nothing may be concluded yet.
         stands: lines of what the Service has already. problems: ``CODE subject``; before it ``KEY: `` where there are several Services.
     """
 
     title: str
-    given: Service | Mapping[str, Service] | None
+    given: Service | Ingress | Mapping[str, Service | Ingress] | None
     sets: Sequence[str] = ()
     problems: Sequence[str] = ()
     pods: Sequence[EndpointsObject] | None = ()
@@ -41,14 +42,16 @@ class Case:
     stands: Sequence[str] = ()
 
     @property
-    def services(self) -> Mapping[str, Service | None]:
-        return self.given if isinstance(self.given, Mapping) else {"web": self.given}
+    def objects(self) -> Mapping[str, Service | Ingress | None]:
+        if isinstance(self.given, Mapping):
+            return self.given
+        return {"Ingress:web" if isinstance(self.given, Ingress) else "web": self.given}
 
     def outcome(self) -> tuple[list[str], list[str]]:
         """Lines of record sets and problems as the code has them, in the order of names."""
         several = isinstance(self.given, Mapping)
-        found = {key_of(text): self._desired(key_of(text), service) for text, service in self.services.items()}
-        ages = {key_of(text): service.created_at for text, service in self.services.items() if service is not None}
+        found = {key_of(text): self._desired(key_of(text), each) for text, each in self.objects.items()}
+        ages = {key_of(text): each.created_at for text, each in self.objects.items() if each is not None}
         owners: dict[Name, ObjectKey | None] = {}
         lines, problems = [], []
         # Of several that want a name, the oldest has it: they are planned in that order.
@@ -66,9 +69,11 @@ class Case:
             ]
         return [line for _, line in sorted(lines)], sorted(problems)
 
-    def _desired(self, key: ObjectKey, service: Service | None) -> Desired:
-        before = KeyState(key, intended=sets_of(self.stands))
-        return held_only(desired(key, service, self.pods, rules_for(key.cluster, self.settings), before.held), before)
+    def _desired(self, key: ObjectKey, given: Service | Ingress | None) -> Desired:
+        before, rules = KeyState(key, intended=sets_of(self.stands)), rules_for(key.cluster, self.settings)
+        if isinstance(given, Ingress):
+            return held_only(ingresses.desired(key, given, rules, before.held), before)
+        return held_only(services.desired(key, given, self.pods, rules, before.held), before)
 
 
 @dataclass(frozen=True)

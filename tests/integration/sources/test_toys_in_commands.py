@@ -18,7 +18,7 @@ from kubesync.domain.objects import ObjectKey
 from kubesync.kubernetes.service_events import ServiceEvent, event_request
 
 TOY = "prod/shop/Toy:web"
-KINDS = "Service, Toy"
+KINDS = "Service, Ingress, Toy"
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "InvalidSetIdentifier": "Correct the annotation.",
     "InvalidWeight": "Correct the annotation.",
     "WeightWithoutIdentifier": "Add the set-identifier annotation, or remove the weight.",
+    "InvalidHostnameSource": "Write annotation-only or defined-hosts-only, or remove the annotation.",
     "InvalidTarget": "Correct the annotation.",
     "InvalidClusterIp": "Look at the Service's spec.clusterIPs.",
     "InvalidStatus": "Look at the Service's status.loadBalancer, and at the controller that writes it.",

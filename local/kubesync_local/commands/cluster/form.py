@@ -19,6 +19,7 @@ from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import UsageError
 from kubesync.domain.plan import Policy
+from kubesync.domain.sources.registry import KINDS
 from kubesync.kubernetes.credentials import AssumedRole
 from kubesync_local.commands.cluster.eks import eks_region, look_up_eks
 from kubesync_local.commands.cluster.options import WAYS_IN, arguments_of, options_of
@@ -42,6 +43,8 @@ _SWITCHES: Final = (
     "write_events",
     "select_endpoints",
     "opt_in",
+    "ignore_ingress_rules_spec",
+    "ignore_ingress_tls_spec",
 )
 # What is checked once each field has its form.
 _TOGETHER: Final = {"server", "template", "annotation_prefix"}
@@ -156,9 +159,17 @@ def _fields(arguments: argparse.Namespace, wrong: Mistakes) -> dict[str, Any]:
         fields["selector"] = arguments.selector.strip()
         if not fields["selector"]:
             wrong.add("--selector is empty: give labels such as app=web, or leave it out")
-    for option, name in (("--endpoint-cidrs", "endpoint_cidrs"), ("--target-net-filter", "target_net_filter")):
+    for name in ("endpoint_cidrs", "target_net_filter", "exclude_target_net"):
         with wrong.noted():
-            fields[name] = _listed(option, getattr(arguments, name), "networks, such as 10.0.0.0/8,2001:db8::/32")
+            such = "networks, such as 10.0.0.0/8,2001:db8::/32"
+            fields[name] = _listed(f"--{name.replace('_', '-')}", getattr(arguments, name), such)
+    with wrong.noted():
+        fields["ingress_class"] = _listed("--ingress-class", arguments.ingress_class, "classes, such as alb,nginx")
+    with wrong.noted():
+        if sources := _listed("--sources", arguments.sources, "kinds of objects, such as service,ingress"):
+            known = [kind.option for kind in KINDS.values()]
+            unknown = (each for each in sources if each not in known)
+            fields["sources"] = (*(each for each in known if each in sources), *unknown)
     for name in ("ttl", "max_ttl", "template", "policy", "on_delete", "annotation_prefix"):
         if getattr(arguments, name) is not None:
             fields[name] = getattr(arguments, name)

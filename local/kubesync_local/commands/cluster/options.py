@@ -36,6 +36,10 @@ KINDS: Final[Mapping[str, type]] = {
     "insecure_skip_tls_verify": bool,
     "domain": str,
     "zones": list,
+    "sources": list,
+    "ingress_class": list,
+    "ignore_ingress_rules_spec": bool,
+    "ignore_ingress_tls_spec": bool,
     "namespaces": list,
     "exclude_namespaces": list,
     "selector": str,
@@ -63,6 +67,7 @@ KINDS: Final[Mapping[str, type]] = {
     "max_names_per_namespace": int,
     "endpoint_cidrs": list,
     "target_net_filter": list,
+    "exclude_target_net": list,
 }
 """Every option, and the type of its value."""
 

@@ -1,4 +1,4 @@
-"""The stand-in Kubernetes API server: services, endpoints and endpointslices over HTTP, as a real one serves them."""
+"""The stand-in Kubernetes API server: services, endpoints, endpointslices and ingresses over HTTP, as a real one serves them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from kubesync.clock import Clock, SystemClock
 from kubesync_local.standins.apiserver.objects import status
 from kubesync_local.standins.apiserver.objects.allocation import ServiceAllocations
 from kubesync_local.standins.apiserver.objects.resources import (
-    ENDPOINTS,
-    ENDPOINTSLICES,
+    SERVED,
     SERVICES,
     ResourceType,
     Target,
@@ -145,7 +144,7 @@ class ApiServer:
 
     def bookmark(self) -> None:
         """Send a bookmark to every watch that wants them, now."""
-        for resource in (SERVICES, ENDPOINTS, ENDPOINTSLICES):
+        for resource in SERVED:
             self.store.bookmark(resource)
 
     def deliver_in_pieces(self, bytes_at_once: int = 1, seconds_between: float = 0.0) -> None:

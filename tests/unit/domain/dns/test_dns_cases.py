@@ -8,6 +8,7 @@ import pytest
 
 from harness.dns_cases.page import RULES, read_rules
 from harness.dns_cases.table import Case, ChangeCase, RegistrationCase
+from kubesync.domain.objects import Service
 
 _ROWS: Final = [pytest.param(case, id=f"{rule.title}: {case.title}") for rule in RULES for case in rule.cases]
 
@@ -24,8 +25,8 @@ def test_row_of_the_contract(case: Case | ChangeCase | RegistrationCase) -> None
 
 
 def test_contract_has_its_rows_and_each_has_a_title_of_its_own() -> None:
-    assert len(RULES) >= 22
-    assert len([row for rule in RULES for row in rule.cases if isinstance(row, Case)]) >= 277
+    assert len(RULES) >= 27
+    assert len([row for rule in RULES for row in rule.cases if isinstance(row, Case)]) >= 365
     assert len([row for rule in RULES for row in rule.cases if not isinstance(row, Case)]) >= 48
     for rule in RULES:
         assert len({case.title for case in rule.cases}) == len(rule.cases), rule.title
@@ -42,7 +43,7 @@ def test_row_is_read_with_all_that_it_says() -> None:
     )
     [case] = rule.cases
     assert isinstance(case, Case)
-    a, b = (service for service in case.services.values() if service is not None)
+    a, b = (service for service in case.objects.values() if isinstance(service, Service))
     assert (a.type, a.cluster_ips, a.ingress_hostnames) == (
         "LoadBalancer",
         ("10.0.0.1", "fd00::1"),

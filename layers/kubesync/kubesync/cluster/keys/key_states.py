@@ -289,6 +289,10 @@ def rules_of(config: ClusterConfig) -> DnsRules:
         max_ttl=config.max_ttl,
         endpoint_nets=parse_networks(config.endpoint_cidrs),
         target_nets=parse_networks(config.target_net_filter),
+        excluded_nets=parse_networks(config.exclude_target_net),
+        ingress_classes=config.ingress_class,
+        ignore_ingress_rules_spec=config.ignore_ingress_rules_spec,
+        ignore_ingress_tls_spec=config.ignore_ingress_tls_spec,
     )
 
 

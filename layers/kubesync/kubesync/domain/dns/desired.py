@@ -41,7 +41,8 @@ class DnsRules:
         annotation_prefixes: under which annotations of external-dns are read.
         max_ttl: seconds; annotations may ask for no more.
         endpoint_nets: endpoints elsewhere are in no record and no upstream; empty: all count.
-        target_nets: addresses elsewhere are in no record; empty: all are published.
+        target_nets: addresses elsewhere are in no record; empty: all are published. excluded_nets: addresses there are in no record.
+        ingress_classes: only Ingresses of these classes are published; empty: all. The two options leave out hosts of that field.
     """
 
     cluster: str
@@ -58,6 +59,10 @@ class DnsRules:
     max_ttl: int = MAX_TTL_SECONDS
     endpoint_nets: tuple[Network, ...] = ()
     target_nets: tuple[Network, ...] = ()
+    excluded_nets: tuple[Network, ...] = ()
+    ingress_classes: tuple[str, ...] = ()
+    ignore_ingress_rules_spec: bool = False
+    ignore_ingress_tls_spec: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,10 @@ def left_out(asked: DnsAnnotations, rules: DnsRules) -> Desired | None:
 def plan_for(asked: DnsAnnotations, rules: DnsRules, held: Held) -> RecordPlan:
     """An empty plan of what an object asks for, with the problems of its annotations."""
     ttl = rules.default_ttl if asked.ttl_seconds is None else asked.ttl_seconds
-    plan = RecordPlan(rules.zones, ttl, asked.identifier, asked.routing, asked.evaluate_health, rules.target_nets, held)
+    nets, excluded = rules.target_nets, rules.excluded_nets
+    plan = RecordPlan(
+        rules.zones, ttl, asked.identifier, asked.routing, asked.evaluate_health, nets, held, excluded=excluded
+    )
     plan.problems.update(asked.problems)
     return plan
 

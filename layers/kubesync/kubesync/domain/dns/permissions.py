@@ -29,7 +29,7 @@ from typing import Final
 
 from kubesync.domain.dns.names import NO_NAMES, service_name, why_illegal
 from kubesync.domain.dns.records import Problem
-from kubesync.domain.objects import ObjectKey
+from kubesync.domain.objects import SERVICE, ObjectKey
 
 RESERVED_PREFIX: Final = "_kubesync-"
 """Labels of the journals begin with it: nobody gets such a name."""
@@ -73,8 +73,8 @@ class NameRules:
     reserved: frozenset[str] = frozenset()
 
     def own_name(self, key: ObjectKey) -> str:
-        """The name that the template gives to a Service; empty if it gives none."""
-        if self.template == NO_NAMES:
+        """The name that the template gives to a Service; empty if it gives none, and for any other kind."""
+        if self.template == NO_NAMES or key.kind != SERVICE:
             return ""
         return service_name(
             self.template, service=key.name, namespace=key.namespace, domain=self.domain, cluster=self.cluster

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from kubesync.domain.dns.annotations.reading import DnsAnnotations, annotation_used
 from kubesync.domain.objects import Service
+
+
+class Annotated(Protocol):
+    """What is kept of an object that has annotations."""
+
+    @property
+    def annotations(self) -> tuple[tuple[str, str], ...]: ...
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -17,9 +24,9 @@ class Origin:
     source: str
 
 
-def by_annotation(service: Service, asked: DnsAnnotations, name: str) -> str:
+def by_annotation(annotated: Annotated, asked: DnsAnnotations, name: str) -> str:
     """A name from an annotation, with the prefix under which it was found."""
-    return f"annotation {annotation_used(service.annotations, name, asked.prefixes)}"
+    return f"annotation {annotation_used(annotated.annotations, name, asked.prefixes)}"
 
 
 OF_TEMPLATE: Final = "template "

@@ -54,7 +54,8 @@ class RecordPlan:
     """Collects the record sets of one service, and the problems of what cannot be published.
 
     ``identifier`` is the set identifier of all the sets (empty: simple sets); ``routing`` goes with it.
-    ``evaluate_health``: of aliases. ``networks``: only addresses of these are published; empty: all. ``held``: what the key has.
+    ``evaluate_health``: of aliases. ``networks``: only addresses of these are published; empty: all. ``excluded``: none of these.
+    ``held``: what the key has.
     """
 
     zones: tuple[Zone, ...]
@@ -64,6 +65,7 @@ class RecordPlan:
     evaluate_health: bool = True
     networks: tuple[Network, ...] = ()
     held: Held = NOTHING_HELD
+    excluded: tuple[Network, ...] = ()
     sets: dict[RecordKey, RecordSet] = field(default_factory=dict)
     problems: set[Problem] = field(default_factory=set)
     origins: dict[str, set[Origin]] = field(default_factory=dict)
@@ -121,11 +123,14 @@ class RecordPlan:
     def _lets_in(self, zones: tuple[Zone, ...], name: str, address: Address) -> Sequence[Zone]:
         """The zones in which a name may lead to an address. Reports one that it may not lead to, or not newly.
 
-        outside ``networks``          none: a person's decision
+        outside ``networks``, or
+          in ``excluded``             none: a person's decision
         forbidden                     those where it stands, so that an update changes no record
         any other                     all
         """
         outside = "" if lies_in(address, self.networks) else "outside --target-net-filter"
+        if self.excluded and lies_in(address, self.excluded):
+            outside = "in --exclude-target-net"
         if not (why := outside or address.forbidden):
             return zones
         held = self.held.values

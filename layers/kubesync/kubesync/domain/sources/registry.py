@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.sources import services
+from kubesync.domain.sources import ingresses, services
 from kubesync.domain.sources.port import Kind, Source
 from kubesync.domain.state import KeyState, Part, PartId, Reference
 
@@ -39,6 +39,7 @@ def add(kind: Kind, sources: Sequence[Source]) -> None:
 
 
 add(services.KIND, services.SOURCES)
+add(ingresses.KIND, ingresses.SOURCES)
 
 
 def kind_of(resource: Resource) -> Kind:

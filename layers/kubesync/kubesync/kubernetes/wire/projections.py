@@ -13,6 +13,7 @@ from kubesync.kubernetes.wire.models import (
     EndpointSliceModel,
     EndpointsModel,
     ServiceModel,
+    ServiceStatus,
     SliceEndpoint,
     TargetRef,
 )
@@ -29,8 +30,7 @@ def project_service(model: ServiceModel, prefixes: tuple[str, ...]) -> Service:
     metadata = model["metadata"]
     cluster_ip = spec.get("clusterIP")
     cluster_ips = spec.get("clusterIPs") or ([cluster_ip] if cluster_ip else [])
-    load_balancer = (model.get("status") or {}).get("loadBalancer") or {}
-    ingress = load_balancer.get("ingress") or []
+    ingress_ips, ingress_hostnames = load_balancer_of(model.get("status"))
     return Service(
         type=spec.get("type") or "ClusterIP",
         cluster_ips=tuple(cluster_ips),
@@ -40,11 +40,18 @@ def project_service(model: ServiceModel, prefixes: tuple[str, ...]) -> Service:
             for port in spec.get("ports") or ()
         ),
         publish_not_ready=bool(spec.get("publishNotReadyAddresses")),
-        ingress_ips=tuple(entry["ip"] for entry in ingress if entry.get("ip")),  # type: ignore[misc]
-        ingress_hostnames=tuple(entry["hostname"] for entry in ingress if entry.get("hostname")),  # type: ignore[misc]
+        ingress_ips=ingress_ips,
+        ingress_hostnames=ingress_hostnames,
         annotations=kept(metadata.get("annotations") or {}, prefixes),
         created_at=metadata.get("creationTimestamp") or "",
     )
+
+
+def load_balancer_of(status: ServiceStatus | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Addresses and host names of ``status.loadBalancer``."""
+    ingress = ((status or {}).get("loadBalancer") or {}).get("ingress") or []
+    ips = tuple(ip for entry in ingress if (ip := entry.get("ip")))
+    return ips, tuple(host for entry in ingress if (host := entry.get("hostname")))
 
 
 def project_endpoints(model: EndpointsModel, _prefixes: tuple[str, ...] = ()) -> EndpointsObject:

@@ -7,6 +7,8 @@ from types import MappingProxyType
 from typing import Final
 
 from kubesync.domain.objects import Resource
+from kubesync.domain.sources.ingresses import INGRESSES
+from kubesync.kubernetes.wire.ingresses import IngressModel, project_ingress
 from kubesync.kubernetes.wire.models import EndpointSliceModel, EndpointsModel, ServiceModel
 from kubesync.kubernetes.wire.port import WireSource, wire_source
 from kubesync.kubernetes.wire.projections import project_endpoint_slice, project_endpoints, project_service
@@ -24,3 +26,4 @@ _DISCOVERY: Final = "discovery.k8s.io/v1"
 add(wire_source(Resource.SERVICES, "Service", "v1", ServiceModel, project_service))
 add(wire_source(Resource.ENDPOINTS, "Endpoints", "v1", EndpointsModel, project_endpoints))
 add(wire_source(Resource.ENDPOINTSLICES, "EndpointSlice", _DISCOVERY, EndpointSliceModel, project_endpoint_slice))
+add(wire_source(INGRESSES, "Ingress", "networking.k8s.io/v1", IngressModel, project_ingress))

@@ -54,10 +54,15 @@ ENDPOINTSLICES: Final = ResourceType(
     "v1",
     ',"addressType":"","endpoints":null,"ports":null',
 )
+INGRESSES: Final = ResourceType(
+    "ingresses", "Ingress", "networking.k8s.io", "v1", ',"spec":{},"status":{"loadBalancer":{}}'
+)
 EVENTS: Final = ResourceType("events", "Event", "", "v1")
 RESOURCES: Final = (SERVICES, ENDPOINTS, ENDPOINTSLICES)
-"""The resources that are recorded and replayed. Events are only stored."""
-STORED: Final = (*RESOURCES, EVENTS)
+"""The resources that are recorded and replayed."""
+SERVED: Final = (*RESOURCES, INGRESSES)
+"""What discovery names. Events are only stored."""
+STORED: Final = (*SERVED, EVENTS)
 BY_PLURAL: Final = {resource.plural: resource for resource in STORED}
 """What paths may name. Custom resources may be added."""
 
@@ -98,7 +103,7 @@ def parse_path(path: str) -> Target | None:
     if resource is None or resource.base_path != base or len(parts) > 3 or (len(parts) > 1 and not namespace):
         return None
     subresource = parts[2] if len(parts) == 3 else ""
-    if subresource and (subresource != "status" or resource is not SERVICES or legacy_watch):
+    if subresource and (subresource != "status" or resource not in (SERVICES, INGRESSES) or legacy_watch):
         return None
     return Target(resource, namespace, parts[1] if len(parts) > 1 else "", subresource, legacy_watch)
 

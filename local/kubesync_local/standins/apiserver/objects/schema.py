@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kubesync_local.standins.apiserver.objects.resources import ENDPOINTS, ENDPOINTSLICES, EVENTS, SERVICES
+from kubesync_local.standins.apiserver.objects.resources import ENDPOINTS, ENDPOINTSLICES, EVENTS, INGRESSES, SERVICES
 from kubesync_local.standins.apiserver.objects.status import JsonObject
 
 # A shape is None (a scalar, kept as given), SORTED (a map of strings, sorted by key), LIST (a list of scalars),
-# a dict of shapes (an object), or a one-element list with the shape of its elements.
+# a dict of shapes (an object), a one-element list with the shape of its elements, or RAW (anything, kept as given).
 Shape = Any
 SORTED: Final = "sorted"
 LIST: Final = "list"
+RAW: Final = "raw"
 
 _METADATA: Final[dict[str, Shape]] = {
     "name": None,
@@ -41,6 +42,10 @@ _TARGET_REF: Final[dict[str, Shape]] = {
     "fieldPath": None,
 }
 _ADDRESS: Final[dict[str, Shape]] = {"ip": None, "hostname": None, "nodeName": None, "targetRef": _TARGET_REF}
+_BACKEND: Final = {
+    "service": {"name": None, "port": {"name": None, "number": None}},
+    "resource": {"apiGroup": None, "kind": None, "name": None},
+}
 SHAPES: Final[dict[str, dict[str, Shape]]] = {
     SERVICES.plural: {
         "metadata": _METADATA,
@@ -114,6 +119,20 @@ SHAPES: Final[dict[str, dict[str, Shape]]] = {
             }
         ],
         "ports": [{"name": None, "protocol": None, "port": None, "appProtocol": None}],
+    },
+    INGRESSES.plural: {
+        "metadata": {**_METADATA, "managedFields": RAW},
+        "spec": {
+            "ingressClassName": None,
+            "defaultBackend": _BACKEND,
+            "tls": [{"hosts": LIST, "secretName": None}],
+            "rules": [{"host": None, "http": {"paths": [{"path": None, "pathType": None, "backend": _BACKEND}]}}],
+        },
+        "status": {
+            "loadBalancer": {
+                "ingress": [{"ip": None, "hostname": None, "ports": [{"port": None, "protocol": None, "error": None}]}]
+            }
+        },
     },
     EVENTS.plural: {
         "metadata": _METADATA,
@@ -195,6 +214,8 @@ def _arrange_object(shape: dict[str, Shape], given: Any, path: str) -> JsonObjec
 
 
 def _arrange(shape: Shape, value: Any, path: str) -> Any:
+    if shape == RAW:
+        return value
     if shape is None:
         if isinstance(value, (dict, list)):
             raise ShapeError(f"json: cannot unmarshal {type(value).__name__} into Go struct field {path}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kubesync_local.standins.apiserver.objects.resources import RESOURCES, SERVICES, ResourceType
+from kubesync_local.standins.apiserver.objects.resources import INGRESSES, SERVED, SERVICES, ResourceType
 from kubesync_local.standins.apiserver.objects.status import JsonObject
 
 _OPENAPI = "/openapi/v3"
+_SHORT = {SERVICES: "svc", INGRESSES: "ing"}
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
@@ -16,10 +17,10 @@ def discovered(path: str) -> JsonObject | None:
     if path == "/api":
         return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
     if path == "/apis":
-        groups = dict.fromkeys((r.group, r.version, r.api_version) for r in RESOURCES if r.group)
+        groups = dict.fromkeys((r.group, r.version, r.api_version) for r in SERVED if r.group)
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(*group) for group in groups]}
     if path == _OPENAPI:
-        bases = dict.fromkeys(resource.base_path for resource in RESOURCES)
+        bases = dict.fromkeys(resource.base_path for resource in SERVED)
         return {"paths": {base.lstrip("/"): {"serverRelativeURL": f"{_OPENAPI}{base}"} for base in bases}}
     if path.startswith(_OPENAPI + "/"):
         return _openapi(path.removeprefix(_OPENAPI))
@@ -28,7 +29,7 @@ def discovered(path: str) -> JsonObject | None:
 
 def _openapi(base: str) -> JsonObject | None:
     """Says only that writes are validated here: kubectl asks for that before it applies anything."""
-    served = [resource for resource in RESOURCES if resource.base_path == base]
+    served = [resource for resource in SERVED if resource.base_path == base]
     if not served:
         return None
     return {
@@ -57,7 +58,7 @@ def _group(name: str, version: str, group_version: str) -> JsonObject:
 
 
 def _served_resources(path: str) -> JsonObject | None:
-    served = [resource for resource in RESOURCES if resource.base_path == path]
+    served = [resource for resource in SERVED if resource.base_path == path]
     if not served:
         return None
     return {
@@ -72,7 +73,7 @@ def _described(resource: ResourceType) -> JsonObject:
     return {
         "name": resource.plural,
         "singularName": resource.kind.lower(),
-        **({"shortNames": ["svc"]} if resource is SERVICES else {}),
+        **({"shortNames": [_SHORT[resource]]} if resource in _SHORT else {}),
         "namespaced": True,
         "kind": resource.kind,
         "verbs": list(_VERBS),

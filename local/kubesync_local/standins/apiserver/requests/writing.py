@@ -10,7 +10,15 @@ from datetime import UTC, datetime
 from kubesync.clock import Clock
 from kubesync_local.standins.apiserver.objects import status
 from kubesync_local.standins.apiserver.objects.allocation import ServiceAllocations
-from kubesync_local.standins.apiserver.objects.resources import ENDPOINTSLICES, EVENTS, SERVICES, ResourceType, Target
+from kubesync_local.standins.apiserver.objects.ingresses import managed, prepare_ingress
+from kubesync_local.standins.apiserver.objects.resources import (
+    ENDPOINTSLICES,
+    EVENTS,
+    INGRESSES,
+    SERVICES,
+    ResourceType,
+    Target,
+)
 from kubesync_local.standins.apiserver.objects.schema import ShapeError, arrange
 from kubesync_local.standins.apiserver.objects.services import prepare_service, prepare_status
 from kubesync_local.standins.apiserver.objects.status import JsonObject
@@ -64,11 +72,15 @@ class Writer:
                 metadata.pop(field, None)
             content = self._prepare(resource, given, None)
             metadata["uid"] = self._new_uid()
-            created = datetime.fromtimestamp(self._clock.epoch(), UTC)
-            metadata["creationTimestamp"] = created.strftime("%Y-%m-%dT%H:%M:%SZ")
-            if resource is ENDPOINTSLICES:
+            metadata["creationTimestamp"] = self._now()
+            if resource in (ENDPOINTSLICES, INGRESSES):
                 metadata["generation"] = 1
+            if resource is INGRESSES:
+                managed(content, metadata["creationTimestamp"])
             return self._commit(resource, "ADDED", content)
+
+    def _now(self) -> str:
+        return datetime.fromtimestamp(self._clock.epoch(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def update(self, target: Target, body: JsonObject) -> tuple[StoredObject, bool]:
         """PUT, of an object or its status. Second value: whether it was created (an EndpointSlice never is)."""
@@ -154,12 +166,16 @@ class Writer:
         if new.get("uid") not in (None, old["uid"]):
             why = f"Precondition failed: UID in precondition: {new['uid']}, UID in object meta: {old['uid']}"
             raise status.conflict(resource, target.name, why)
+        new.pop("managedFields", None)
         for field in (*_SERVER_FIELDS, "generateName"):
             new.pop(field, None)
             if field in old:
                 new[field] = old[field]
         if target.subresource == "status":
-            given = {**copy.deepcopy(before.item), "status": prepare_status(given.get("status") or {})}
+            kept = copy.deepcopy(before.item)
+            kept["metadata"].pop("managedFields", None)
+            written = given.get("status") or {}
+            given = {**kept, "status": prepare_status(written) if resource is SERVICES else written}
         else:
             given = self._prepare(resource, given, before.item)
         given = _finish(resource, given)
@@ -168,6 +184,8 @@ class Writer:
             return before  # An update that changes nothing takes no version and makes no event.
         if "generation" in old and _generation_moves(before.item, given):
             given["metadata"]["generation"] = old["generation"] + 1
+        if resource is INGRESSES:
+            managed(given, self._now(), old.get("managedFields", ()), target.subresource)
         return self._commit(resource, "MODIFIED", given)
 
     def _prepare(self, resource: ResourceType, given: JsonObject, before: JsonObject | None) -> JsonObject:
@@ -176,6 +194,8 @@ class Writer:
         name = given["metadata"]["name"]
         if resource is EVENTS:
             return _prepare_event(resource, given)
+        if resource is INGRESSES:
+            return prepare_ingress(given, before)
         if resource is ENDPOINTSLICES:
             address_type = given.get("addressType", "")
             if address_type not in ("IPv4", "IPv6", "FQDN"):
@@ -221,7 +241,7 @@ def _ports(item: JsonObject) -> list[JsonObject]:
 def _finish(resource: ResourceType, content: JsonObject) -> JsonObject:
     """The object in wire order, with the fields that are written even when they are empty."""
     finished = arrange(resource.plural, content)
-    if resource is SERVICES:
+    if resource in (SERVICES, INGRESSES):
         finished.setdefault("status", {}).setdefault("loadBalancer", {})
     if resource is ENDPOINTSLICES:
         finished.setdefault("endpoints", None)
@@ -231,9 +251,11 @@ def _finish(resource: ResourceType, content: JsonObject) -> JsonObject:
 
 
 def _generation_moves(before: JsonObject, after: JsonObject) -> bool:
-    """An EndpointSlice's generation grows when anything but its metadata, or its labels, change."""
+    """An EndpointSlice's generation grows when anything but its metadata, or its labels, change; an Ingress' with its spec."""
 
     def relevant(item: JsonObject) -> JsonObject:
+        if "spec" in item:
+            return {"spec": item["spec"]}
         return {**item, "metadata": item["metadata"].get("labels", {})}
 
     return relevant(before) != relevant(after)

@@ -14,6 +14,7 @@ from uuid import NAMESPACE_URL, uuid5
 from kubesync_local.standins.apiserver.objects.resources import (
     ENDPOINTS,
     ENDPOINTSLICES,
+    INGRESSES,
     SERVICES,
     ResourceType,
     Target,
@@ -161,6 +162,22 @@ class Cluster:
         """Set the load balancer's addresses; empty removes them."""
         patch = {"status": {"loadBalancer": {"ingress": list(ingress)} if ingress else None}}
         return self._client.patch(SERVICES, namespace, name, patch, "status")
+
+    def expose_ingress(
+        self, namespace: str, name: str, spec: JsonObject, *, annotations: Mapping[str, str] | None = None
+    ) -> JsonObject:
+        """Create an Ingress; ``spec`` is the wire's."""
+        metadata: JsonObject = {"name": name, "annotations": dict(annotations or {})}
+        return self._client.create(INGRESSES, namespace, {"metadata": metadata, "spec": spec})
+
+    def set_ingress(self, namespace: str, name: str, ingress: Sequence[JsonObject]) -> JsonObject:
+        """Set the addresses of an Ingress, as its controller does; empty removes them."""
+        patch = {"status": {"loadBalancer": {"ingress": list(ingress)} if ingress else None}}
+        return self._client.patch(INGRESSES, namespace, name, patch, "status")
+
+    def delete_ingress(self, namespace: str, name: str) -> None:
+        """Delete an Ingress."""
+        self._client.delete(INGRESSES, namespace, name)
 
     def delete_service(self, namespace: str, name: str) -> None:
         """Delete a Service; its Endpoints and EndpointSlices go with it."""

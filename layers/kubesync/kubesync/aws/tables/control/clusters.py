@@ -153,6 +153,10 @@ class ClusterConfig(BaseModel):
     max_ttl: int = Field(default=MAX_TTL_SECONDS, ge=1, le=MAX_TTL_SECONDS)
     endpoint_cidrs: tuple[str, ...] = ()
     target_net_filter: tuple[str, ...] = ()
+    exclude_target_net: tuple[str, ...] = ()
+    ingress_class: tuple[str, ...] = ()
+    ignore_ingress_rules_spec: bool = False
+    ignore_ingress_tls_spec: bool = False
     shard: str = "0"
     disabled: bool = False
     revision: int = 0
@@ -179,12 +183,12 @@ class ClusterConfig(BaseModel):
             yield "give the API server's address (--server) or a kubeconfig (--kubeconfig)"
         elif self.server and (no_server := _why_no_server(self.server)):
             yield no_server
-        known = {kind.option for kind in KINDS.values()}
+        known = {kind.option for kind in KINDS.values() if not kind.shared}
         if not self.sources or not known.issuperset(self.sources):
-            yield f"sources is a list of {', '.join(sorted(known))}"
+            yield f"--sources is a list of {', '.join(sorted(known))}, such as service,ingress"
         if no_template := _why_no_template(self.template):
             yield f"the template may hold {{service}}, {{namespace}}, {{domain}} and {{cluster}} only: {no_template}"
-        for name in ("endpoint_cidrs", "target_net_filter"):
+        for name in ("endpoint_cidrs", "target_net_filter", "exclude_target_net"):
             for text in getattr(self, name):
                 if parse_network(text) is None:
                     yield f"--{name.replace('_', '-')} {text!r} is not a network: give networks such as 10.0.0.0/8,2001:db8::/32"

@@ -121,7 +121,11 @@ TABLE: Final = (
     KnownAnnotation("ibmcloud-*", Use.IGNORED, "IBM Cloud"),
     KnownAnnotation("webhook-*", Use.IGNORED, "providers outside external-dns"),
     KnownAnnotation("ingress", Use.IGNORED, "gateways of Istio"),
-    KnownAnnotation("ingress-hostname-source", Use.IGNORED, "Ingresses"),
+    KnownAnnotation(
+        "ingress-hostname-source",
+        Use.IGNORED,
+        "Ingresses: [there kubesync obeys it](dns.md#names-of-an-ingress-hostname-and-ingress-hostname-source)",
+    ),
     KnownAnnotation("gateway-hostname-source", Use.IGNORED, "routes of the Gateway API"),
 )
 """Where a name has two rows, the first says what is kept of it."""

@@ -1,0 +1,188 @@
+"""Ingresses (``networking.k8s.io/v1``): how they are stored, and what one leads to.
+
+Which names an Ingress gets:
+
+    the Ingress                                                            names
+    -----------                                                            -----
+    none, kubesync.io/exclude, or opt-in without kubesync.io/include       -
+    is of no class of --ingress-class                                      -
+    has an unusable set identifier                                         -
+    annotation ``ingress-hostname-source``: ``annotation-only``            those of annotation ``hostname``
+    ``defined-hosts-only``                                                 hosts of ``spec.rules`` and of ``spec.tls``
+    any other value                                                        -: reported
+    any other Ingress                                                      both
+
+Options leave out ``spec.rules`` or ``spec.tls``. All names lead to the same targets: those of annotation ``target``, else those of
+``status.loadBalancer``. The table in ``dns.publishing`` says what each name becomes. An Ingress has no upstreams.
+
+Source: https://kubernetes-sigs.github.io/external-dns/latest/docs/sources/ingress
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
+from typing import Any, Final
+
+from kubesync.domain.dns.annotations.reading import DnsAnnotations, annotation_used
+from kubesync.domain.dns.desired import (
+    Desired,
+    DnsRules,
+    Keeping,
+    asked_of,
+    bounded,
+    keeping,
+    left_out,
+    load_balancer_targets,
+    plan_for,
+    replaced_targets,
+    report_alias,
+)
+from kubesync.domain.dns.names import canonical_name
+from kubesync.domain.dns.permissions import permitted
+from kubesync.domain.dns.provenance import Origin, by_annotation
+from kubesync.domain.dns.records import NOTHING_HELD, Held, Problem
+from kubesync.domain.objects import ObjectKey, Resource
+from kubesync.domain.sources.port import Kind, Shared, Source
+from kubesync.domain.state import KeyState, PartId
+
+INGRESSES: Final = Resource("ingresses")
+HOSTNAME_SOURCE: Final = "ingress-hostname-source"
+"""The annotation that says where an Ingress' names come from."""
+_ANNOTATION_ONLY: Final = "annotation-only"
+_HOSTS_ONLY: Final = "defined-hosts-only"
+
+
+@dataclass(frozen=True, slots=True)
+class Ingress:
+    """The projection of an Ingress.
+
+    ``class_name``: the field, else the annotation; empty: neither. ``hosts`` of ``spec.rules`` and ``tls_hosts`` of ``spec.tls`` are as
+    written, each once. ``annotations``: as of a Service, and ``HOSTNAME_SOURCE``. The others are as in ``Service``.
+    """
+
+    class_name: str = ""
+    hosts: tuple[str, ...] = ()
+    tls_hosts: tuple[str, ...] = ()
+    ingress_ips: tuple[str, ...] = ()
+    ingress_hostnames: tuple[str, ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+    created_at: str = ""
+
+    def texts(self) -> Iterable[str]:
+        """For its size."""
+        return chain(self.hosts, self.tls_hosts, self.ingress_ips, self.ingress_hostnames, *self.annotations)
+
+
+def desired(key: ObjectKey, ingress: Ingress | None, rules: DnsRules, held: Held = NOTHING_HELD) -> Desired:
+    """Plan one Ingress, as last seen; None: it is deleted, or was never seen. ``held``: what its key has already."""
+    if ingress is None or not _of_our_class(ingress, rules):
+        return Desired({}, {}, ())
+    asked = asked_of(ingress.annotations, rules)
+    if (nothing := left_out(asked, rules)) is not None:
+        return nothing
+    plan = plan_for(asked, rules, held)
+    wanted = _wanted(ingress, asked, rules)
+    if wanted is None:
+        message = f"must be {_ANNOTATION_ONLY} or {_HOSTS_ONLY}; nothing is published"
+        plan.problems.add(Problem("InvalidHostnameSource", _key_of(HOSTNAME_SOURCE, ingress, asked), message))
+    if asked.internal_hostnames:
+        message = "has no effect: an Ingress has no cluster IP"
+        plan.problems.add(Problem("UnknownAnnotation", _key_of("internal-hostname", ingress, asked), message))
+    allowed = permitted(wanted or (), key, rules.names, held.names)
+    plan.problems.update(allowed.problems)
+    if asked.unpublishable or not wanted:
+        return Desired({}, {}, bounded(plan.problems), counted=allowed.counted, only_held=asked.only_held)
+    targets, source = replaced_targets(asked, rules, plan), by_annotation(ingress, asked, "target")
+    if targets is None:
+        status, source = (*ingress.ingress_ips, *ingress.ingress_hostnames), "status.loadBalancer"
+        targets = load_balancer_targets(status, asked, rules, plan)
+    report_alias(asked, targets, plan)
+    for name, why in wanted.items():
+        if name not in allowed.refused:
+            for rule in why:
+                plan.explain(name, Origin(rule, source))
+            plan.publish(name, targets)
+    records = plan.finish()
+    origins = {name: tuple(sorted(found)) for name, found in plan.origins.items()}
+    return Desired(records, {}, bounded(plan.problems), origins, allowed.counted, asked.only_held)
+
+
+def _of_our_class(ingress: Ingress, rules: DnsRules) -> bool:
+    return not rules.ingress_classes or ingress.class_name in rules.ingress_classes
+
+
+def _wanted(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> dict[str, list[str]] | None:
+    """Canonical names in the order in which a limit counts them, and the rules that want them. None: nobody can tell which it wants."""
+    given = dict(ingress.annotations).get(_key_of(HOSTNAME_SOURCE, ingress, asked))
+    only = None if given is None else given.strip().lower()
+    if only not in (None, _ANNOTATION_ONLY, _HOSTS_ONLY):
+        return None
+    wanted: dict[str, list[str]] = {}
+    for rule, names, skipped in (
+        ("spec.rules", ingress.hosts, only == _ANNOTATION_ONLY or rules.ignore_ingress_rules_spec),
+        ("spec.tls", ingress.tls_hosts, only == _ANNOTATION_ONLY or rules.ignore_ingress_tls_spec),
+        (by_annotation(ingress, asked, "hostname"), asked.hostnames, only == _HOSTS_ONLY),
+    ):
+        for name in () if skipped else filter(None, map(canonical_name, names)):
+            wanted.setdefault(name, []).append(rule)
+    return wanted
+
+
+def _key_of(name: str, ingress: Ingress, asked: DnsAnnotations) -> str:
+    return annotation_used(ingress.annotations, name, asked.prefixes)
+
+
+def _ingress(state: KeyState) -> Ingress | None:
+    part = state.parts.get(PartId(INGRESSES, state.key.name))
+    return part.value if part is not None and isinstance(part.value, Ingress) else None
+
+
+def _desired(state: KeyState, _complete: AbstractSet[Resource], rules: DnsRules, _shared: Shared) -> Desired:
+    return desired(state.key, _ingress(state), rules, state.held)
+
+
+def _keeps(state: KeyState, rules: DnsRules, held: Collection[str]) -> Keeping:
+    ingress = _ingress(state)
+    if ingress is None or not _of_our_class(ingress, rules):
+        return Keeping()
+    asked = asked_of(ingress.annotations, rules)
+    wanted = _wanted(ingress, asked, rules)
+    # While nobody can tell which names it wants, it keeps all those that it may mean.
+    names = wanted or map(canonical_name, (*ingress.hosts, *ingress.tls_hosts, *asked.hostnames))
+    return keeping(key=state.key, asked=asked, names=tuple(names), rules=rules, held=held)
+
+
+def _encode(value: Ingress) -> list[object]:
+    lists = [list(texts) for texts in (value.hosts, value.tls_hosts, value.ingress_ips, value.ingress_hostnames)]
+    return [value.class_name, *lists, [list(a) for a in value.annotations], value.created_at]
+
+
+def _decode(row: Sequence[Any]) -> Ingress:
+    class_name, hosts, tls_hosts, ips, hostnames, annotations, created = row
+    return Ingress(
+        class_name,
+        tuple(hosts),
+        tuple(tls_hosts),
+        tuple(ips),
+        tuple(hostnames),
+        tuple((name, text) for name, text in annotations),
+        created,
+    )
+
+
+SOURCES: Final = (Source(INGRESSES, _encode, _decode),)
+KIND: Final = Kind(
+    name="Ingress",
+    option="ingress",
+    api_version="networking.k8s.io/v1",
+    main=INGRESSES,
+    beside=(),
+    created_at=attrgetter("created_at"),
+    desired=_desired,
+    keeps=_keeps,
+    of_records=lambda _state: frozenset({INGRESSES}),
+)

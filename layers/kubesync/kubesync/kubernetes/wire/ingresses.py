@@ -1,0 +1,60 @@
+"""How the API writes Ingresses (``networking.k8s.io/v1``), and the value that is kept of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Final, Required, TypedDict
+
+from pydantic import ConfigDict, Field, with_config
+
+from kubesync.domain.dns.annotations.known import kept
+from kubesync.domain.sources.ingresses import HOSTNAME_SOURCE, Ingress
+from kubesync.kubernetes.wire.models import Metadata, ServiceStatus, Short
+from kubesync.kubernetes.wire.projections import load_balancer_of
+
+_CLASS: Final = "kubernetes.io/ingress.class"
+"""Counts where the field is missing (https://kubernetes.io/docs/concepts/services-networking/ingress/#deprecated-annotation)."""
+_MAX_VALUE_CHARACTERS: Final = 63
+
+
+class IngressRule(TypedDict, total=False):
+    host: Short | None
+
+
+class IngressTls(TypedDict, total=False):
+    hosts: Annotated[list[Short], Field(max_length=10_000)] | None
+
+
+class IngressSpec(TypedDict, total=False):
+    ingressClassName: Short | None
+    rules: Annotated[list[IngressRule], Field(max_length=10_000)] | None
+    tls: Annotated[list[IngressTls], Field(max_length=10_000)] | None
+
+
+@with_config(ConfigDict(strict=True, extra="ignore"))
+class IngressModel(TypedDict, total=False):
+    metadata: Required[Metadata]
+    spec: IngressSpec | None
+    status: ServiceStatus | None
+
+
+def project_ingress(model: IngressModel, prefixes: tuple[str, ...]) -> Ingress:
+    """``prefixes``: of the annotations that are kept."""
+    spec, metadata = model.get("spec") or IngressSpec(), model["metadata"]
+    annotations = metadata.get("annotations") or {}
+    ips, hostnames = load_balancer_of(model.get("status"))
+    sources = [key for prefix in prefixes if (key := prefix + HOSTNAME_SOURCE) in annotations]
+    read = {**dict(kept(annotations, prefixes)), **{key: annotations[key][:_MAX_VALUE_CHARACTERS] for key in sources}}
+    return Ingress(
+        class_name=spec.get("ingressClassName") or annotations.get(_CLASS, "")[:_MAX_VALUE_CHARACTERS],
+        hosts=_once(rule.get("host") for rule in spec.get("rules") or ()),
+        tls_hosts=_once(host for tls in spec.get("tls") or () for host in tls.get("hosts") or ()),
+        ingress_ips=ips,
+        ingress_hostnames=hostnames,
+        annotations=tuple(sorted(read.items())),
+        created_at=metadata.get("creationTimestamp") or "",
+    )
+
+
+def _once(hosts: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, hosts)))

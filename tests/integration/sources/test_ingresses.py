@@ -1,0 +1,107 @@
+"""Ingresses beside Services, and alone: whole sessions in the simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from harness.deployment import Deployment
+from harness.seen.builders import a_service
+from kubesync.aws.dynamodb.store import CONTROL, Key
+from kubesync.domain.sources.ingresses import INGRESSES, Ingress
+from simulation.writes import RECORD, SENT
+
+HOSTNAME = "external-dns.alpha.kubernetes.io/hostname"
+WRITES = (RECORD, "checkpoint alone", "batch announced", SENT, "batch closed")
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    made = Deployment(sources=("service", "ingress"))
+    yield made
+    made.close()
+
+
+def ingress(deployment: Deployment, name: str, host: str, *addresses: str, **fields: object) -> None:
+    value = Ingress(hosts=(host,), ingress_ips=addresses, **fields)  # type: ignore[arg-type]
+    deployment.apply(name, value, resource=INGRESSES)
+
+
+def test_ingress_and_service_of_one_name_are_two_keys(deployment: Deployment) -> None:
+    deployment.start()
+    deployment.want("web", "10.0.0.1")
+    ingress(deployment, "web", "www.example.com", "192.0.2.1", "2001:db8::1")
+    deployment.pass_time()
+    both = {"web A": ("10.0.0.1",), "www.example.com A": ("192.0.2.1",), "www.example.com AAAA": ("2001:db8::1",)}
+    assert deployment.sets() == both
+    assert deployment.claims()["www.example.com"] == "prod/shop/Ingress:web"
+    assert not [name for name in deployment.upstreams() if "Ingress" in name]
+    deployment.delete("web")
+    deployment.pass_time()
+    assert deployment.sets() == {name: values for name, values in both.items() if name != "web A"}
+    deployment.cluster.delete(INGRESSES, "web")
+    deployment.pass_time()
+    assert deployment.sets() == {}
+    assert deployment.end().clean
+
+
+def test_host_name_of_a_load_balancer_becomes_a_cname_and_a_change_of_it_one_batch(deployment: Deployment) -> None:
+    deployment.start()
+    for host in ("lb-1.example.net", "lb-2.example.net"):
+        ingress(deployment, "web", "www.example.com", ingress_hostnames=(host,))
+        deployment.pass_time()
+        assert deployment.sets() == {"www.example.com CNAME": (f"{host}.",)}
+
+
+def test_ingress_waits_for_the_service_that_has_its_host(deployment: Deployment) -> None:
+    deployment.apply("web", a_service(cluster_ips=("10.0.0.1",), annotations={HOSTNAME: "www.example.com"}))
+    deployment.start()
+    ingress(deployment, "web", "www.example.com", "192.0.2.1")
+    deployment.pass_time()
+    assert deployment.sets()["www.example.com A"] == ("10.0.0.1",)
+    deployment.delete("web")
+    deployment.pass_time(5.0)
+    assert deployment.sets() == {"www.example.com A": ("192.0.2.1",)}
+
+
+def test_cluster_of_ingresses_alone_reads_nothing_else() -> None:
+    made = Deployment(sources=("ingress",))
+    try:
+        made.want("web", "10.0.0.1")
+        ingress(made, "web", "www.example.com", "192.0.2.1")
+        made.start()
+        made.pass_time()
+        assert made.sets() == {"www.example.com A": ("192.0.2.1",)}
+        assert made.end().clean
+        assert made.items(CONTROL)[Key(CONTROL, "clusters", "prod")]["v"] == 2
+    finally:
+        made.close()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_i1_session_that_dies_at_any_write_leaves_the_ingress_to_the_next(*, after: bool) -> None:
+    died = set()
+    for number in range(4):
+        for kind in WRITES:
+            made = Deployment(sources=("service", "ingress"))
+            try:
+                ingress(made, "web", "www.example.com", "192.0.2.1")
+                ingress(made, "gone", "gone.example.com", "192.0.2.3")
+                made.start()
+                made.at(kind, made.kill, after=after, skip=number)
+                ingress(made, "web", "www.example.com", "192.0.2.2")
+                made.cluster.delete(INGRESSES, "gone")
+                made.pass_time(4.0)
+                if made.running is not None and made.running.alive:
+                    continue
+                died.add(kind)
+                made.spare()
+                made.pass_time(20.0)
+                made.start()
+                made.pass_time(4.0)
+                assert made.sets() == {"www.example.com A": ("192.0.2.2",)}, (kind, number)
+                assert made.end().clean
+            finally:
+                made.close()
+    assert died >= {SENT}

@@ -1,0 +1,150 @@
+"""Ingresses by command, over real sockets: registered with ``--sources``, published by sessions, changed and taken out again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from harness.cli_stack import CliStack, a_cli_stack
+from kubesync.aws.dynamodb.store import CONTROL, Key
+
+ALB = "k8s-shop-web-1.eu-west-1.elb.amazonaws.com"
+WWW = {"rules": [{"host": "www.prod.example.com"}], "tls": [{"hosts": ["www.prod.example.com"], "secretName": "tls"}]}
+
+
+@pytest.fixture
+def stack() -> Iterator[CliStack]:
+    with a_cli_stack(in_memory=True) as made:
+        yield made
+
+
+def expose(stack: CliStack, name: str, spec: Any, *status: Any, annotations: dict[str, str] | None = None) -> None:
+    stack.api.cluster.expose_ingress("shop", name, spec, annotations=annotations)
+    if status:
+        stack.api.cluster.set_ingress("shop", name, status)
+
+
+def answer(stack: CliStack, *arguments: str) -> Any:
+    ran = stack.call(*arguments, "-o", "json")
+    assert ran.status == 0, ran.err
+    return ran.json
+
+
+def of_ingresses(stack: CliStack) -> dict[str, list[str]]:
+    """What stands in the zone, but for the API server's own Service."""
+    return {name: values for name, values in stack.zone_records().items() if "kubernetes.default" not in name}
+
+
+def test_services_and_ingresses_are_published_and_followed(stack: CliStack) -> None:
+    stack.api.cluster.expose("shop", "web", {"ports": [{"port": 80}], "selector": {"app": "web"}})
+    expose(stack, "web", WWW, {"ip": "192.0.2.1"}, {"ip": "2001:db8::1"})
+    expose(stack, "alb", {"rules": [{"host": "alb.prod.example.com"}]}, {"hostname": ALB})
+    ran = stack.add_cluster("prod", "--sources", "ingress,service", "--no-srv")
+    assert ran.status == 0, ran.err
+    stack.session()
+    (web,) = of_ingresses(stack).pop("web.shop.svc.prod.example.com A")
+    assert web.startswith("10.68.")
+    assert {name: values for name, values in of_ingresses(stack).items() if ".svc." not in name} == {
+        "www.prod.example.com A": ["192.0.2.1"],
+        "www.prod.example.com AAAA": ["2001:db8::1"],
+        "alb.prod.example.com CNAME": [f"{ALB}."],
+    }
+    rows = {
+        (row["name"], row["service"], row["kind"]) for row in answer(stack, "records", "--name", "www.prod.example.com")
+    }
+    assert rows == {("www.prod.example.com", "prod/shop/Ingress:web", "Ingress")}
+    stack.api.cluster.set_ingress("shop", "web", [{"ip": "192.0.2.2"}])
+    stack.api.cluster.delete_ingress("shop", "alb")
+    stack.session()
+    assert {name: values for name, values in of_ingresses(stack).items() if ".svc." not in name} == {
+        "www.prod.example.com A": ["192.0.2.2"]
+    }
+
+
+def test_ingresses_alone(stack: CliStack) -> None:
+    stack.api.cluster.expose("shop", "web", {"ports": [{"port": 80}], "selector": {"app": "web"}})
+    expose(stack, "web", WWW, {"ip": "192.0.2.1"})
+    assert stack.add_cluster("prod", "--sources", "ingress").status == 0
+    stack.session()
+    assert stack.zone_records() == {"www.prod.example.com A": ["192.0.2.1"]}
+    assert {each.resource for each in stack.api.requests.all() if each.verb in ("list", "watch")} == {"ingresses"}
+    found = answer(stack, "explain", "prod/shop/Ingress:web")
+    assert [(each["name"], each["origins"]) for each in found["records"]] == [
+        (
+            "www.prod.example.com",
+            [
+                {"rule": "spec.rules", "source": "status.loadBalancer"},
+                {"rule": "spec.tls", "source": "status.loadBalancer"},
+            ],
+        )
+    ]
+
+
+def test_options_of_ingresses(stack: CliStack) -> None:
+    rules, tls = [{"host": "rule.prod.example.com"}], [{"hosts": ["tls.prod.example.com"]}]
+    for name in ("alb", "nginx"):
+        spec = {"ingressClassName": name, "rules": [{"host": f"{name}.prod.example.com"}]}
+        expose(stack, name, spec, {"ip": "192.0.2.1"}, {"ip": "10.0.0.1"})
+    expose(
+        stack,
+        "old",
+        {"rules": rules, "tls": tls},
+        {"ip": "192.0.2.2"},
+        annotations={"kubernetes.io/ingress.class": "alb"},
+    )
+    ran = stack.add_cluster(
+        "prod", "--sources", "ingress", "--ingress-class", "alb,other", "--ignore-ingress-rules-spec",
+        "--exclude-target-net", "10.0.0.0/8",
+    )  # fmt: skip
+    assert ran.status == 0, ran.err
+    stack.session()
+    assert stack.zone_records() == {"tls.prod.example.com A": ["192.0.2.2"]}
+    ran = stack.call(
+        "cluster", "set", "prod", "--unset", "ignore-ingress-rules-spec", "--ignore-ingress-tls-spec", "--yes"
+    )
+    assert ran.status == 0, ran.err
+    stack.session()
+    assert stack.zone_records() == {"alb.prod.example.com A": ["192.0.2.1"], "rule.prod.example.com A": ["192.0.2.2"]}
+    assert stack.call("cluster", "set", "prod", "--unset", "ingress-class", "--yes").status == 0
+    stack.session()
+    assert stack.zone_records()["nginx.prod.example.com A"] == ["192.0.2.1"]
+    stored = json.loads(str((stack.store.get(Key(CONTROL, "clusters", "prod")) or {})["document"]))
+    assert {name: stored[name] for name in stored if "ingress" in name or "net" in name or name == "sources"} == {
+        "sources": ["ingress"], "ignore_ingress_tls_spec": True, "exclude_target_net": ["10.0.0.0/8"],
+    }  # fmt: skip
+    (document,) = yaml.safe_load(stack.call("cluster", "export").out)["clusters"]
+    assert (document["sources"], document["exclude_target_net"]) == (["ingress"], ["10.0.0.0/8"])
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (["--sources", ","], "kubesync: --sources is empty: give kinds of objects, such as service,ingress"),
+        (["--sources", "ingress,ingress"], "kubesync: --sources ingress is given twice: give it once"),
+        (["--ingress-class", "alb"], "kubesync: --ingress-class is for Ingresses: add --sources service,ingress, or leave it out"),
+        (
+            ["--exclude-target-net", "ten"],
+            "kubesync: --exclude-target-net 'ten' is not a network: give networks such as 10.0.0.0/8,2001:db8::/32",
+        ),
+    ],
+)  # fmt: skip
+def test_wrong_option_is_one_clear_line(stack: CliStack, options: list[str], line: str) -> None:
+    ran = stack.add_cluster("prod", *options)
+    assert (ran.status, ran.lines) == (2, [line])
+
+
+def test_kind_that_kubesync_does_not_know_is_one_clear_line(stack: CliStack) -> None:
+    ran = stack.add_cluster("prod", "--sources", "service,pod")
+    (line,) = ran.lines  # other tests of this process may have registered further kinds
+    assert (ran.status, line.startswith("kubesync: --sources is a list of ingress, service")) == (2, True)
+
+
+def test_cluster_without_the_new_options_is_stored_as_before(stack: CliStack) -> None:
+    assert stack.add_cluster("prod").status == 0
+    item = stack.store.get(Key(CONTROL, "clusters", "prod")) or {}
+    stored = json.loads(str(item["document"]))
+    assert (item["v"], set(stored) & {"sources", "ingress_class", "exclude_target_net"}) == (1, set())
