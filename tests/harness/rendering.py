@@ -80,7 +80,8 @@ class Watched:
     @property
     def said(self) -> list[str]:
         lines = [line.removeprefix("kubesync render: ") for line in self._said.read_text().splitlines()]
-        return [line for line in lines if not line.startswith("reading the upstreams table costs")]
+        told = ("reading the upstreams table costs", "written: ", "reloaded: ")
+        return [line for line in lines if not line.startswith(told)]
 
     def end(self) -> list[str]:
         self._process.send_signal(signal.SIGTERM)

@@ -155,6 +155,16 @@ def _add_cluster_add(actions: Commands) -> None:
     add.add_argument(
         "--replace", action="store_true", help="change the cluster of this name; give all its options again"
     )
+    add.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="register nothing; show each record set that the first session would write",
+    )
+    add.add_argument(
+        "--disabled",
+        action="store_true",
+        help="register it disabled: `kubesync plan --cluster NAME` shows what it would write",
+    )
     add_yes(add, "--replace shows on a terminal what changes, and asks")
     _add_options(add, change=False)
     add.set_defaults(ca_pem=None)

@@ -215,12 +215,12 @@ def days(text: str) -> Moment:
     return Moment(seconds_ago=86_400.0 * whole(text, 3_660))
 
 
-def add_output(command: argparse.ArgumentParser, default: str | None = "table") -> None:
-    """``--output table|json|yaml``. ``default``: None if it depends on where the output goes."""
+def add_output(command: argparse.ArgumentParser, default: str | None = "table", others: tuple[str, ...] = ()) -> None:
+    """``--output table|json|yaml`` and ``others``. ``default``: None if it depends on where the output goes."""
     command.add_argument(
         "-o",
         "--output",
-        choices=("table", "json", "yaml"),
+        choices=("table", "json", "yaml", *others),
         default=default,
         help=f"form of the output (default: {default or 'table on a terminal, json elsewhere'})",
     )

@@ -35,17 +35,30 @@ def _add_plan(commands: Commands) -> None:
         help="show what a resync would change; changes no record set",
         description="Lists everything, compares cluster, state, zones and upstreams, and shows by hosted zone and for upstreams what "
         "a resync would add (+), change (~) and delete (-), and what stays as it is (!), each with the reason. The running session "
-        "does it. Without one this process takes the lease while it compares: a session that is started meanwhile waits, or ends at once.",
+        "does it. Without one this process takes the lease while it compares: a session that is started meanwhile waits, or ends at once. "
+        "A disabled cluster is compared without a lease, if --cluster names it. With -f it shows what applying manifests would change, as far as "
+        "the tables can tell.",
         epilog="Example: `kubesync plan --cluster prod --exit-code` ends with status 0 if nothing is to be done, and with 3 if "
         "something is.",
     )
     plan.add_argument("--cluster", metavar="NAME", default="", help="only this cluster (default: all)")
+    plan.add_argument(
+        "-f", "--filename", metavar="FILE", action="append", default=[], dest="files",
+        help="what a manifest, a folder of manifests, or - for standard input would change; may be given several times",
+    )  # fmt: skip
+    plan.add_argument(
+        "-n",
+        "--namespace",
+        metavar="NS",
+        default="default",
+        help="of manifests' objects that name none (default: default)",
+    )
     plan.add_argument("--force", action="store_true", help="also show the deletions that are held back as deletions")
     plan.add_argument(
         "--exit-code", action="store_true", help="end with status 3 if something is to be done, also if it is held back"
     )
     _add_timeout(plan)
-    add_output(plan)
+    add_output(plan, others=("markdown",))
 
 
 def _add_timeout(command: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ It asks the functions that a session asks. What only a cluster knows has a stand
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -118,6 +118,31 @@ def lint_report(given: Sequence[Given], namespace: str, config: ClusterConfig, o
         "services": rows,
         "problems": lost,
     }
+
+
+def objects_of(
+    given: Sequence[Given], namespace: str, config: ClusterConfig
+) -> Iterator[tuple[ObjectKey, object, list[object]]]:
+    """Each readable object of manifests: its key, its value, and its endpoints of the cluster's source."""
+    for found in _read(given, namespace, config)[0]:
+        if found.value is not None:
+            yield found.key, found.value, found.beside.get(config.endpoints_source, [])
+
+
+def as_in_the_cluster(value: object, known: object) -> object:
+    """An object of a manifest with what its cluster gave to the one that exists: cluster IPs and addresses of load balancers."""
+    if not isinstance(value, Service) or not isinstance(known, Service):
+        return value
+    if set(value.cluster_ips) & set(_CLUSTER_IP.values()) and known.cluster_ips:
+        value = replace(value, cluster_ips=known.cluster_ips)
+    if value.ingress_ips == (_LOAD_BALANCER,) and known.type == value.type:
+        value = replace(value, ingress_ips=known.ingress_ips, ingress_hostnames=known.ingress_hostnames)
+    return replace(value, created_at=known.created_at)
+
+
+def in_words(part: str) -> str:
+    """A value of a record set; of a stand-in what it stands for."""
+    return _IN_WORDS.get(part, part)
 
 
 def _read(

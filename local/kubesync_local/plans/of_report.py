@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from kubesync_local.plans.plan import UPSTREAMS, Group, Line, Numbers, Plan, Sign, in_order, line_of, sign_of
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 
+_FORGOTTEN: Final = "kubesync has lost track of it, and leaves it alone (docs/runbook.md, By hand)"
 _HELD: Final = "held back (counted in objects, not in record sets)"
 _SET_ASIDE: Final = (
     "set aside: sessions died of so many endpoints, so these are not looked at, and what they lead to stays"
@@ -49,6 +51,9 @@ def plan_of_report(report: Mapping[str, Any], titles: Mapping[str, str]) -> Plan
         rows = cluster["records"] if "records" in cluster else list(_rows_of_older(cluster))
         for row in rows:
             zones[row["zone"]].append(line_of(row, row.get("conflict") or _why(row)))
+        for row in cluster.get("forgotten", ()):
+            line = line_of({**row, "from": row["stands"], "to": None}, f"{row['service']}: {_FORGOTTEN}")
+            zones[row["zone"]].append(replace(line, sign=Sign.STAYS))
         for row in _conflicts_besides(cluster, rows):
             zones[row["zone"]].append(Line(Sign.STAYS, row["name"], why=in_the_way_for_people(row["reason"])))
         shown = [_upstream(row) for row in cluster["changes"] if row["what"].startswith("upstream ")]

@@ -66,7 +66,7 @@ def plan_of_change(before: ClusterConfig, after: ClusterConfig, store: Store, no
     notes = _notes(before, after, listed=bool(listed))
     if after.annotation_prefix != before.annotation_prefix or not states:
         return Plan(quiet=_QUIET, notes=notes)  # planned with the stored annotations, names would seem to go
-    planner = _planner(after, states, store, frozenset(listed), now)
+    planner = planner_of(after, states, store, frozenset(listed), now)
     zones: dict[str, list[Line]] = defaultdict(list)
     entries: list[Entry] = []
     for some_states in batched(states, _KEYS_AT_A_TIME):
@@ -79,8 +79,8 @@ def plan_of_change(before: ClusterConfig, after: ClusterConfig, store: Store, no
             to_come = set(changes_of(state, before.policy))
             for change in changes_of(planned[state.key], after.policy):
                 if change not in to_come:
-                    zones[change.key.zone_id].append(_line(change, planned[state.key]))
-    return _plan(zones, _upstream_lines(entries), (before, after), notes)
+                    zones[change.key.zone_id].append(change_line(change, planned[state.key]))
+    return plan_of_lines(zones, upstream_lines(entries), (before, after), notes)
 
 
 def plan_of_removal(config: ClusterConfig, store: Store) -> Plan:
@@ -92,17 +92,18 @@ def plan_of_removal(config: ClusterConfig, store: Store) -> Plan:
         for key, record_set in state.applied.items():
             zones[key.zone_id].append(Line(sign, key.label, parts_of(side(record_set)), None, str(state.key)))
         upstreams += [Line(sign, name, None, None, str(state.key)) for name in state.upstreams]
-    plan = _plan(zones, upstreams, (config,), (), first=_FIRST)
+    plan = plan_of_lines(zones, upstreams, (config,), (), first=_FIRST)
     return replace(plan, in_conflict=0, kept=(plan.in_conflict, len(upstreams))) if retains(config) else plan
 
 
-def _plan(
+def plan_of_lines(
     zones: Mapping[str, list[Line]],
     upstreams: list[Line],
     configs: Iterable[ClusterConfig],
     notes: tuple[str, ...],
     first: int | None = None,
 ) -> Plan:
+    """A plan of lines by the ids of their zones. ``first``: at most so many of each group; None: all."""
     titles = {zone.id: (zone.name, zone.private) for config in configs for zone in config.zones}
 
     def title(zone_id: str) -> str:
@@ -128,9 +129,10 @@ def _group(title: str, lines: list[Line], first: int | None) -> Group:
     return Group(title, shown, len(lines) - len(shown))
 
 
-def _planner(
+def planner_of(
     config: ClusterConfig, states: Iterable[KeyState], store: Store, listed: frozenset[Resource], now: float
 ) -> Planner:
+    """A planner that writes nothing. ``states``: of all keys of the cluster. ``listed``: what counts as completely listed."""
     tables = Tables(
         StateTable(store),
         NameCountTable(store),
@@ -152,7 +154,8 @@ def _in_scope(state: KeyState, config: ClusterConfig) -> KeyState:
     return state if config.scope.holds(state.key.namespace) else replace(state, parts={})
 
 
-def _line(change: RecordChange, planned: KeyState) -> Line:
+def change_line(change: RecordChange, planned: KeyState) -> Line:
+    """A change of a key's record set, with the reason or what refuses it."""
     before, after = (None if each is None else parts_of(side(each)) for each in (change.before, change.after))
     conflict = planned.conflicts.get(Name.of(change.key)) if change.before is None else None
     sign = Sign.STAYS if conflict else sign_of(before, after)
@@ -161,7 +164,8 @@ def _line(change: RecordChange, planned: KeyState) -> Line:
     return Line(sign, change.key.label, before, after, conflict or f"{planned.key}{refused}")
 
 
-def _upstream_lines(entries: Iterable[Entry]) -> list[Line]:
+def upstream_lines(entries: Iterable[Entry]) -> list[Line]:
+    """Changes of upstreams, from the audit entries that a planner makes of them."""
     found: list[Line] = []
     for entry in entries:
         before, after = (None if each is None else (str(each),) for each in (entry.before, entry.after))

@@ -49,6 +49,13 @@ class Asked:
             return [f"{key} is not in the table, or deleted: rendered without nodes" for key in absent]
         return [] if proven else [f"{self._nothing()}: rendered without any; {_ADVICE}"]
 
+    def missing(self, found: Mapping[str, Snapshot]) -> list[str]:
+        """Lines about names that were given and of which the table has no item, not even of a deleted upstream: perhaps they are misspelt."""
+        lines = [f"{key} was never in the table; {_ADVICE}" for key, each in found.items() if not each.has_item]
+        known = {key.split("/")[0] for key, each in found.items() if each.has_item}
+        clusters = [name for name in dict.fromkeys(self.clusters) if name not in known]
+        return lines + [f"no upstream of cluster {name} is in the table; {_ADVICE}" for name in clusters]
+
     def _nothing(self) -> str:
         keys = list(dict.fromkeys(self.keys))
         if len(keys) == 1:

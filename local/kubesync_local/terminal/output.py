@@ -82,6 +82,7 @@ def print_rows(
     empty: str,
     names: int = 1,
     sort: str | None = None,
+    title: str | None = None,
 ) -> None:
     """A list: a flat array of whole rows as JSON or YAML, or a table of some of their columns.
 
@@ -89,6 +90,7 @@ def print_rows(
         columns: fields shown in the table, in order; the first ``names`` of them name a row.
         empty: what the table form says on standard error when there are no rows.
         sort: the field to sort by; None: the rows' own order.
+        title: what the table form says above the rows.
     """
     rows = sorted_by(rows, sort)
     if output != "table":
@@ -96,7 +98,7 @@ def print_rows(
     elif not rows:
         remark(empty)
     else:
-        print_table(rows, columns, names=names)
+        print_table(rows, columns, title, names=names, first=True)
 
 
 def print_table(

@@ -49,7 +49,7 @@ ROWS: Final = [
     Row("records --limit 5", "unrecognized arguments: --limit 5; see `kubesync records --help`", 2),
     Row("records --type MX", "--type 'MX' is not one of A, AAAA, CNAME, SRV; see `kubesync records --help`", 2),
     Row("records --sort colour",
-        "--sort 'colour' is not one of name, type, identifier, weight, ttl, values, alias, zone, service, state, reason; see "
+        "--sort 'colour' is not one of name, type, identifier, weight, routing, ttl, values, alias, zone, service, state, reason; see "
         "`kubesync records --help`", 2),
     Row("records --name 'bad name'", "--name 'bad name' can be no name: it may hold letters, digits, and . - _ / * ? [ ]", 2),
     Row("records --name a..b", "--name 'a..b' can be no name: a label is empty", 2),

@@ -24,16 +24,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol, Unpack
 
-from harness.fakes.memory_items import (
-    StoredItem,
-    applied,
-    check_action,
-    check_key,
-    check_partition,
-    copy_item,
-    holds,
-    invalid,
-)
 from kubesync.aws.dynamodb.store import (
     KEY_ATTRIBUTES,
     MAX_TRANSACTION_ACTIONS,
@@ -56,6 +46,16 @@ from kubesync.domain.errors import (
     StoreError,
     StoreOutcomeUnknownError,
     TransactionRefusedError,
+)
+from kubesync_local.workplace.items_in_memory import (
+    StoredItem,
+    applied,
+    check_action,
+    check_key,
+    check_partition,
+    copy_item,
+    holds,
+    invalid,
 )
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html

@@ -77,3 +77,22 @@ def test_other_tools_word_removes(stack: CliStack, word: str) -> None:
     assert (ran.status, ran.err) == (2, "kubesync: there is no cluster 'none'; registered: prod\n")
     assert (named.status, "'none'" in named.err or " none" in named.err) == (2, True)
     assert page.out == stack.call("help", "cluster", "remove").out
+
+
+def test_record_is_one_line_on_a_screen_of_80_columns_and_its_zone_is_said_once(stack: CliStack) -> None:
+    ran = stack.call("records", "-n", "shop", COLUMNS="80")
+
+    lines = ran.out.splitlines()
+    assert lines[0] == f"zone example.com ({stack.zone_id})"
+    assert [line.split() for line in lines[3:]] == [
+        ["api.shop.svc.prod.example.com", "A", "30", address_of(stack, "api"), "prod/shop/api", "applied"],
+        ["web.shop.svc.prod.example.com", "A", "30", address_of(stack, "web"), "prod/shop/web", "applied"],
+    ]
+    assert max(map(len, lines)) <= 80
+    in_a_pipe = stack.call("records", "-n", "shop", COLUMNS="").out.splitlines()
+    assert [stack.zone_id in line for line in in_a_pipe] == [False, True, True]
+
+
+def address_of(stack: CliStack, name: str) -> str:
+    (address,) = stack.zone_records()[f"{name}.shop.svc.prod.example.com A"]
+    return address

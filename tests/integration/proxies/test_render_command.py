@@ -146,12 +146,26 @@ def test_upstream_that_is_not_in_the_table_leaves_what_is_there(
 def test_without_an_earlier_file_what_there_is_is_rendered_and_said(rendered: Rendered, tmp_path: Path) -> None:
     said = "kubesync render: no TCP upstream of cluster dmeo is in the table: rendered without any; is the name right, and the deployment?"
     printed = rendered.stack.call("render", "json", "--cluster", "dmeo")
-    assert (printed.status, printed.lines, printed.json) == (0, [said], {"v": 1, "upstreams": {}})
+    assert (printed.status, printed.lines, printed.json) == (1, [said], {"v": 1, "upstreams": {}})
 
     for _ in range(2):  # the second time there is a file, without a server
         path = tmp_path / "up"
         ran = rendered.stack.call("render", "json", "--cluster", "dmeo", "--output-file", str(path))
-        assert (ran.status, ran.lines, json.loads(path.read_text())) == (0, [said], {"v": 1, "upstreams": {}})
+        assert (ran.status, ran.lines, json.loads(path.read_text())) == (1, [said], {"v": 1, "upstreams": {}})
+
+
+def test_first_render_with_one_misspelt_name_says_it_and_ends_with_status_1(rendered: Rendered) -> None:
+    named = rendered.stack.call("render", "nginx", "--upstream", KEY, "--upstream", "prod/shop/wbe/80/TCP")
+    of_cluster = rendered.stack.call("render", "nginx", "--cluster", "prod", "--cluster", "dmeo")
+
+    assert (named.status, named.lines[-1:]) == (
+        1, ["kubesync render: prod/shop/wbe/80/TCP was never in the table; is the name right, and the deployment?"],
+    )  # fmt: skip
+    assert (of_cluster.status, of_cluster.lines) == (
+        1, ["kubesync render: no upstream of cluster dmeo is in the table; is the name right, and the deployment?"],
+    )  # fmt: skip
+    assert "10.0.0.1" in named.out
+    assert "10.0.0.1" in of_cluster.out
 
 
 @pytest.mark.parametrize("arguments", [(), ("--cluster", "prod"), ("--upstream", KEY, "--upstream", ODD)])
@@ -200,8 +214,15 @@ def test_watch_follows_changes_and_ends_with_sigterm(source: str, rendered: Rend
 
     assert process.returncode == 0
     assert said.splitlines()[0].startswith("kubesync render: reading the upstreams table costs about $0.")
+    reloaded = f"kubesync render: reloaded: echo x >>{reloads}"
     assert said.splitlines()[1:] == [
+        f"kubesync render: written: {path}: {KEY} added",
+        reloaded,
+        f"kubesync render: written: {path}: {KEY} 2 -> 1 server",
+        reloaded,
         f"kubesync render: somebody else changed or removed {path}: written again",
+        f"kubesync render: written: {path}: no upstream differs",
+        reloaded,
         "kubesync render: ended by SIGTERM; the configuration stays",
     ]
     assert [line for line in path.read_text().splitlines() if "server" in line] == ["    server 10.0.0.7:8080;"]

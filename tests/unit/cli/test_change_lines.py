@@ -6,8 +6,8 @@ import pytest
 
 from harness.fakes.manual_clock import ManualClock
 from kubesync.aws.tables.audit import Entry
-from kubesync_local.commands.run.change_lines import lines_of
-from kubesync_local.commands.run.progress import ProgressLines
+from kubesync_local.sessions.change_lines import lines_of
+from kubesync_local.sessions.progress import ProgressLines
 
 OLD, NEW = {"ttl": 30, "values": ["10.0.0.1"]}, {"ttl": 60, "values": ["10.0.0.1", "10.0.0.2"]}
 WHAT = "record web.example.com A in Z1"

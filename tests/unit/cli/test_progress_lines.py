@@ -15,8 +15,8 @@ from rich.console import Console
 from harness.cli_stack import logging_restored
 from harness.fakes.manual_clock import ManualClock
 from kubesync.aws.tables.audit import Entry
-from kubesync_local.commands.run.live import LiveProgress
-from kubesync_local.commands.run.progress import ProgressLines
+from kubesync_local.sessions.live import LiveProgress
+from kubesync_local.sessions.progress import ProgressLines
 from kubesync_local.terminal.logs import set_up_logs
 
 DOWN = {"cluster": "prod", "resource": "services", "key": "ERR_CONNECT_FAILED", "message": "h:6443: connection refused"}
@@ -82,7 +82,7 @@ def test_listener_that_flaps_is_told_once_a_minute(capsys: pytest.CaptureFixture
 
 
 def test_reader_that_does_not_read_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubesync_local.commands.run.progress._KEPT", 100)
+    monkeypatch.setattr("kubesync_local.sessions.progress._KEPT", 100)
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as stderr, os.fdopen(reading) as reader:
         monkeypatch.setattr("sys.stderr", stderr)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from harness.fakes.manual_clock import ManualClock
-from harness.fakes.memory_items import holds
 from harness.fakes.memory_store import Call, MemoryStore, NoFaults
 from harness.fed import FedDeployment
 from harness.seen.builders import a_key, a_service, an_endpoints, saw
@@ -14,6 +13,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import NotMasterError
 from kubesync.domain.objects import Service
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
+from kubesync_local.workplace.items_in_memory import holds
 
 HIDDEN: Service = a_service(annotations={"kubesync.io/exclude": "true"})
 

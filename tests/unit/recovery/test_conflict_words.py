@@ -10,10 +10,10 @@ from kubesync.aws.tables.audit import Entry
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.standing import why_foreign
 from kubesync.domain.reasons import advice_for
-from kubesync_local.commands.run.change_lines import lines_of
 from kubesync_local.commands.run.recover import why_nothing_taken
 from kubesync_local.plans.plan import line_of
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
+from kubesync_local.sessions.change_lines import lines_of
 
 WEB = RecordKey("Z1", "www.example.com", "A")
 STORED = why_foreign(WEB, RecordSet(300, ("192.0.2.9",)))

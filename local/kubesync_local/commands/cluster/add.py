@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 
 from kubesync.aws.tables.control.clusters import ClusterConfig, valid_cluster_name
 from kubesync.domain.errors import UsageError
 from kubesync_local.commands.cluster.changes import Change, agree, refuse_clash, registered
 from kubesync_local.commands.cluster.form import read_form
 from kubesync_local.commands.cluster.probe import remark_on, remark_on_server
+from kubesync_local.plans.of_report import plan_of_report
+from kubesync_local.plans.plan import zone_titles
+from kubesync_local.plans.view import show_plan
 from kubesync_local.registration.name_rules import ANY_NAME
-from kubesync_local.terminal.asking import can_ask
+from kubesync_local.sessions.looking import compared
+from kubesync_local.terminal.asking import NOTHING_CHANGED, can_ask
 from kubesync_local.terminal.output import remark
+from kubesync_local.workplace.looking import Look
 from kubesync_local.workplace.workplace import Workplace
 
 
@@ -24,6 +30,10 @@ def run(arguments: argparse.Namespace) -> int:
     _refuse_other_use(arguments, known)
     form = read_form(arguments, work, accept=lambda config: refuse_clash(config, work.clusters.all()))
     change = Change(None if known is None else registered(known, work), form)
+    if arguments.dry_run:
+        return _dry_run(change, work)
+    if arguments.disabled:
+        change = replace(change, disabled=True)
     if known is not None and change.settings and not arguments.yes and can_ask():
         agree(change.plan(work), f"Change cluster {form.config.name}?", yes=False)
     stored = change.write(work)
@@ -36,12 +46,27 @@ def run(arguments: argparse.Namespace) -> int:
     remark_on(stored.name, form.unanswered)
     remark_on_server(arguments.endpoints_source, stored, work)
     if stored.disabled:
-        remark(f"note: it stays disabled; `kubesync cluster enable {stored.name}` enables it")
+        stays = "stays" if known is not None and known.disabled else "is"
+        remark(
+            f"note: it {stays} disabled; `kubesync plan --cluster {stored.name}` shows what it would write, "
+            f"`kubesync cluster enable {stored.name}` enables it"
+        )
     if not stored.domain_filter:
         remark(f"note: it accepts {ANY_NAME}; --domain-filter {stored.domain} ends that (docs/clusters.md)")
     if stored.insecure_skip_tls_verify:
         remark("warning: TLS is not verified for this cluster: any server that answers at its address gets the token")
     return 0
+
+
+def _dry_run(change: Change, work: Workplace) -> int:
+    """Show what registering or changing the cluster would lead to. Returns 1 if it could not be compared."""
+    look = Look(work)
+    look.enable(change.after.config, change.after.access)
+    report = compared(look, change.name)
+    plan = plan_of_report(report, zone_titles([*work.clusters.all(), change.after.config]))
+    show_plan(plan)
+    remark(f"{NOTHING_CHANGED}: this was a dry run")
+    return 1 if plan.errors else 0
 
 
 def _refuse_other_use(arguments: argparse.Namespace, known: ClusterConfig | None) -> None:

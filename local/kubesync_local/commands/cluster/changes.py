@@ -24,10 +24,11 @@ from kubesync_local.workplace.workplace import Workplace
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One cluster, before and after. ``before`` is None for a new cluster."""
+    """One cluster, before and after. ``before`` is None for a new cluster. ``disabled``: it is to be so; else it stays what it is."""
 
     before: Form | None
     after: Form
+    disabled: bool = False
 
     @property
     def name(self) -> str:
@@ -62,9 +63,10 @@ class Change:
         for zone_id, access in self.after.access.items():
             if self.before is None or zone_id not in self.before.access or self.before.access[zone_id] != access:
                 ways.put(zone_id, access)
-        kept = {"revision": 0, "disabled": False}
+        kept = {"revision": 0, "disabled": self.disabled}
         if self.before is not None:
-            kept = {"revision": self.before.config.revision, "disabled": self.before.config.disabled}
+            disabled = self.disabled or self.before.config.disabled
+            kept = {"revision": self.before.config.revision, "disabled": disabled}
         return work.clusters.put(self.after.config.model_copy(update=kept))
 
 

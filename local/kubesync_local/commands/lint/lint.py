@@ -14,9 +14,9 @@ from kubesync.domain.errors import UsageError
 from kubesync.domain.objects import SERVICE, ObjectKey
 from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import Name
-from kubesync_local.commands.lint.manifests import Manifest, read_manifests
 from kubesync_local.documents.lint_refusals import LABEL_RULE, is_label
 from kubesync_local.documents.lint_report import Given, OwnersOf, lint_report
+from kubesync_local.documents.manifests import Manifest, read_manifests
 from kubesync_local.registration.name_rules import ONE_DAY, settled_rules
 from kubesync_local.terminal.escaping import spelled, with_spelled_subjects
 from kubesync_local.terminal.logs import set_up_logs

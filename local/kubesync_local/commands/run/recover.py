@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from kubesync.domain.errors import ErrorCode, KubesyncError, UsageError
-from kubesync_local.commands.run.ending import ended_by_signals
-from kubesync_local.commands.run.live import showing_progress
 from kubesync_local.commands.run.recover_rows import COLUMNS, RECORD_COLUMNS, record_rows_of, rows_of, unwanted_only
 from kubesync_local.plans.plan import some
 from kubesync_local.recovery.conflict_words import OTHER_FORM
 from kubesync_local.recovery.recovery import RecoveryRequest
 from kubesync_local.recovery.registry_changes import empty_folder, write_changes
 from kubesync_local.recovery.txt_registry import Affixes
+from kubesync_local.sessions.ending import ended_by_signals
+from kubesync_local.sessions.live import showing_progress
 from kubesync_local.terminal.asking import can_ask, confirm
 from kubesync_local.terminal.output import new_console, print_document, print_table, remark
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace

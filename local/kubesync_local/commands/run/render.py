@@ -93,18 +93,20 @@ def _render(arguments: argparse.Namespace, renderer: Renderer, clock: Clock) -> 
             return _watch(source, believed, output, clock, looked)
     found = reader.named(arguments.upstream) if arguments.upstream else reader.every(wanted)
     proven = any(each.has_item for each in found.values())
+    missing = asked.missing(found)
     if not arguments.upstream:
         found = {key: each for key, each in found.items() if each.present}
     written = _output(arguments, renderer, clock) if arguments.output_file or arguments.output_dir else None
     if written is not None and not proven and written.holds_servers:
         raise RenderFailedError(asked.stays(written.place))
-    for line in asked.absent(found, proven=proven):
+    for line in (*asked.absent(found, proven=proven), *(missing if proven else ())):
         _say(line)
     if written is None:
         sys.stdout.write("".join(renderer.files(found).values()))
     elif not written.offer(found):
         raise RenderFailedError(written.failed)
-    return 1 if reader.unread else 0  # each was said; the file still has what it had of them
+    # Each was said. The file still has what it had of those that cannot be read.
+    return 1 if reader.unread or missing else 0
 
 
 def _form(arguments: argparse.Namespace) -> Form:
@@ -210,6 +212,7 @@ def _output(arguments: argparse.Namespace, renderer: Renderer, clock: Clock) -> 
         reload=Command(arguments.reload) if arguments.reload else None,
         said=_say if arguments.watch else lambda _: None,
         now=clock.monotonic,
+        done=_say if arguments.watch else None,
     )
     output.open()
     return output

@@ -10,13 +10,13 @@ from kubesync.domain.errors import UsageError
 from kubesync.operations.resync_invocation import ResyncEvent, has_errors
 from kubesync.operations.resync_progress import RUNNING, WITHDRAWN_REPORT
 from kubesync.session.session import Session
-from kubesync_local.commands.run.ending import ended_by_signals
 from kubesync_local.commands.run.forcing import agree
-from kubesync_local.commands.run.live import showing_progress
 from kubesync_local.plans.of_report import plan_of_report
 from kubesync_local.plans.plan import zone_titles
 from kubesync_local.plans.view import show_plan
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
+from kubesync_local.sessions.ending import ended_by_signals
+from kubesync_local.sessions.live import showing_progress
 from kubesync_local.terminal.asking import can_ask
 from kubesync_local.terminal.output import counted, print_document, print_table, remark, side_in_words
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace

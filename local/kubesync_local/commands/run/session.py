@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from kubesync.domain.errors import ErrorCode
-from kubesync_local.commands.run.ending import ended_by_signals
-from kubesync_local.commands.run.live import showing_progress
+from kubesync_local.sessions.ending import ended_by_signals
+from kubesync_local.sessions.live import showing_progress
 from kubesync_local.terminal.output import print_json, remark
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
@@ -14,8 +15,9 @@ from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState, Name
 from kubesync_local.commands.show.chosen_objects import is_chosen
 from kubesync_local.commands.show.filters import name_filter, zones_meant
+from kubesync_local.plans.plan import zone_titles
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
-from kubesync_local.terminal.output import counted, print_rows
+from kubesync_local.terminal.output import counted, new_console, print_rows, screen_width
 from kubesync_local.workplace.workplace import Workplace
 
 COLUMNS = ("name", "type", "identifier", "weight", "ttl", "values", "alias", "zone", "service", "state", "reason")
@@ -48,10 +50,28 @@ def run(arguments: argparse.Namespace) -> int:
     empty = (
         "no records yet: is a session running? See `kubesync status`" if none_chosen else "no record fits these options"
     )
+    title = None
     if arguments.output == "table":
         shown = [{**row, "reason": in_the_way_for_people(row["reason"] or "")} for row in shown]
-    print_rows(shown, COLUMNS, arguments.output, empty, names=2, sort=arguments.sort)
+        if screen_width(new_console()) is not None:
+            shown, title = _with_names_of_zones(shown, zone_titles(configs))
+    print_rows(shown, COLUMNS, arguments.output, empty, names=2, sort=arguments.sort, title=title)
     return 0
+
+
+def _with_names_of_zones(
+    rows: list[dict[str, Any]], titles: Mapping[str, str]
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Rows for a screen: zones by their names, and a zone that all of them have only once, as the title."""
+    zones = {row["zone"] for row in rows}
+    if len(zones) == 1:
+        (zone,) = zones
+        return [{**row, "zone": None} for row in rows], f"zone {titles.get(zone, zone)}"
+    names = {zone: titles.get(zone, zone) for zone in zones}
+    short = {zone: name.partition(" (")[0] for zone, name in names.items()}
+    alike = Counter(short.values())  # a public and a private zone may have one name
+    shown = {zone: short[zone] if alike[short[zone]] == 1 else names[zone] for zone in zones}
+    return [{**row, "zone": shown[row["zone"]]} for row in rows], None
 
 
 def _asked_for(row: Mapping[str, Any], type_: str, zones: Container[str] | None) -> bool:

@@ -27,6 +27,7 @@ RELOAD_INTERVAL_SECONDS: Final = 1.0
 _MARK: Final = ".kubesync-reload"
 # Another program that changes the same file again and again is said so often.
 _DISTURBED_SAID_SECONDS: Final = 60.0
+_CHANGES_SAID: Final = 3
 _RETRY: Final = Backoff(initial=1.0, cap=60.0)
 
 
@@ -42,6 +43,7 @@ class Output:
         check: gets the new file's path; not for a directory.
         now: monotonic seconds.
         stopped: whether kubesync ends. It cuts ``check`` and ``reload`` off.
+        done: called with a line about each write, and about each reload that worked; None: nobody wants to know.
     """
 
     renderer: Renderer
@@ -52,6 +54,7 @@ class Output:
     said: Callable[[str], None]
     now: Callable[[], float]
     stopped: Callable[[], bool] = lambda: False
+    done: Callable[[str], None] | None = None
     #: What did not work last; empty: all is well.
     failed: str = ""
     #: How often files were written or removed.
@@ -176,6 +179,7 @@ class Output:
         if self.reload is not None:
             make_mark(self._mark)
             sync_directory(self._mark.parent)
+        words = "" if self.done is None else self._changes_in_words(files)
         for name, text in changed.items():
             if not replace_file(self._path(name), text, self._checked, self._say_once):
                 return False
@@ -185,7 +189,25 @@ class Output:
             self._path(name).unlink(missing_ok=True)
             del self._current[name], self._seen[name]
             self._disturbed.discard(name)
+        if self.done is not None:
+            self.done(f"written: {self.place}: {words}")
         return True
+
+    def _changes_in_words(self, files: Mapping[str, str]) -> str:
+        """What a write changes, by upstreams: ``prod/shop/web/80/TCP 2 -> 3 servers``."""
+        form = self.renderer.form
+        before, after = form.blocks(self._current), form.blocks(files)
+        changed = [key for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]
+        words = []
+        for key in changed[:_CHANGES_SAID]:
+            old, new = (len(form.places(blocks[key])) if key in blocks else None for blocks in (before, after))
+            words.append(
+                f"{key} {'added' if old is None else 'removed'}"
+                if old is None or new is None
+                else f"{key} {old if old == new else f'{old} -> {new}'} server{'' if new == 1 else 's'}"
+            )
+        more = [f"{len(changed) - _CHANGES_SAID} more"] if len(changed) > _CHANGES_SAID else []
+        return ", ".join([*words, *more]) or "no upstream differs"
 
     def _checked(self, path: Path) -> bool:
         accepted = self._is_accepted(path)
@@ -219,6 +241,8 @@ class Output:
             self._fail(f"--reload failed, the proxy may use the last configuration: {problem}")
             return False
         self._mark.unlink(missing_ok=True)
+        if self.done is not None:
+            self.done(f"reloaded: {self.reload.line}")
         return True
 
     def _accept_what_reload_does(self) -> None:

@@ -19,8 +19,8 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
-from kubesync_local.commands.run.change_lines import lines_of
-from kubesync_local.commands.run.progress import Line, ProgressLines
+from kubesync_local.sessions.change_lines import lines_of
+from kubesync_local.sessions.progress import Line, ProgressLines
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import counted, new_console, print_folded
 

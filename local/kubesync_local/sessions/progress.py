@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubesync_local.commands.run.change_lines import MARKS, lines_of
+from kubesync_local.sessions.change_lines import MARKS, lines_of
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import counted, remark
 from kubesync_local.terminal.remarks import PATIENCE_SECONDS
