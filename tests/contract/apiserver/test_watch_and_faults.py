@@ -1,10 +1,9 @@
-"""Watches that filter, resume and break, and every fault that can be asked for."""
+"""Watches that filter, resume and break, and when faults strike; what each fault does, ``integration/kubernetes`` meets."""
 
 from __future__ import annotations
 
 import http.client
 import json
-import socket
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -137,127 +136,11 @@ def test_played_controllers_are_never_disturbed(server: ApiServer) -> None:
     assert ask(server.address, LIST).status == 500
 
 
-def test_too_many_requests_carries_retry_after(server: ApiServer) -> None:
-    server.faults.add(f.Answer(429, "TooManyRequests", "slow down", retry_after=7))
-    answer = ask(server.address, LIST)
-    assert (answer.status, answer.headers["Retry-After"]) == (429, "7")
-    assert json.loads(answer.body)["reason"] == "TooManyRequests"
-
-
-def test_redirect_and_garbage_are_sent_as_asked(server: ApiServer) -> None:
-    server.faults.add(f.redirect("http://127.0.0.1:1/api/v1/services", 307))
-    server.faults.add(f.garbage(), nth=1)
-    first, second = ask(server.address, LIST), ask(server.address, LIST)
-    assert (first.status, first.headers["Location"]) == (307, "http://127.0.0.1:1/api/v1/services")
-    assert (second.status, second.headers["Content-Type"]) == (200, "text/html")
-    assert second.body == b"<html><body>Bad Gateway</body></html>"
-
-
-@pytest.mark.parametrize(
-    ("fault", "error"), [(f.Close(), http.client.RemoteDisconnected), (f.Close(reset=True), ConnectionResetError)]
-)
-def test_connection_ends_before_an_answer(server: ApiServer, fault: f.Fault, error: type[Exception]) -> None:
-    server.faults.add(fault)
-    with pytest.raises(error) as raised:
-        ask(server.address, LIST)
-    assert raised.type is error
-
-
-@pytest.mark.parametrize("target", [LIST, WATCH])
-def test_silent_server_accepts_and_sends_nothing(server: ApiServer, target: str) -> None:
-    server.faults.add(f.Silent())
-    with socket.create_connection(server.address) as sock:
-        sock.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        server.requests.wait_for_count(1)
-        sock.settimeout(0.2)
-        with pytest.raises(TimeoutError):
-            sock.recv(1)
-        server.sever()
-        sock.settimeout(10.0)
-        assert sock.recv(1) == b""
-
-
-def test_watch_goes_silent_after_its_headers_or_some_lines(server: ApiServer) -> None:
-    server.faults.add(f.Silent(events=1))
-    expose(server, "a")
-    expose(server, "b")
-    with Stream(server.address, WATCH) as stream:
-        assert told(stream.line()) == ("ADDED", "a", "204")
-        server.sever()
-        with pytest.raises((http.client.IncompleteRead, ConnectionError)):
-            stream.response.read()
-
-
-@pytest.mark.parametrize("reset", [False, True])
-def test_watch_breaks_in_the_middle_of_a_line(server: ApiServer, reset: bool) -> None:
-    server.faults.add(f.CutMidChunk(events=1, reset=reset))
-    expose(server, "a")
-    expose(server, "b")
-    with Stream(server.address, WATCH) as stream:
-        assert told(stream.line()) == ("ADDED", "a", "204")
-        with pytest.raises((http.client.IncompleteRead, ConnectionError)):
-            stream.response.read()
-
-
-def test_list_breaks_in_the_middle(server: ApiServer) -> None:
-    server.faults.add(f.CutMidChunk())
-    with pytest.raises(http.client.IncompleteRead):
-        ask(server.address, LIST)
-
-
 def test_watch_ends_early_and_clean(server: ApiServer) -> None:
     server.faults.add(f.EndEarly(events=1))
     expose(server, "a")
     with Stream(server.address, WATCH) as stream:
         assert [told(stream.line()), stream.line()] == [("ADDED", "a", "204"), ""]
-
-
-def test_error_event_ends_the_stream(server: ApiServer) -> None:
-    server.faults.add(f.ErrorEvent(429, "TooManyRequests", "slow down"))
-    with Stream(server.address, WATCH) as stream:
-        assert json.loads(stream.line()) == {
-            "type": "ERROR",
-            "object": {
-                "kind": "Status",
-                "apiVersion": "v1",
-                "metadata": {},
-                "status": "Failure",
-                "message": "slow down",
-                "reason": "TooManyRequests",
-                "code": 429,
-            },
-        }
-        assert stream.line() == ""
-
-
-def test_line_that_is_no_event_is_slipped_in(server: ApiServer) -> None:
-    server.faults.add(f.RawLine(b"{not json}\n", events=1))
-    expose(server, "a")
-    expose(server, "b")
-    with Stream(server.address, WATCH) as stream:
-        lines = stream.lines(3)
-        assert (told(lines[0]), lines[1], told(lines[2])) == (
-            ("ADDED", "a", "204"),
-            "{not json}\n",
-            ("ADDED", "b", "205"),
-        )
-
-
-def test_truncated_list_looks_whole_on_the_wire_and_is_no_json(server: ApiServer) -> None:
-    whole = ask(server.address, LIST).body
-    server.faults.add(f.TruncatedList(keep=0.5))
-    answer = ask(server.address, LIST)
-    assert answer.body == whole[: len(whole) // 2]
-
-
-def test_empty_list_is_well_formed_at_the_true_version(server: ApiServer) -> None:
-    server.faults.add(f.EmptyList())
-    assert json.loads(ask(server.address, f"{LIST}?limit=1").body) == {
-        "kind": "ServiceList",
-        "apiVersion": "v1",
-        "metadata": {"resourceVersion": "203"},
-        "items": [],
-    }
 
 
 @pytest.mark.parametrize("fault", [f.SlowBytes(), f.SlowBytes(3, 0.0001), f.Delay(0.05)])
