@@ -224,6 +224,7 @@ def a_zone_of_ten_thousand(stack: Stack) -> int:
     return len(stack.r53.records(stack.zone_id))
 
 
+@pytest.mark.thorough
 def test_zone_of_two_clusters_is_read_once() -> None:
     with a_stack() as stack:
         for name in ("prod", "dr"):

@@ -64,7 +64,7 @@ def test_session_goes_on_when_nobody_reads_its_progress_any_more(stack: CliStack
     assert handed_over(stack)
 
 
-@pytest.mark.parametrize("redirected", ["2>/dev/full", "2>&-"])
+@pytest.mark.parametrize("redirected", [pytest.param("2>/dev/full", marks=pytest.mark.thorough), "2>&-"])
 def test_session_without_a_standard_error_reports_and_hands_over(stack: CliStack, redirected: str) -> None:
     done = subprocess.run(
         ["sh", "-c", f'"$@" {redirected}', "sh", *MODULE, "session", "--max-runtime", "3"],
@@ -113,7 +113,14 @@ def test_session_under_nohup_ignores_sighup(stack: CliStack) -> None:
     assert json.loads(out)["clean"]
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [
+        (signal.SIGTERM, 143),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.thorough),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.thorough),
+    ],
+)
 def test_terminal_gets_its_cursor_back_when_the_demo_is_ended(number: signal.Signals, status: int) -> None:
     reading, writing = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
@@ -155,7 +162,7 @@ def start_unread(stack: CliStack, full_pipe: int, *arguments: str) -> subprocess
     )
 
 
-@pytest.mark.parametrize("log_level", ["WARNING", "DEBUG"])
+@pytest.mark.parametrize("log_level", [pytest.param("WARNING", marks=pytest.mark.thorough), "DEBUG"])
 def test_session_ends_in_order_though_nobody_reads_its_full_standard_error(
     stack: CliStack, full_pipe: int, log_level: str
 ) -> None:

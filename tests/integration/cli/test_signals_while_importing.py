@@ -36,7 +36,7 @@ WHERE: Final = ("kubesync_local.cli.guard", "kubesync_local.commands.run.session
     [
         pytest.param(signal.SIGINT, 130, "kubesync: interrupted\n", id="SIGINT"),
         pytest.param(signal.SIGTERM, 143, "", id="SIGTERM"),
-        pytest.param(signal.SIGHUP, 129, "", id="SIGHUP"),
+        pytest.param(signal.SIGHUP, 129, "", id="SIGHUP", marks=pytest.mark.thorough),
     ],
 )
 def test_signal_while_a_module_is_imported_ends_the_command(

@@ -37,7 +37,7 @@ sample = settings(
 WEB = RecordKey(PUBLIC.id, "web.shop.svc.prod.example.com", "A")
 
 
-@settings(sample, max_examples=10)
+@settings(sample, max_examples=6)
 @given(scripts())
 def test_i1_any_sequence_ends_as_a_full_resync_from_nothing_does(script: Script) -> None:
     check(script)
@@ -50,7 +50,7 @@ def test_i1_any_sequence_of_many_ends_as_a_full_resync_from_nothing_does(script:
     check(script)
 
 
-@settings(sample, max_examples=5)
+@settings(sample, max_examples=3)
 @given(scripts(8).map(without_registrations), st.integers(0, 1000))
 def test_order_of_events_of_different_keys_does_not_matter(script: Script, chance: int) -> None:
     comes_to_the_same(script, chance)
