@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.fakes.memory_store import MemoryStore
 from harness.stack import TOKEN, RunningSession, Stack, a_stack
-from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
@@ -116,13 +116,3 @@ def test_disabled_cluster_holds_up_no_other_and_full_resyncs_leave_it_out() -> N
             }
         ]
         assert WEB not in stack.records()
-
-
-def test_disabled_cluster_can_be_removed() -> None:
-    with a_stack() as stack:
-        running = a_master(stack)
-        disabled(stack, running)
-        change(stack, deleting=True, on_delete=OnDelete.REMOVE)
-        running.wait_for(lambda: stack.records() == {} and stack.upstreams() == {})
-        running.wait_for(lambda: stack.application().clusters().get("prod") is None)
-        assert running.end().clean

@@ -45,18 +45,3 @@ def test_error_that_goes_on_is_failing_and_a_later_session_that_works_ends_it() 
         running.end()
         found = row(stack)
         assert (found["last_error"], found["state"]) == ("ERR_REQUEST_DENIED", "works")
-
-
-def test_error_after_the_listener_worked_is_failing_again() -> None:
-    with a_stack() as stack:
-        stack.add_cluster()
-        running = stack.start()
-        running.wait_for(stack.at_rest)
-        running.end()
-        assert row(stack)["state"] == "works"
-
-        stack.api.authority.deny(resource="services")
-        running = stack.start()
-        running.wait_for(lambda: row(stack)["last_error"] == "ERR_REQUEST_DENIED")
-        running.end()
-        assert row(stack)["state"] == "failing"

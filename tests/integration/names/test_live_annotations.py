@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from harness.seen.named import member, named_nodes, register
 from harness.seen.resync_requests import a_request
 from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.clusters import ClusterConfig
@@ -150,25 +149,3 @@ def configure(stack: Stack, config: ClusterConfig, **changes: Any) -> ClusterCon
     changed = stack.application().clusters().put(config.model_copy(update=changes))
     LeaseTable(stack.store, "0").signal()
     return changed
-
-
-def test_backups_stay_when_the_primaries_of_a_named_upstream_are_gone() -> None:
-    with a_stack() as stack:
-        stack.add_cluster()
-        for name in ("web", "dr"):
-            stack.api.cluster.deploy("shop", name, 1)
-            stack.api.cluster.expose("shop", name, {"ports": [{"port": 80}], "selector": {"app": name}})
-        register(stack.store, "u", member("prod/shop/web/80", weight=5), member("prod/shop/dr/80", backup=True),
-                 member("192.0.2.1:80", backup=True))  # fmt: skip
-        backups = [
-            {"ip": "10.42.0.3", "port": 80, "ready": True, "backup": True},
-            {"ip": "192.0.2.1", "port": 80, "ready": True, "backup": True},
-        ]
-        running = stack.start()
-        primary = {"ip": "10.42.0.2", "port": 80, "ready": True, "weight": 5}
-        running.wait_for(lambda: named_nodes(stack.store, "u") == [primary, *backups])
-        stack.api.cluster.scale("shop", "web", 0)
-        running.wait_for(lambda: named_nodes(stack.store, "u") == backups)
-        stack.api.cluster.delete_service("shop", "dr")
-        running.wait_for(lambda: named_nodes(stack.store, "u") == backups[1:])
-        assert running.end().clean

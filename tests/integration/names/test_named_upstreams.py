@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,10 +16,7 @@ from harness.seen.named import member, named_item, named_nodes, notes, register,
 from harness.stack import TOKEN, RunningSession, Stack, a_stack
 from kubesync.aws.dynamodb.store import CONTROL, UPSTREAMS
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
-from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.domain.dns.records import Node
 from kubesync.domain.report import SessionReport
-from kubesync.domain.state import UpstreamState
 from kubesync_local.standins.apiserver import ApiServer
 
 WEB = "prod/default/web/80"
@@ -129,34 +124,6 @@ def test_named_upstream_of_static_nodes_needs_no_cluster() -> None:
     assert beats[-1].named_upstreams == {"registered": 1, "written": 1, "problem": ""}
 
 
-def test_hand_over_keeps_it_up_to_date() -> None:
-    with two_clusters() as two:
-        register(two.stack.store, "shop", member(WEB), member("edge/default/web/80"))
-        first = started(two)
-        assert two.composed(("prod", {}), ("edge", {}))
-        assert first.end().clean
-        two.stack.api.cluster.scale("default", "web", 3)
-        second = started(two)
-        second.wait_for(lambda: len(two.pods("prod")) == 3 and two.composed(("prod", {}), ("edge", {})))
-        assert second.end().clean
-        assert notes(two.stack.store) == {}
-
-
-def test_i6_what_nobody_refers_to_is_neither_noted_nor_composed() -> None:
-    with two_clusters() as two:
-        store = two.stack.store
-        assert isinstance(store, MemoryStore)
-        register(store, "shop", member("edge/default/web/80"))
-        running = started(two, control_seconds=600.0)
-        store.calls.clear()
-        two.stack.api.cluster.scale("default", "web", 3)
-        running.wait_for(lambda: len(two.pods("prod")) == 3 and two.stack.at_rest())
-        running.end()
-        touched = {key.partition for call in store.calls for key in (*call.keys, *(a.key for a in call.actions))}
-        asked = {call.partition for call in store.calls}
-        assert not [place for place in touched | asked if place.startswith("named")]
-
-
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_i1_i2_killed_or_paused_while_composing_the_next_master_composes_and_the_old_one_writes_nothing(
     *, after: bool
@@ -184,70 +151,6 @@ def test_i1_i2_killed_or_paused_while_composing_the_next_master_composes_and_the
         assert (report.ended, report.clean) == ("ERR_NOT_MASTER", False)
         assert items_but_the_lease(store) == items
         assert gate.effects == []
-
-
-def test_reader_never_sees_a_half_written_one_while_its_services_change() -> None:
-    with two_clusters(prod=4, edge=4) as two:
-        register(two.stack.store, "shop", member(WEB), member("edge/default/web/80", backup=True))
-        running = started(two)
-        seen: list[tuple[int, int, bool]] = []
-        over = threading.Event()
-
-        def read() -> None:
-            table = UpstreamTable(two.stack.store)
-            while not over.wait(0.001):
-                stored = table.read("named/shop")
-                assert stored is not None
-                backups = sum("backup" in node for node in stored.nodes)
-                seen.append((len(stored.nodes) - backups, backups, stored.complete))
-
-        reader = threading.Thread(target=read, daemon=True)
-        reader.start()
-        try:
-            for replicas in (2, 5, 3, 6):
-                two.stack.api.cluster.scale("default", "web", replicas)
-                running.wait_for(lambda wanted=replicas: len(two.nodes() or []) == wanted + 4)  # type: ignore[misc]
-        finally:
-            over.set()
-            reader.join(120)
-        assert running.end().clean
-        assert set(seen) <= {(count, 4, True) for count in (2, 3, 4, 5, 6)}
-        assert len(set(seen)) > 1
-
-
-def test_full_resync_mends_what_was_changed_by_hand_and_says_so() -> None:
-    with two_clusters() as two:
-        store = two.stack.store
-        register(store, "shop", member(WEB), member("edge/default/web/80"))
-        running = started(two)
-        right = two.nodes()
-        stands = named_item(store, "shop")
-        assert running.end().clean
-        assert stands is not None
-        other = [Node("192.0.2.66", 80, ready=True)]
-        for name, state in (("shop", UpstreamState(stands.version, "", 1)), ("stray", None)):
-            store.transact(UpstreamTable.put(f"named/{name}", state, other, 0)[1], secrets.token_hex(16))
-        drift = [{"upstream": "named/shop", "drift": "changed"}, {"upstream": "named/stray", "drift": "stray"}]
-        dry = two.stack.resync(ask(dry_run=True))
-        assert (dry["named_upstreams"], two.nodes()) == (drift, [{"ip": "192.0.2.66", "port": 80, "ready": True}])
-        assert two.stack.resync(ask(force=True))["named_upstreams"] == drift
-        assert (two.nodes(), named_nodes(store, "stray")) == (right, None)
-        assert two.stack.resync(ask())["named_upstreams"] == []
-
-
-def test_resync_that_mends_a_service_takes_the_named_upstream_along() -> None:
-    with two_clusters() as two:
-        store = two.stack.store
-        register(store, "shop", member(WEB), member("edge/default/web/80"))
-        assert started(two).end().clean
-        right = two.nodes()
-        assert isinstance(store, MemoryStore)
-        version = int(str(next(i["version"] for k, i in store.dump().items() if k.partition == f"{WEB}/TCP")))
-        broken = UpstreamTable.put(f"{WEB}/TCP", UpstreamState(version, "", 1), [], 0)[1]
-        store.transact(broken, secrets.token_hex(16))
-        report = two.stack.resync(ask("prod"))
-        assert report["clusters"][0]["changed_keys"] == 1
-        assert two.nodes() == right
 
 
 def test_cluster_that_is_called_named_and_a_named_upstream_do_not_meet() -> None:

@@ -3,55 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
-from harness.fakes.memory_store import Call, MemoryStore
-from harness.fakes.store_faults import StoreFaults
-from harness.hurried import a_hurried_stack
 from harness.stack import a_stack
 from harness.waiting import PATIENCE_SECONDS, wait_until
-from kubesync.aws.tables.control.fences import fence_key
 from kubesync.bootstrap.application import Application
-from kubesync.clock import SystemClock
-from kubesync.domain.errors import ErrorCode, StoreBusyError
+from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.list_room import Space
 from kubesync.kubernetes.ports import Reflector, WatchSink
 from kubesync.session.session import Session
-
-
-def checks_fence(cluster: str) -> Callable[[Call], bool]:
-    key = fence_key(cluster)
-    return lambda call: call.operation == "transact_write_items" and any(a.key == key for a in call.actions)
-
-
-def test_session_ends_while_the_tables_are_throttled_for_one_cluster() -> None:
-    faults = StoreFaults()
-    store = MemoryStore(clock=SystemClock(), faults=faults)
-    with a_hurried_stack(store=store) as stack:
-        stack.add_cluster("prod")
-        first = stack.start()
-        first.wait_for(stack.at_rest)
-        assert first.end().clean
-        stack.api.requests.clear()
-        running = stack.start(drain_margin_seconds=20)
-        stack.api.requests.wait_for_count(2, verb="watch")
-        throttled: list[Call] = []
-
-        def throttle(call: Call) -> None:
-            throttled.append(call)
-            raise StoreBusyError("throttled")
-
-        faults.do(checks_fence("prod"), throttle, times=None)
-        stack.api.cluster.expose("shop", "late", {"ports": [{"port": 80}]})
-        running.wait_for(lambda: len(throttled) > 0)
-        # The tables throttle for good: only its margin ends it.
-        report = running.end(ErrorCode.MAX_RUNTIME)
-        assert not report.clean
-        faults.clear()
-        last = stack.start()
-        last.wait_for(lambda: "late.shop.svc.prod.example.com A" in stack.records())
-        assert last.end().clean
 
 
 class Hanging:
