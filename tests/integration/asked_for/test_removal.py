@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from harness.fakes.memory_store import MemoryStore
 from harness.fakes.route53 import wire_change
 from harness.hurried import a_hurried_stack
 from harness.stack import RunningSession, Stack, a_stack
-from integration.asked_for.test_configuration import change, nothing_is_remembered
-from kubesync.aws.dynamodb.store import Store
-from kubesync.aws.tables.control.clusters import ClusterTable, OnDelete
+from kubesync.aws.dynamodb.store import CONTROL, STATE, Key, Store
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, OnDelete
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.state import StateTable
 from kubesync_local.standins.route53.http_api.faults import Call
@@ -36,6 +36,32 @@ def settled(stack: Stack, **settings: float) -> RunningSession:
 def is_closed(store: Store) -> bool:
     """No key is open."""
     return not any(StateTable(store).open_keys("prod"))
+
+
+def change(stack: Stack, name: str = "prod", **fields: Any) -> ClusterConfig:
+    """Change a configuration and tell the master."""
+    table = stack.application().clusters()
+    config = table.get(name)
+    assert config is not None
+    changed = table.put(ClusterConfig.model_validate({**config.model_dump(), **fields}))
+    LeaseTable(stack.store, "0").signal()
+    return changed
+
+
+def nothing_is_remembered(stack: Stack, cluster: str = "prod") -> bool:
+    """No configuration, state, claim, queue or listener item of this cluster is left; its fence stays."""
+    assert isinstance(stack.store, MemoryStore)
+    dump = stack.store.dump()
+    left = [
+        key
+        for key in dump
+        if key.table in (STATE, CONTROL) and key.partition.startswith((f"{cluster}#", f"cluster#{cluster}"))
+    ]
+    claims = [
+        key for key, item in dump.items() if str(item.get("owner", item.get("key", ""))).startswith(f"{cluster}/")
+    ]
+    registered = Key(CONTROL, "clusters", cluster) in dump
+    return [key.sort for key in left] == ["fence"] and not claims and not registered
 
 
 def tries_of(stack: Stack, name: str) -> list[Call]:
