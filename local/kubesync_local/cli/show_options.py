@@ -11,7 +11,7 @@ def add_show_commands(commands: Commands) -> None:
     """``kubesync status``, ``records``, ``upstreams``, ``errors``, ``audit`` and ``explain``."""
     for name, text in (
         ("status", "the lease, the listeners, and what is open, held back or wrong"),
-        ("records", "the record sets in the zones, and the Service of each"),
+        ("records", "the record sets that kubesync wrote, and the Service of each; --live asks the zones"),
         ("upstreams", "the upstreams that proxies see"),
         ("errors", "the last errors, and how listeners and sessions ended"),
         ("audit", "every change: what, from, to, why, when"),
@@ -48,20 +48,27 @@ def add_show_commands(commands: Commands) -> None:
 def _add_explain(commands: Commands) -> None:
     explain = commands.add_parser(
         "explain",
-        help="one Service: what is wanted and why, what is current, what is wrong, what happens next",
+        help="one Service, name or address: what is wanted and why, what is current, what is wrong, what happens next",
         description="Shows for every record set and upstream of a Service: which rule wants it, who owns the name, what the zone "
-        "holds now, what is wrong, and what happens next.",
+        "holds now, what is wrong, and what happens next. Of a DNS name or an address: who owns it, who waits for it, what exists, and why it "
+        "is missing; exit status 1 if nobody knows it.",
     )
     explain.add_argument(
         "service",
         metavar="SERVICE_KEY",
-        help="cluster/namespace/name, or namespace/name with --cluster; of another kind Kind:name",
+        help="cluster/namespace/name, or namespace/name with --cluster; of another kind Kind:name; or a DNS name, or an address",
     )
-    explain.add_argument("--cluster", metavar="NAME", default="", help="the cluster, if the key does not name it")
+    explain.add_argument(
+        "--cluster",
+        metavar="NAME",
+        default="",
+        help="the cluster, if the key does not name it; of a name or address: only this cluster",
+    )
     add_output(explain)
 
 
 def _add_record_filters(records: argparse.ArgumentParser) -> None:
+    records.add_argument("--live", action="store_true", help="also ask the hosted zones what they hold now")
     records.add_argument("--name", metavar="NAME", default="", help="only this DNS name; * matches anything")
     records.add_argument("--zone", metavar="ZONE", default="", help="only this hosted zone: its id or its name")
     records.add_argument(

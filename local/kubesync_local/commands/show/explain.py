@@ -7,10 +7,8 @@ import difflib
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import Final
 
 from kubesync.aws.dynamodb.store import Store
-from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.listeners import ListenerTable
@@ -22,12 +20,13 @@ from kubesync.cluster.keys.allowed_names import held_only
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.shared import SharedReader
 from kubesync.domain.dns.desired import Desired
-from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.errors import KubesyncError, NewerSchemaError, ZoneError
+from kubesync.domain.dns.records import RecordKey
+from kubesync.domain.errors import KubesyncError, NewerSchemaError
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.port import UnknownObjectError
 from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Name, names_of
+from kubesync_local.commands.show.current import current_at
 from kubesync_local.commands.show.explain_table import show_explanation
 from kubesync_local.commands.show.service_keys import key_in
 from kubesync_local.documents.explanation import Evidence, document
@@ -35,16 +34,17 @@ from kubesync_local.documents.outlook import Surroundings
 from kubesync_local.terminal.output import print_document
 from kubesync_local.workplace.workplace import Workplace
 
-# Up to so many names are read one by one; a walk of a full zone of 10,000 sets takes 34 requests.
-_NAMES_READ: Final = 30
-
 
 class NothingSeenError(KubesyncError):
     """kubesync knows no such object: there is nothing to explain. The message says what to do."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Gather the evidence and show it."""
+    """Gather the evidence and show it. What holds no slash is a DNS name or an address."""
+    if "/" not in arguments.service:
+        from kubesync_local.commands.show import explain_name
+
+        return explain_name.run(arguments)
     key = key_in(arguments.service, arguments.cluster)
     work = Workplace()
     (config,) = work.chosen(key.cluster)
@@ -109,25 +109,6 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
         ),
         withheld=withheld,
     )
-
-
-def current_at(client: ZoneClient, names: Iterable[Name]) -> tuple[dict[RecordKey, RecordSet], dict[str, str]]:
-    """The record sets that Route 53 has at these names now; and for each unreadable zone why, by its id."""
-    by_zone: dict[str, set[str]] = {}
-    for name in names:
-        by_zone.setdefault(name.zone_id, set()).add(name.name)
-    current: dict[RecordKey, RecordSet] = {}
-    unread: dict[str, str] = {}
-    for zone_id, wanted in sorted(by_zone.items()):
-        try:
-            if len(wanted) <= _NAMES_READ:
-                for each in sorted(wanted):
-                    current |= client.read(zone_id, each)
-            else:
-                current |= {key: found for key, found in client.walk(zone_id) if key.name in wanted}
-        except ZoneError as error:
-            unread[zone_id] = str(error)
-    return current, unread
 
 
 def _wanted(state: KeyState, config: ClusterConfig, listed: AbstractSet[Resource], store: Store) -> Desired:

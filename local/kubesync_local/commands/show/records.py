@@ -13,13 +13,16 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState, Name
+from kubesync.operations.record_rows import side
 from kubesync_local.commands.show.chosen_objects import is_chosen
+from kubesync_local.commands.show.current import current_at
 from kubesync_local.commands.show.filters import name_filter, zones_meant
 from kubesync_local.plans.plan import zone_titles
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
-from kubesync_local.terminal.output import counted, new_console, print_rows, screen_width
+from kubesync_local.terminal.output import counted, new_console, print_rows, screen_width, side_in_words
 from kubesync_local.workplace.workplace import Workplace
 
+LIVE = "in_the_zone"
 COLUMNS = ("name", "type", "identifier", "weight", "ttl", "values", "alias", "zone", "service", "state", "reason")
 
 
@@ -50,13 +53,33 @@ def run(arguments: argparse.Namespace) -> int:
     empty = (
         "no records yet: is a session running? See `kubesync status`" if none_chosen else "no record fits these options"
     )
+    if arguments.live:
+        shown = _with_live(shown, work)
     title = None
     if arguments.output == "table":
         shown = [{**row, "reason": in_the_way_for_people(row["reason"] or "")} for row in shown]
         if screen_width(new_console()) is not None:
             shown, title = _with_names_of_zones(shown, zone_titles(configs))
-    print_rows(shown, COLUMNS, arguments.output, empty, names=2, sort=arguments.sort, title=title)
+    columns = (*COLUMNS, LIVE) if arguments.live else COLUMNS
+    print_rows(shown, columns, arguments.output, empty, names=2, sort=arguments.sort, title=title)
     return 0
+
+
+def _with_live(rows: list[dict[str, Any]], work: Workplace) -> list[dict[str, Any]]:
+    """Rows with what Route 53 has there now: ``the same``, ``nothing``, another value, or why it cannot be read."""
+    names = {Name(row["zone"], row["name"]) for row in rows}
+    current, unread = current_at(work.application.zones(), names)
+    return [{**row, LIVE: _live(row, current, unread) if row["type"] else None} for row in rows]
+
+
+def _live(row: Mapping[str, Any], current: Mapping[RecordKey, RecordSet], unread: Mapping[str, str]) -> str:
+    if row["zone"] in unread:
+        return f"not known: {unread[row['zone']]}"
+    found = current.get(RecordKey(row["zone"], row["name"], row["type"] or "", row.get("identifier", "")))
+    if found is None:
+        return "nothing"
+    now = _value(found)
+    return "the same" if all(row.get(name) == value for name, value in now.items()) else side_in_words(side(found))
 
 
 def _with_names_of_zones(

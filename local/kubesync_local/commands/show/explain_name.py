@@ -1,0 +1,222 @@
+"""``kubesync explain www.example.com`` and ``explain 10.0.3.7``: who owns a name or an address, who waits, what exists, why it is missing."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from rich.text import Text
+
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.key_states import rules_of
+from kubesync.domain.dns.addresses import parse_address
+from kubesync.domain.dns.names import canonical_name, why_illegal, zones_of
+from kubesync.domain.dns.permissions import refusal
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.errors import UsageError
+from kubesync.domain.objects import ObjectKey, texts_of
+from kubesync.domain.reasons import advice_for
+from kubesync.domain.sources.registry import main_part
+from kubesync.domain.state import KeyState, Name
+from kubesync.operations.record_rows import side
+from kubesync_local.commands.show.current import current_at
+from kubesync_local.commands.show.records import rows_of
+from kubesync_local.plans.plan import parts_of
+from kubesync_local.recovery.conflict_words import in_the_way_for_people
+from kubesync_local.terminal.output import new_console, print_document, print_folded, print_table
+from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
+
+_ALIKE: Final = 3
+_NOT_OURS: Final = "nobody's here: kubesync has not written it, and leaves it alone"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show it. Returns 1 if kubesync knows nothing of the name or address, and no zone has it."""
+    text = str(arguments.service)
+    address = parse_address(text)
+    name = canonical_name(text).lower()
+    if address is None and (reason := why_illegal(name, wildcard=True)):
+        raise UsageError(
+            f"{text!r} is neither a service key (cluster/namespace/name), nor an address, nor a DNS name: {reason}"
+        )
+    work = Workplace()
+    configs = work.chosen(arguments.cluster)
+    if not configs:
+        raise UsageError(NO_CLUSTERS)
+    found = _of_name(name, configs, work) if address is None else _of_address(address.text, configs, work)
+    if arguments.output != "table":
+        print_document(found, arguments.output)
+    else:
+        _show(found)
+    return 0 if found["exists"] else 1
+
+
+def _of_name(name: str, configs: Sequence[ClusterConfig], work: Workplace) -> dict[str, Any]:
+    zones = zones_of(name, (zone.zone for config in configs for zone in config.zones))
+    claims = ClaimTable(work.store)
+    problems = {each.zone_id: each.problem for each in ZoneProblemTable(work.store, work.settings.shard, "").current()}
+    current, unread = current_at(work.application.zones(), [Name(zone.id, name) for zone in zones])
+    here = {key: found for key, found in current.items() if key.name == name}
+    rows, known, why, ours = _wanted_at(name, configs, work)
+    shown = []
+    for zone in zones:
+        plain = Name(zone.id, name)
+        owned = claims.read([plain]) | claims.read_weighted(plain)
+        shown.append(
+            {
+                "zone": zone.id,
+                "zone_name": zone.name,
+                "private": zone.private,
+                "owners": sorted({str(claim.owner) for claim in owned.values()}),
+                "waiting": [str(key) for each in owned for key, _ in claims.waiters(each)],
+                "current": [
+                    _standing(key, record_set, key in ours)
+                    for key, record_set in sorted(here.items())
+                    if key.zone_id == zone.id
+                ],
+                "problem": unread.get(zone.id) or problems.get(zone.id),
+            }
+        )
+    if not zones:
+        names = ", ".join(sorted({zone.name for config in configs for zone in config.zones}))
+        why.append(f"no registered zone holds the name: the zones are {names}")
+    elif not rows:
+        why += _why_nobody(name, configs, work, known, asked=bool(why))
+    return {"name": name, "exists": bool(rows or here), "zones": shown, "services": rows, "why": why}
+
+
+def _wanted_at(
+    name: str, configs: Sequence[ClusterConfig], work: Workplace
+) -> tuple[list[dict[str, Any]], set[str], list[str], set[RecordKey]]:
+    """Rows of ``records`` at a name, all names that there are, what is wrong with this one, and which sets at it are ours."""
+    rows: list[dict[str, Any]] = []
+    known: set[str] = set()
+    why: list[str] = []
+    ours: set[RecordKey] = set()
+    for config in configs:
+        for state in StateTable(work.store).load_all(config.name):
+            known |= {key.name for key in (*state.intended, *state.applied)}
+            rows += [row for row in rows_of(state, config) if row["name"] == name]
+            rows += [_waiting(state, wait) for wait in sorted(state.waits) if wait.name == name]
+            ours |= {key for key in state.applied if key.name == name}
+            why += [
+                f"{state.key}: {problem.code}: {in_the_way_for_people(problem.message)}. {advice_for(problem.code)}"
+                for problem in state.problems
+                if name in problem.subject.split()
+            ]
+    rows.sort(key=lambda row: (row["state"] == "waiting", row["zone"], row["type"] or "", row["service"]))
+    return rows, known, why, ours
+
+
+def _waiting(state: KeyState, name: Name) -> dict[str, Any]:
+    return {
+        "zone": name.zone_id, "name": name.name, "type": None, "ttl": None, "values": [], "service": str(state.key),
+        "kind": state.key.kind, "state": "waiting", "reason": "another Service has the name",
+    }  # fmt: skip
+
+
+def _standing(key: RecordKey, record_set: RecordSet, ours: bool) -> dict[str, Any]:
+    return {
+        "type": key.type,
+        **({"identifier": key.identifier} if key.identifier else {}),
+        **side(record_set),
+        "ours": ours,
+    }
+
+
+def _why_nobody(
+    name: str, configs: Sequence[ClusterConfig], work: Workplace, known: set[str], *, asked: bool
+) -> Iterator[str]:
+    """Why no Service has a name. ``asked``: one asks for it, and is refused."""
+    if not asked:
+        yield "no Service that kubesync knows asks for the name"
+    if close := difflib.get_close_matches(name, sorted(known), n=_ALIKE, cutoff=0.8):
+        yield f"names that are like it: {', '.join(close)}"
+    listeners = ListenerTable(work.store)
+    for config in configs:
+        if not zones_of(name, (zone.zone for zone in config.zones)):
+            continue
+        if config.paused:
+            yield f"cluster {config.name} is disabled: `kubesync plan --cluster {config.name}` shows what it would write"
+        elif not listeners.checkpoints(config.name):
+            yield f"no session has listed cluster {config.name} yet: `kubesync cluster check {config.name}`"
+        refused = refusal(name, ObjectKey(config.name, "any", "any"), rules_of(config).names)
+        if refused is not None:
+            yield f"cluster {config.name} would not give it to a Service: {refused.message}"
+        else:
+            prefix = config.annotation_prefixes[0]
+            yield f"cluster {config.name} would give it to a Service with the annotation {prefix}hostname: {name}"
+
+
+def _of_address(address: str, configs: Sequence[ClusterConfig], work: Workplace) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
+    objects: list[dict[str, str]] = []
+    names = {config.name for config in configs}
+    for config in configs:
+        for state in StateTable(work.store).load_all(config.name):
+            rows += [row for row in rows_of(state, config) if address in row["values"]]
+            part = main_part(state)
+            if part is not None and address in texts_of(part.value):
+                objects.append({"service": str(state.key), "kind": state.key.kind})
+    nodes = [
+        {"upstream": each.upstream, "port": node["port"], "ready": node["ready"], "pod": node.get("pod")}
+        for each in UpstreamTable(work.store).read_all()
+        for node in each.nodes
+        if not each.deleted and node["ip"] == address and each.upstream.partition("/")[0] in {*names, "named"}
+    ]
+    why = []
+    if not rows:
+        wants = [each["service"] for each in objects] + sorted({_service_of(node["upstream"]) for node in nodes})
+        why.append(
+            f"no record set has the address: `kubesync explain {wants[0]}` says what that object publishes"
+            if wants
+            else "no Service, pod or record set that kubesync knows has the address"
+        )
+    found = bool(rows or objects or nodes)
+    return {"address": address, "exists": found, "objects": objects, "services": rows, "upstreams": nodes, "why": why}
+
+
+def _service_of(upstream: str) -> str:
+    return "/".join(upstream.split("/")[:3])
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    console = new_console()
+    print_folded(console, Text(found.get("name") or found["address"], style="bold"), 2)
+    for zone in found.get("zones", ()):
+        private = ", private" if zone["private"] else ""
+        print_folded(console, Text(f"  in {zone['zone_name']} ({zone['zone']}{private})"), 4)
+        for row in zone["current"]:
+            identifier = f" [{row['identifier']}]" if row.get("identifier") else ""
+            whose = "" if row["ours"] else f"  ({_NOT_OURS})"
+            values = ", ".join((parts_of(row) or ())[:-1]) if "ttl" in row else ", ".join(parts_of(row) or ())
+            ttl = f" ttl {row['ttl']}" if "ttl" in row else ""
+            print_folded(console, Text(f"    exists    {row['type']}{identifier} {values}{ttl}{whose}"), 14)
+        if not zone["current"]:
+            print_folded(
+                console, Text("    exists    nothing" if not zone["problem"] else "    exists    not known"), 14
+            )
+        owners = ", ".join(zone["owners"]) or "none"
+        print_folded(console, Text(f"    owner     {owners}"), 14)
+        if zone["waiting"]:
+            print_folded(console, Text(f"    waiting   {', '.join(zone['waiting'])}"), 14)
+        if zone["problem"]:
+            print_folded(console, Text(f"    problem   {zone['problem']}", style="red"), 14)
+    for each in found.get("objects", ()):
+        print_folded(console, Text(f"  it is an address of {each['kind']} {each['service']}"), 4)
+    if rows := found["services"]:
+        rows = [{**row, "reason": in_the_way_for_people(row["reason"] or "")} for row in rows]
+        print_table(
+            rows, ("name", "type", "identifier", "ttl", "values", "service", "state", "reason"), "wanted", names=2
+        )
+    if found.get("upstreams"):
+        print_table(found["upstreams"], ("upstream", "port", "ready", "pod"), "upstreams")
+    for text in found["why"]:
+        print_folded(console, Text(f"  {text}", style="yellow"), 4)
