@@ -23,6 +23,7 @@ from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
 from kubesync.settings import Settings
+from kubesync_local.registration.registry import ClusterRegistry
 
 ZONE = "example.com"
 _TOKEN_VARIABLE = "KUBESYNC_BENCH_TOKEN"
@@ -93,7 +94,7 @@ class System:
         self.store = store
         self._zone_url = zone_url
         self.application = BenchApplication(self.settings, store, zone_url)
-        table = self.application.clusters()
+        table = ClusterRegistry(self.application.store())
         for name in clusters:
             if table.get(name) is None:
                 table.put(

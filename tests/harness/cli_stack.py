@@ -25,12 +25,12 @@ from harness.secrets_watch import TOKEN as TOKEN
 from harness.waiting import PATIENCE_SECONDS
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store, table_names
-from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import Clock, SystemClock
 from kubesync_local.cli.main import main
+from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.apiserver.objects.resources import BY_PLURAL
 from kubesync_local.standins.apiserver.objects.store import VersionGoneError
@@ -112,7 +112,7 @@ class CliStack:
         listeners = ListenerTable(self.store)
         return any(
             self._changed_after(resource, checkpoint.resource_version)
-            for config in ClusterTable(self.store).all()
+            for config in ClusterRegistry(self.store).all()
             if config.server == self.api.url and not config.disabled
             for resource, checkpoint in listeners.checkpoints(config.name).items()
         )
@@ -264,7 +264,7 @@ def settled(store: Store) -> bool:
     named upstreams are composed; clusters that were being removed are gone. What changes in a cluster afterwards comes as
     an event, and a test has to wait for its effect.
     """
-    for config in ClusterTable(store).all():
+    for config in ClusterRegistry(store).all():
         if config.disabled:
             continue
         found = ListenerTable(store).checkpoints(config.name)

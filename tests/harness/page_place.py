@@ -9,7 +9,7 @@ from typing import Any
 from harness.fakes.memory_store import Call, MemoryStore
 from harness.waiting import PATIENCE_SECONDS
 from kubesync.aws.tables.audit import AuditTable, Entry
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.aws.tables.state import StateTable
@@ -21,6 +21,7 @@ from kubesync.domain.state import KeyState, Part, PartId
 from kubesync.domain.upstreams.named import Member, NamedUpstream, ServicePortOf
 from kubesync_local.page.gathering import Gatherer
 from kubesync_local.registration.named_upstreams import NamedRegistry
+from kubesync_local.registration.registry import ClusterRegistry
 
 
 class HandClock(SystemClock):
@@ -51,7 +52,7 @@ class Place:
             zone = ZoneReference(id="Z1", name="example.com")
             name = f"c{number:03}"
             config = ClusterConfig(name=name, server="https://10.0.0.1", domain=f"{name}.example.com", zones=(zone,))
-            ClusterTable(self.store).put(config)
+            ClusterRegistry(self.store).put(config)
             for service in range(services):
                 self._put(name, f"s{service:04}", number)
         self.store.calls.clear()
@@ -60,7 +61,7 @@ class Place:
             application=SimpleNamespace(clock=self.clock),
             settings=SimpleNamespace(shard="0", deployment="test"),
             lease=LeaseTable(self.store, "0"),
-            clusters=ClusterTable(self.store),
+            clusters=ClusterRegistry(self.store),
         )
         self.gatherer = Gatherer(work)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import boto3
 import pytest
+from kubesync_local.workplace.registry import ClusterRegistry
 
 from harness.dynamodb import a_table_prefix, dynamodb_url
 from harness.fakes.memory_store import MemoryStore
@@ -32,7 +33,7 @@ from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Store, table_names
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.zones import ZoneClient
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.schema_guard import SchemaGuard
@@ -45,6 +46,7 @@ from kubesync.domain.objects import Resource
 from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
 from kubesync.settings import Settings
+from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.route53 import Limits, StrictRoute53
 from kubesync_local.workplace.tables import create_tables
@@ -185,7 +187,7 @@ class Stack:
             "token": "env:KUBESYNC_TEST_TOKEN",
             "ttl": 60,
         }
-        return self.application().clusters().put(ClusterConfig(**{**fields, **changes}))
+        return ClusterRegistry(self.application().store()).put(ClusterConfig(**{**fields, **changes}))
 
     def start(self, **settings: Any) -> RunningSession:
         """Run a session in a thread."""
@@ -267,7 +269,7 @@ class Stack:
         What a key led to stands in zone and table before that: the checkpoint of a list comes last, and of the listeners
         any may be first.
         """
-        config, found = ClusterTable(self.store).get(cluster), ListenerTable(self.store).checkpoints(cluster)
+        config, found = ClusterRegistry(self.store).get(cluster), ListenerTable(self.store).checkpoints(cluster)
         assert config is not None
         recorded = all(each in found and found[each].basis.revision for each in config.resources)
         return recorded and not any(StateTable(self.store).open_keys(cluster))

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from harness.cli_stack import CliStack
 from harness.seen.raw_objects import put_raw
-from kubesync.aws.tables.control.clusters import ClusterTable
+from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.apiserver.objects.resources import BY_PLURAL, ResourceType
 from toy.rules import BOXES, TOYS
@@ -33,6 +33,6 @@ def put_box(api: ApiServer, name: str, ttl: int, change: str = "ADDED") -> None:
 
 def read_toys(stack: CliStack, cluster: str = "prod") -> None:
     """Have a registered cluster read toys besides Services."""
-    table = ClusterTable(stack.store)
+    table = ClusterRegistry(stack.store)
     (config,) = (each for each in table.all() if each.name == cluster)
     table.put(config.model_copy(update={"sources": ("service", "toy")}))

@@ -22,7 +22,7 @@ import pytest
 from harness.cloudwatch import CloudWatch
 from harness.deployment import Deployment
 from kubesync.aws.dynamodb.store import CONTROL, Item, Key, Put
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.items import SCHEMA
 from kubesync.aws.tables.schema_guard import SchemaGuard
@@ -35,6 +35,7 @@ from kubesync.kubernetes.ports import WatchSink
 from kubesync.telemetry.metrics import MetricsPublisher
 from kubesync_local.commands.show.status import Place, status_document
 from kubesync_local.commands.show.status_table import show_status
+from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.route53.zone.model import Limits
 from simulation.cluster import LIST_BYTES, ScriptedConnector, ScriptedReflector
 from simulation.gate import Outward
@@ -301,5 +302,5 @@ class WatchedDeployment(Deployment):
         printed = io.StringIO()
         with self.world.unseen(), pytest.MonkeyPatch.context() as patch, redirect_stdout(printed):
             patch.setenv("COLUMNS", "1000")
-            show_status(status_document(cast(Place, place), ClusterTable(store).all()), self.epoch)
+            show_status(status_document(cast(Place, place), ClusterRegistry(store).all()), self.epoch)
         return printed.getvalue()

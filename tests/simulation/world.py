@@ -16,7 +16,7 @@ from kubesync.actors.actor import Host
 from kubesync.aws.dynamodb.store import CONTROL, KEY_ATTRIBUTES, Action, Item, Key, Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import ZoneClient
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.schema_guard import SchemaGuard
@@ -26,6 +26,7 @@ from kubesync.domain.errors import ErrorCode, KubesyncError
 from kubesync.domain.report import SessionReport
 from kubesync.settings import Settings
 from kubesync_local.recovery.recovery import RecoveryRequest
+from kubesync_local.registration.registry import ClusterRegistry
 from simulation.cluster import ScriptedCluster, ScriptedConnector
 from simulation.gate import Gate
 from simulation.machine import Machine
@@ -300,7 +301,7 @@ class World:
 
     def configure(self, name: str, **changes: Any) -> None:
         """Register a cluster, or change its configuration, and tell the master."""
-        table = ClusterTable(self.store)
+        table = ClusterRegistry(self.store)
         known = table.get(name)
         if known is None:
             table.put(ClusterConfig(name=name, **changes))
@@ -310,7 +311,7 @@ class World:
 
     def configured(self) -> list[ClusterConfig]:
         """The clusters that are registered."""
-        return list(ClusterTable(self.store).all())
+        return list(ClusterRegistry(self.store).all())
 
     def epoch(self) -> int:
         """The last one that was drawn, as the tables know it."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 from harness.cli_stack import CliStack, a_cli_stack
 from harness.seen.raw_objects import put_raw, raw_service
 from kubesync.aws.dynamodb.store import Key, Put, Store
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
@@ -24,6 +24,7 @@ from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
 from kubesync_local.documents.lag import LagMinute
+from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver.objects.resources import SERVICES
 from kubesync_local.standins.apiserver.transport.faults import Delay
 from kubesync_local.standins.apiserver.workloads.story import story
@@ -209,7 +210,7 @@ def _lag(worst: float = 1.9) -> list[LagMinute]:
 
 
 def _write_many(store: Store) -> None:
-    clusters = ClusterTable(store)
+    clusters = ClusterRegistry(store)
     regions = ("ap-southeast-2", "eu-central-1", "eu-west-1", "us-east-1")
     now = time.time()
     lease = LeaseTable(store, "0")

@@ -17,6 +17,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.bootstrap.application import Application
 from kubesync.domain.errors import KubesyncError, UsageError
 from kubesync.settings import Settings
+from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.apiserver.options import ServerOptions
 from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
@@ -91,7 +92,7 @@ class DemoStack:
         """What ``kubesync cluster add`` does."""
         tls = self.api.options.tls
         secret = self.place.secret
-        self.application(1, 1).clusters().put(
+        ClusterRegistry(self.application(1, 1).store()).put(
             ClusterConfig(
                 name=CLUSTER,
                 server=self.api_url,

@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any, Final
 
 from kubesync.aws.route53.journal import Journal, is_journal, journal_record_key, read_journal
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone, in_the_way
@@ -43,6 +43,7 @@ from kubesync_local.recovery.not_wanted import ClusterView, view_of
 from kubesync_local.recovery.registry_report import RegistryReport
 from kubesync_local.recovery.rows import differing, row
 from kubesync_local.recovery.txt_registry import Affixes
+from kubesync_local.registration.registry import ClusterRegistry
 
 KINDS: Final = ("claimed", "unproven", "differing", "unwanted")
 """The lists of a cluster's report."""
@@ -82,7 +83,7 @@ class RecoveryRequest:
     def begin(self, parts: MasterParts) -> Recovery:
         """Read the journals of all clusters' zones. Writes nothing."""
         settings = parts.settings
-        zones = {z.id: z for c in ClusterTable(parts.store).all(settings.shard) for z in rules_of(c).zones}
+        zones = {z.id: z for c in ClusterRegistry(parts.store).all(settings.shard) for z in rules_of(c).zones}
         journals = [
             JournalFound(zone, read_journal(parts.zones, journal_record_key(zone, settings.deployment, settings.shard)))
             for _, zone in sorted(zones.items())
@@ -148,7 +149,7 @@ class ZoneSets:
         self._last_user = {zone: cluster for cluster, its in zones.items() for zone in its}
         self._standing: dict[str, dict[RecordKey, RecordSet]] = {}
         self._stored: dict[str, ClusterView] = {}
-        self.registered = master.clusters.all()
+        self.registered = ClusterRegistry(master.parts.store).all()
 
     def of(self, zone: Zone) -> dict[RecordKey, RecordSet]:
         """Every set of a zone. Raises ZoneError."""

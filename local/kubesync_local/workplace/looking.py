@@ -16,7 +16,7 @@ from typing import Any
 from kubesync.aws.dynamodb.store import Item, Store, Update
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import BatchChange, ZoneClient
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import lease_key
 from kubesync.aws.tables.control.resync_requests import new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
@@ -26,6 +26,7 @@ from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 from kubesync.domain.errors import KubesyncError
 from kubesync.session.session import Session
 from kubesync_local.workplace.overlay import OverlayStore
+from kubesync_local.workplace.registry import ClusterRegistry
 from kubesync_local.workplace.workplace import Workplace
 
 _OF_THE_LEASE = ("master", "stand-by", "ending", "waiting")
@@ -84,9 +85,9 @@ class Look:
         self.store.write(Update(lease_key(known.settings.shard), set=free))
 
     @property
-    def clusters(self) -> ClusterTable:
+    def clusters(self) -> ClusterRegistry:
         """As the session will see them."""
-        return ClusterTable(self.store)
+        return ClusterRegistry(self.store)
 
     def enable(self, config: ClusterConfig, access: Mapping[str, ZoneAccess | None]) -> None:
         """Let sessions on these tables serve a cluster that is disabled, or not registered. ``access``: the role of each of its zones."""

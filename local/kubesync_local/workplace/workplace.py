@@ -12,11 +12,12 @@ import boto3
 from botocore.exceptions import BotoCoreError
 
 from kubesync.aws.dynamodb.store import Store
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import UsageError
 from kubesync.settings import Settings
+from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.terminal.logs import set_up_logs
 from kubesync_local.terminal.remarks import remark
 from kubesync_local.terminal.signals import ended_at_once
@@ -85,9 +86,9 @@ class Workplace:
         return store
 
     @cached_property
-    def clusters(self) -> ClusterTable:
+    def clusters(self) -> ClusterRegistry:
         """The registry."""
-        return ClusterTable(self.store)
+        return ClusterRegistry(self.store)
 
     @cached_property
     def lease(self) -> LeaseTable:

@@ -30,11 +30,11 @@ from chaos.stories.situations import (
 )
 from chaos.stories.verdict import shortened
 from kubesync.aws.route53.journal import journal_record_key, make_journal
-from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Observation, Resource
+from kubesync_local.registration.registry import ClusterRegistry
 from sequences.outside import FOREIGN, UnrulyConnector
 from simulation.gate import Gate, Outward
 from simulation.world import SETTINGS, World
@@ -86,7 +86,7 @@ class Staging(Deployment):
                 world.route53.let_through(changes)
             case Forget(name):
                 config = next(each for each in world.configured() if each.name == name)
-                world.store.transact([ClusterTable.forget(config)], f"{name} is forgotten by hand")
+                world.store.transact([ClusterRegistry.forget(config)], f"{name} is forgotten by hand")
                 LeaseTable(world.store, SETTINGS.shard).signal()
             case Stranger(zone_id, name, stands):
                 world.route53.by_hand("CREATE" if stands else "DELETE", RecordKey(zone_id, name, "A"), _STRANGERS)

@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from kubesync.aws.dynamodb.store import CONTROL, STATE
 from kubesync.aws.route53.journal import journal_record_key
 from kubesync.aws.tables.claims import claim_key
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable, open_key
@@ -28,6 +28,7 @@ from kubesync.domain.sources.services import desired
 from kubesync.domain.state import Name
 from kubesync.domain.upstreams.named import compose, named_key
 from kubesync.domain.upstreams.nodes import node_document, node_of
+from kubesync_local.registration.registry import ClusterRegistry
 from simulation.scope_view import visible
 from simulation.world import SETTINGS, World
 
@@ -45,7 +46,7 @@ def judge_quiet(world: World, others: Sets, left: Collection[str] = ()) -> list[
     wanted: Wanted = defaultdict(dict)
     upstreams: dict[str, list[dict[str, object]]] = {}
     keys: set[ObjectKey] = set()
-    for config in ClusterTable(world.store).all():
+    for config in ClusterRegistry(world.store).all():
         for key, want in desired_by_key(world, config):
             keys.add(key)
             for record_key, record_set in (want.records or {}).items():
@@ -150,7 +151,7 @@ def _zones(
 def _kept_in_conflict(world: World) -> dict[Name, list[Sets]]:
     """What a key keeps as it is, as long as what it wants in its place (a CNAME, a weighted set, say) is kept out."""
     kept: dict[Name, list[Sets]] = defaultdict(list)
-    for config in ClusterTable(world.store).all():
+    for config in ClusterRegistry(world.store).all():
         for state in StateTable(world.store).load_all(config.name):
             in_conflict = {(name.zone_id, name.name) for name in state.conflicts}
             for key, record_set in state.applied.items():
@@ -209,7 +210,7 @@ def _rest(world: World, keys: set[ObjectKey], in_conflict: set[ObjectKey]) -> It
         if key.table == CONTROL and key.partition.startswith("inflight#") and "batch" not in item:
             yield f"slice left over: {key.partition} {key.sort}"
     table = StateTable(world.store)
-    for config in ClusterTable(world.store).all():
+    for config in ClusterRegistry(world.store).all():
         yield from _of_cluster(world, config, {key for key in keys if key.cluster == config.name}, table)
     for zone_id in {batch.zone_id for batch in world.route53.accepted if batch.session != "a person"}:
         zone = world.route53.zone(zone_id)

@@ -20,7 +20,7 @@ from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Item, Key, Put, Store, Value
 from kubesync.aws.tables.audit import AuditTable, Entry
 from kubesync.aws.tables.claims import Claim, ClaimTable
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.fences import fence_key, raise_fences, shard_fence_key
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable, held_check
@@ -48,6 +48,7 @@ from kubesync.domain.objects import (
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
 from kubesync.domain.upstreams.named import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
 from kubesync_local.registration.named_upstreams import NamedRegistry
+from kubesync_local.registration.registry import ClusterRegistry
 
 DIRECTORY: Final = Path(__file__).resolve().parents[2] / "golden"
 NOW: Final = 1_800_000_000.0
@@ -144,7 +145,7 @@ def write_everything(store: Store) -> None:
     lease.renew(mine, 1_800_000_020_000, 1_800_000_840_000)
     lease.signal()
     lease.release(mine, clean=True, at_ms=1_800_000_840_000, unsettled=["Z2"])
-    ClusterTable(store).put(CONFIG)
+    ClusterRegistry(store).put(CONFIG)
     named = NamedRegistry(store)
     for upstream in (SHOP, MAIN):
         named.put(Registration(upstream, "0"), named.read())

@@ -29,7 +29,7 @@ from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Item, Key, Put, Store, V
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.client import build_route53_client
 from kubesync.aws.route53.zones import ZoneClient
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
@@ -41,6 +41,7 @@ from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ClusterAccess
 from kubesync.settings import Settings
 from kubesync_local.documents.audit_log import AuditLog, Span
+from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.apiserver.objects.resources import RESOURCES, ResourceType
 from kubesync_local.standins.route53 import StrictRoute53
@@ -119,7 +120,7 @@ class Stage:
 
     def configure(self, name: str, **changes: Any) -> ClusterConfig:
         """Register a cluster, or change its configuration, and tell the master."""
-        table = ClusterTable(self.store)
+        table = ClusterRegistry(self.store)
         usual: dict[str, Any] = {
             "name": name,
             "server": f"https://{name}.test:6443",
@@ -175,14 +176,14 @@ class Stage:
 
     def at_rest(self) -> bool:
         """Whether nothing more will be written: what is listed is recorded, and no key is open."""
-        names = [config.name for config in ClusterTable(self.store).all() if not config.disabled]
+        names = [config.name for config in ClusterRegistry(self.store).all() if not config.disabled]
         return all(map(self.stack.at_rest, names)) and not notes(self.store)
 
     # --- what people and proxies see ---
 
     def seen(self) -> dict[str, Any]:
         """Record sets, upstreams, and what is reported and open: read from outside."""
-        names = sorted({config.name for config in ClusterTable(self.store).all()} | self.clusters.keys())
+        names = sorted({config.name for config in ClusterRegistry(self.store).all()} | self.clusters.keys())
         problems = {name: self.stack.problems(name) for name in names}
         marks = [(key, mark) for name in names for key, mark in StateTable(self.store).open_keys(name)]
         return {
@@ -197,7 +198,7 @@ class Stage:
                 if found
             },
             "open": {str(key): mark.code for key, mark in sorted(marks)},
-            "clusters": {config.name: config.state for config in ClusterTable(self.store).all()},
+            "clusters": {config.name: config.state for config in ClusterRegistry(self.store).all()},
         }
 
     def audited(self, *clusters: str) -> list[list[Any]]:

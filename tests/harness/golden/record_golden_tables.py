@@ -25,7 +25,7 @@ from harness.paused_process import Gate
 from harness.seen.named import member, named_nodes, register, unregister
 from harness.stack import RunningSession
 from kubesync.aws.tables.audit import NAMED
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, OnDelete
+from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete
 from kubesync.aws.tables.control.listeners import ListenerTable, StoredCredentials
 from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
@@ -35,6 +35,7 @@ from kubesync.domain.credential_ends import Credential
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Policy
 from kubesync_local.registration.named_upstreams import NamedRegistry
+from kubesync_local.registration.registry import ClusterRegistry
 
 OUTCOMES: Final = TABLES.parent / "outcomes"
 LARGE: Final = TABLES.parent / "large"
@@ -176,7 +177,7 @@ def names_counted(stage: Stage) -> Document:
 @scene
 def configurations(stage: Stage) -> Document:
     """Configurations in every form, as commands register them; no session has seen them, they are of another shard."""
-    table = ClusterTable(stage.store)
+    table = ClusterRegistry(stage.store)
     common: dict[str, Any] = {"domain": "x.example.com", "zones": BOTH[:1], "shard": "7"}
     forms: list[dict[str, Any]] = [
         {"name": "usual", "server": "https://usual.test:6443"},
@@ -203,7 +204,7 @@ def configurations(stage: Stage) -> Document:
 @scene
 def configurations_with_rules(stage: Stage) -> Document:
     """Configurations with rules of names, as commands register them; no session has seen them, they are of another shard."""
-    table = ClusterTable(stage.store)
+    table = ClusterRegistry(stage.store)
     common: dict[str, Any] = {
         "domain": "x.example.com",
         "zones": BOTH[:1],
@@ -232,7 +233,7 @@ def configurations_with_networks(stage: Stage) -> Document:
         name="inside", server="https://inside.test", domain="x.example.com", zones=BOTH[:1], shard="7", domain_filter=("x.example.com",),
         reserve_domain=True, max_ttl=86400, endpoint_cidrs=("10.42.0.0/16", "2001:db8::/32"), target_net_filter=("203.0.113.0/24",),
     )  # fmt: skip
-    ClusterTable(stage.store).put(config)
+    ClusterRegistry(stage.store).put(config)
     return stage.document(str(configurations_with_networks.__doc__))
 
 
@@ -243,7 +244,7 @@ def configurations_with_aws_identity(stage: Stage) -> Document:
         name="issued", server="https://issued.test", aws_identity="https://issued.test/kubesync",
         domain="x.example.com", zones=BOTH[:1], shard="7",
     )  # fmt: skip
-    ClusterTable(stage.store).put(config)
+    ClusterRegistry(stage.store).put(config)
     return stage.document(str(configurations_with_aws_identity.__doc__))
 
 
@@ -252,7 +253,7 @@ def configurations_with_credentials(stage: Stage) -> Document:
     """Configurations, and when the credentials of their clusters end; no session has seen them, they are of another shard."""
     common: dict[str, Any] = {"domain": "x.example.com", "zones": BOTH[:1], "shard": "7"}
     for name in ("ending", "unending"):
-        ClusterTable(stage.store).put(ClusterConfig(**common, name=name, server=f"https://{name}.test"))
+        ClusterRegistry(stage.store).put(ClusterConfig(**common, name=name, server=f"https://{name}.test"))
     ends = {what: START + 86_400.0 * days for days, what in enumerate(Credential, start=5)}
     stage.store.write(ListenerTable.put_credentials("ending", StoredCredentials(1, ends), "tx-1"))
     stage.store.write(ListenerTable.put_credentials("unending", StoredCredentials(1, {}), "tx-2"))

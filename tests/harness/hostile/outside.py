@@ -17,6 +17,7 @@ from bench.child_store import ChildStore
 from bench.children import Child, answer, child
 from bench.memory import peak_megabytes
 from harness.hostile.objects import Amounts, Hostile
+from kubesync_local.registration.registry import ClusterRegistry
 
 if TYPE_CHECKING:
     from kubesync_local.standins.apiserver import ApiServer
@@ -259,7 +260,7 @@ def _session(
         build_dynamodb_client(system.application.session, connect_timeout=1, read_timeout=2, endpoint_url=zone_url)
         for _ in range(2)
     ]
-    table = system.application.clusters()
+    table = ClusterRegistry(system.application.store())
     for name, url in clusters.items():
         if table.get(name) is None:
             table.put(

@@ -16,7 +16,6 @@ from kubesync.actors.scheduler import Thread
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
-from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.of_clusters import Tables
@@ -28,6 +27,7 @@ from kubesync.domain.objects import Resource
 from kubesync.kubernetes.list_room import ListRoom
 from kubesync.kubernetes.ports import WatchSink
 from kubesync.messages import Configure, Listen
+from kubesync_local.registration.registry import ClusterRegistry
 
 _EPOCH: Final = 1
 
@@ -109,7 +109,7 @@ class ClusterAlone:
                 ListenerTable(store),
                 AuditTable("session", _EPOCH),
             ),
-            clusters=ClusterTable(store),
+            clusters=ClusterRegistry(store),
             fenced_writer=FencedWriter(store, _EPOCH, lambda: None, clock),
             fenced_here={"prod"},
             connector=SimpleNamespace(reflector=self._reflector, credentials=lambda _config: {}),

@@ -13,10 +13,11 @@ from harness.fakes.store_faults import StoreFaults
 from harness.fed import CrashError, FedDeployment, FedSession
 from harness.seen.builders import SERVICES, SLICES, a_config, a_list, a_service, identity, saw
 from kubesync.aws.dynamodb.store import STATE
-from kubesync.aws.tables.control.clusters import ClusterTable, ZoneReference
+from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.objects import Observation
+from kubesync_local.registration.registry import ClusterRegistry
 from simulation.cluster import ScriptedCluster
 from simulation.gate import Outward
 
@@ -188,7 +189,7 @@ def test_turn_does_not_wait_for_who_writes_a_cluster_and_comes_back_to_it() -> N
     session.wait(20)
     assert session.listener(SERVICES, "a") is listening["a"], "it is being written"
     assert session.listener(SERVICES, "b") is not listening["b"]
-    deployment.store.write(ClusterTable(deployment.store).forget(deployment.world.configured()[0]))
+    deployment.store.write(ClusterRegistry(deployment.store).forget(deployment.world.configured()[0]))
     deployment.world.configure("c", ttl=90)
     session.wait(60)
     assert session.intended() == {"web.shop.svc.a.example.com A": ["10.0.0.4"]}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from kubesync_local.workplace.registry import ClusterRegistry
+
 from harness.fakes.memory_store import MemoryStore
 from harness.stack import TOKEN, RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.clusters import ClusterConfig
@@ -19,7 +21,7 @@ SPEC = {"ports": [{"port": 80}], "selector": {"app": "web"}}
 
 
 def change(stack: Stack, name: str = "prod", **fields: Any) -> None:
-    table = stack.application().clusters()
+    table = ClusterRegistry(stack.application().store())
     config = table.get(name)
     assert config is not None
     table.put(ClusterConfig.model_validate({**config.model_dump(), **fields}))

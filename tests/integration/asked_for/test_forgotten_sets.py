@@ -10,11 +10,11 @@ from harness.seen.builders import a_service
 from harness.watched_deployment import WatchedDeployment
 from kubesync.aws.dynamodb.store import Key
 from kubesync.aws.tables.claims import ClaimTable, claim_key
-from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.aws.tables.state import state_key
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 from kubesync_local.documents.last_resync import resync_lines, resyncs_document
+from kubesync_local.registration.registry import ClusterRegistry
 
 WEB = "web.shop.svc.prod.example.com"
 NEWER = Name("Z1", "newer.example.com")
@@ -80,7 +80,7 @@ def test_i10_set_that_the_removal_of_its_cluster_has_left_is_reported(watched: W
     watched.world.configure("prod", deleting=True)
     watched.start()
     watched.pass_time(20.0)
-    assert ClusterTable(watched.store).get("prod") is None
+    assert ClusterRegistry(watched.store).get("prod") is None
     assert sorted(watched.sets()) == ["web A"]
     assert forgotten(watched) == [ROW]
 

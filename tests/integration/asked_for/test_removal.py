@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kubesync_local.workplace.registry import ClusterRegistry
 
 from harness.fakes.memory_store import MemoryStore
 from harness.fakes.route53 import wire_change
 from harness.hurried import a_hurried_stack
 from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.dynamodb.store import CONTROL, STATE, Key, Store
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, OnDelete
+from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.state import StateTable
 from kubesync_local.standins.route53.http_api.faults import Call
@@ -40,7 +41,7 @@ def is_closed(store: Store) -> bool:
 
 def change(stack: Stack, name: str = "prod", **fields: Any) -> ClusterConfig:
     """Change a configuration and tell the master."""
-    table = stack.application().clusters()
+    table = ClusterRegistry(stack.application().store())
     config = table.get(name)
     assert config is not None
     changed = table.put(ClusterConfig.model_validate({**config.model_dump(), **fields}))
@@ -123,7 +124,7 @@ def test_i1_removal_waits_for_a_batch_of_the_cluster_that_is_under_way(on_delete
         # With `retain` its keys are forgotten only once nothing of it is under way.
         emptied = on_delete is OnDelete.REMOVE
         running.wait_for(lambda: any(s.parts for s in StateTable(stack.store).load_all("prod")) is not emptied)
-        assert ClusterTable(stack.store).get("prod") is not None, "forgotten with a batch in the air"
+        assert ClusterRegistry(stack.store).get("prod") is not None, "forgotten with a batch in the air"
         if lands:
             assert stack.r53.release()[0].accepted
         stack.r53.faults.clear()
@@ -139,12 +140,12 @@ def test_i1_removal_waits_for_a_batch_of_the_cluster_that_is_under_way(on_delete
 def test_i3_outcome_of_a_batch_whose_cluster_was_deleted_by_hand_is_not_dropped() -> None:
     with a_stack() as stack:
         running = settled(stack, lease_renew_seconds=0.05)
-        config = ClusterTable(stack.store).get("prod")
+        config = ClusterRegistry(stack.store).get("prod")
         assert config is not None
         stack.r53.faults.delay(None)
         expose(stack, "web")
         running.wait_for(lambda: len(tries_of(stack, WEB)) >= 1)
-        stack.store.transact([ClusterTable.forget(config)], "by-hand")
+        stack.store.transact([ClusterRegistry.forget(config)], "by-hand")
         LeaseTable(stack.store, "0").signal()
         running.wait_for(lambda: running.saw("configuration", cluster="prod", key="ERR_CONFIG_DELETE"))
         stack.r53.faults.clear()
@@ -168,9 +169,9 @@ def test_i3_outcome_of_a_batch_whose_cluster_cannot_be_read_any_more_is_not_drop
         assert not running.end().clean
         stack.r53.release()
         stack.r53.faults.clear()
-        config = ClusterTable(stack.store).get("prod")
+        config = ClusterRegistry(stack.store).get("prod")
         assert config is not None
-        stack.store.transact([ClusterTable.forget(config)], "by-hand")
+        stack.store.transact([ClusterRegistry.forget(config)], "by-hand")
 
         def applied() -> set[str]:
             return {key.name for state in StateTable(stack.store).load_all("prod") for key in state.applied}

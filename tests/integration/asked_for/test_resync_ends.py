@@ -20,6 +20,7 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
+from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
 from kubesync_local.standins.apiserver.transport.faults import Answer
 
@@ -138,7 +139,7 @@ def test_configurations_are_taken_up_while_a_resync_hangs(dry_run: bool) -> None
         LeaseTable(stack.store, "0").signal()
         running.wait_for(lambda: "kubernetes.default.svc.late.example.com A" in stack.records())
         assert (collected(stack, slow), collected(stack, waiting)) == (None, None)
-        clusters = stack.application().clusters()
+        clusters = ClusterRegistry(stack.application().store())
         config = clusters.get("stuck")
         assert config is not None
         clusters.put(config.model_copy(update={"deleting": True}))

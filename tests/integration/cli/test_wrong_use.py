@@ -11,7 +11,7 @@ import pytest
 
 from harness.cli_stack import CliStack, Ran, a_bare_environment, a_cli_stack, call
 from harness.dynamodb import dynamodb_url
-from kubesync.aws.tables.control.clusters import ClusterTable
+from kubesync_local.registration.registry import ClusterRegistry
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_cluster_that_cannot_be_is_refused(stack: CliStack, arguments: list[str]
     given = [stack.zone_id if word == "ZONE" else word for word in arguments]
 
     check(stack.call("cluster", "add", *given, "--endpoints-source", "endpointslices"), 2, said)
-    assert [config.name for config in ClusterTable(stack.store).all()] == ["prod"]
+    assert [config.name for config in ClusterRegistry(stack.store).all()] == ["prod"]
 
 
 def test_ca_file_without_a_real_certificate_is_refused(stack: CliStack, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_cluster_that_cannot_be_reached_is_added_with_a_remark(stack: CliStack) 
     assert failed.status == 1
     assert failed.json["clusters"][0]["error"].startswith("cluster away could not be listed: ")
     assert stack.call("cluster", "remove", "away").status == 0
-    assert stack.session(lambda: ClusterTable(stack.store).get("away") is None).json["epoch"] > 0
+    assert stack.session(lambda: ClusterRegistry(stack.store).get("away") is None).json["epoch"] > 0
 
 
 def test_commands_without_any_cluster_say_how_to_add_one() -> None:

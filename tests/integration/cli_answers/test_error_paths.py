@@ -16,11 +16,11 @@ import pytest
 from harness.cli_stack import a_cli_stack, call
 from harness.error_paths import of_clusters, of_files, of_places, of_words
 from harness.error_paths.row import Places, Row, places, write_files
-from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.domain.errors import BodyError, ConnectError, DeniedError, HandshakeError, ListenerError, StatusError
 from kubesync_local.cli.help_pages import pages
 from kubesync_local.cli.main import build_parser
 from kubesync_local.commands.cluster.probe import why_no_answer
+from kubesync_local.registration.registry import ClusterRegistry
 
 ROWS = [
     *(row._replace(place="bare") for row in (*of_words.ROWS, *of_files.ROWS)),
@@ -64,7 +64,7 @@ def test_every_command_has_a_row() -> None:
 
 
 def test_no_row_registers_anything(typed_in: Places) -> None:
-    assert [config.name for config in ClusterTable(typed_in.stack.store).all()] == ["prod"]
+    assert [config.name for config in ClusterRegistry(typed_in.stack.store).all()] == ["prod"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack
 from kubesync.aws.dynamodb.store import CONTROL, Delete, Key
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync_local.registration.registry import ClusterRegistry
 
 FIELDS: Final = ("reserve_domain", "max_ttl", "endpoint_cidrs", "target_net_filter")
 OF_NEW: Final = {"reserve_domain": True, "max_ttl": 86400}
@@ -48,7 +49,7 @@ def registered_before(stack: CliStack, name: str, **fields: Any) -> None:
     zone = ZoneReference(id=stack.zone_id, name="example.com")
     domain = f"{name}.example.com"
     usual = {"server": stack.api.url, "domain": domain, "token": "env:KUBESYNC_TEST_TOKEN", "domain_filter": (domain,)}
-    ClusterTable(stack.store).put(ClusterConfig(**{"name": name, "zones": (zone,), **usual, **fields}))
+    ClusterRegistry(stack.store).put(ClusterConfig(**{"name": name, "zones": (zone,), **usual, **fields}))
 
 
 def applied(stack: CliStack, text: str, folder: Path) -> str:
@@ -106,12 +107,12 @@ def test_exported_cluster_is_the_same_where_it_is_not_registered(
     stack: CliStack, tmp_path: Path, fields: dict[str, Any]
 ) -> None:
     registered_before(stack, "moves", **fields)
-    before = ClusterTable(stack.store).get("moves")
+    before = ClusterRegistry(stack.store).get("moves")
     exported = stack.call("cluster", "export", "moves").out
     key = Key(CONTROL, "clusters", "moves")
     stack.store.write(Delete(key))
     assert "cluster moves added" in applied(stack, exported, tmp_path)
-    assert ClusterTable(stack.store).get("moves") == before
+    assert ClusterRegistry(stack.store).get("moves") == before
     stack.store.write(Delete(key))
 
 

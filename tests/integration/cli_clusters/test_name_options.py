@@ -10,7 +10,8 @@ import pytest
 
 from harness.cli_stack import CliStack, Ran, a_cli_stack
 from kubesync.aws.dynamodb.store import CONTROL, Key
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync_local.registration.registry import ClusterRegistry
 
 FIELDS = (
     "domain_filter",
@@ -42,7 +43,7 @@ def registered_before(stack: CliStack, name: str) -> None:
     """A cluster as an older release has stored it."""
     zone = ZoneReference(id=stack.zone_id, name="example.com")
     fields = {"server": stack.api.url, "domain": f"{name}.example.com", "token": "env:KUBESYNC_TEST_TOKEN"}
-    ClusterTable(stack.store).put(ClusterConfig(name=name, zones=(zone,), **fields))
+    ClusterRegistry(stack.store).put(ClusterConfig(name=name, zones=(zone,), **fields))
 
 
 def refused(ran: Ran, said: str) -> None:

@@ -13,7 +13,7 @@ from harness.cli_stack import TOKEN, CliStack, Ran, a_cli_stack
 from harness.fakes.certificates import make_authority
 from harness.memory_tables import WHERE
 from harness.wire.eks import CA_PEM, an_eks
-from kubesync.aws.tables.control.clusters import ClusterTable
+from kubesync_local.registration.registry import ClusterRegistry
 
 
 @pytest.fixture(scope="module", params=WHERE)
@@ -165,7 +165,7 @@ def test_server_beside_eks_is_an_endpoint_of_eks_or_what_eks_says(stack: CliStac
 
 def test_cluster_that_was_registered_before_goes_on_with_a_warning(stack: CliStack) -> None:
     assert stack.add_cluster("before", "--endpoints-source", "endpointslices").status == 0
-    clusters = ClusterTable(stack.store)
+    clusters = ClusterRegistry(stack.store)
     known = clusters.get("before")
     assert known is not None
     clusters.put(known.model_copy(update={"eks": "prod", "token": None}))

@@ -12,10 +12,11 @@ import pytest
 
 from harness.cli_stack import TOKEN, CliStack, Ran, a_cli_stack
 from harness.terminal import on_a_terminal
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.domain.errors import UsageError
+from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
 
 SAME: Final = "nothing to change: {} as the file says"
@@ -46,7 +47,7 @@ def apply(stack: CliStack, text: str, *options: str, folder: Path) -> Ran:
 
 
 def configs(stack: CliStack) -> dict[str, ClusterConfig]:
-    return {config.name: config for config in ClusterTable(stack.store).all()}
+    return {config.name: config for config in ClusterRegistry(stack.store).all()}
 
 
 def test_file_adds_changes_and_then_changes_nothing(stack: CliStack, tmp_path: Path) -> None:
@@ -98,7 +99,7 @@ def test_added_cluster_is_what_add_makes(stack: CliStack, tmp_path: Path) -> Non
     assert stack.add_cluster("prod", *options).status == 0
     by_add = configs(stack)["prod"]
     exported = stack.call("cluster", "export").out
-    ClusterTable(stack.store)._store.write(ClusterTable.forget(by_add))
+    ClusterRegistry(stack.store)._store.write(ClusterRegistry.forget(by_add))
 
     ran = apply(stack, exported, folder=tmp_path)
 
@@ -141,7 +142,7 @@ def test_export_of_other_ways_in_applied_again_changes_nothing(stack: CliStack, 
     ca_pem = CertificateAuthority().pem
     zone = {"id": stack.zone_id, "name": "example.com"}
     server = "https://0123456789ABCDEF.gr7.eu-west-1.eks.amazonaws.com"
-    table = ClusterTable(stack.store)
+    table = ClusterRegistry(stack.store)
     for made in (
         {"name": "eks", "domain": "eks.example.com", "server": server, "eks": "prod", "ca_pem": ca_pem, "role_arn": ROLE, "external_id": "e-x"},
         {"name": "old", "domain": "old.example.com", "server": "https://10.0.0.1:6443", "ca_pem": ca_pem, "disabled": True},
@@ -330,15 +331,15 @@ def test_what_was_written_before_an_error_is_said_and_the_next_run_finishes(
     stack: CliStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = f"clusters:\n{entry(stack, 'one')}{entry(stack, 'two')}{entry(stack, 'three')}"
-    put = ClusterTable.put
+    put = ClusterRegistry.put
 
-    def fail_once(table: ClusterTable, config: ClusterConfig, *rest: Any) -> ClusterConfig:
+    def fail_once(table: ClusterRegistry, config: ClusterConfig, *rest: Any) -> ClusterConfig:
         if config.name == "two":
-            monkeypatch.setattr(ClusterTable, "put", put)
+            monkeypatch.setattr(ClusterRegistry, "put", put)
             raise UsageError("cluster two is already registered")
         return put(table, config, *rest)
 
-    monkeypatch.setattr(ClusterTable, "put", fail_once)
+    monkeypatch.setattr(ClusterRegistry, "put", fail_once)
     ran = apply(stack, text, folder=tmp_path)
 
     assert (ran.status, ran.lines) == (1, [

@@ -8,10 +8,11 @@ from typing import Any, Final
 import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync_local.commands.cluster import changes
+from kubesync_local.registration.registry import ClusterRegistry
 
 ROLE: Final = "arn:aws:iam::123456789012:role/dns"
 
@@ -31,7 +32,7 @@ def stack() -> Iterator[CliStack]:
 
 
 def config_of(stack: CliStack) -> ClusterConfig:
-    found = ClusterTable(stack.store).get("prod")
+    found = ClusterRegistry(stack.store).get("prod")
     assert found is not None
     return found
 
@@ -80,7 +81,7 @@ def test_set_leads_to_what_add_with_all_options_leads_to(stack: CliStack) -> Non
         "--token", "env:KUBESYNC_TEST_TOKEN", *options,
     )  # fmt: skip
     assert added.status == 0
-    by_add = ClusterTable(stack.store).get("other")
+    by_add = ClusterRegistry(stack.store).get("other")
 
     assert by_add == by_set.model_copy(update={"name": "other", "revision": 1})
     assert by_set.domain_filter == ("new.example.com",)  # it was the domain, and follows it

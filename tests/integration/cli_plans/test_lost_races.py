@@ -9,8 +9,8 @@ from typing import Any, Final
 import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack
-from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync_local.registration.named_upstreams import NamedRegistry
+from kubesync_local.registration.registry import ClusterRegistry
 
 CHANGED: Final = "kubesync: cluster prod was changed by somebody else: try again"
 REFERRED: Final = "kubesync: cluster prod, or something that refers to it, was changed meanwhile: try again"
@@ -39,7 +39,7 @@ def just_before(monkeypatch: pytest.MonkeyPatch, owner: type, method: str, meanw
 
 
 def set_by_another(stack: CliStack) -> None:
-    table = ClusterTable(stack.store)
+    table = ClusterRegistry(stack.store)
     config = table.get("prod")
     assert config is not None
     table.put(config.model_copy(update={"ttl": 77}))
@@ -65,20 +65,20 @@ def test_lost_race_for_a_cluster_is_a_failure(
     if "--replace" in words:
         words += ["--server", stack.api.url, "--domain", "prod.example.com", "--zone", stack.zone_id]
         words += ["--token", "env:KUBESYNC_TEST_TOKEN"]
-    just_before(monkeypatch, ClusterTable, "put", lambda: set_by_another(stack))
+    just_before(monkeypatch, ClusterRegistry, "put", lambda: set_by_another(stack))
 
     ran = stack.call("cluster", *words)
 
     # A removal is written together with the condition that no named upstream refers to the cluster.
     assert (ran.status, ran.lines[0]) == (1, REFERRED if "remove" in command else CHANGED)
-    left = ClusterTable(stack.store).get("prod")
+    left = ClusterRegistry(stack.store).get("prod")
     assert left is not None
     assert (left.ttl, left.write_events, left.disabled, left.deleting) == (77, False, False, False)
 
 
 def test_lost_race_to_enable_is_a_failure(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stack.call("cluster", "disable", "prod").status == 0
-    just_before(monkeypatch, ClusterTable, "put", lambda: set_by_another(stack))
+    just_before(monkeypatch, ClusterRegistry, "put", lambda: set_by_another(stack))
 
     ran = stack.call("cluster", "enable", "prod")
 
@@ -86,7 +86,7 @@ def test_lost_race_to_enable_is_a_failure(stack: CliStack, monkeypatch: pytest.M
 
 
 def test_lost_race_to_register_is_a_failure(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    just_before(monkeypatch, ClusterTable, "put", lambda: stack.add_cluster("dev"))
+    just_before(monkeypatch, ClusterRegistry, "put", lambda: stack.add_cluster("dev"))
 
     ran = stack.add_cluster("dev")
 

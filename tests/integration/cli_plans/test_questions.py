@@ -13,7 +13,7 @@ from harness.cli_stack import CliStack, a_cli_stack
 from harness.dialogue import CTRL_C, END_OF_INPUT, a_dialogue
 from harness.terminal import on_a_terminal, shown_on
 from kubesync.aws.dynamodb.store import CONTROL, STATE
-from kubesync.aws.tables.control.clusters import ClusterTable
+from kubesync_local.registration.registry import ClusterRegistry
 
 WAS: Final = "nothing was changed"
 NO_CHANGE: Final = f"kubesync: {WAS}"
@@ -184,7 +184,7 @@ def test_end_of_input_and_interruption_change_nothing(
 
 def settings(stack: CliStack) -> dict[str, object]:
     """Name to TTL, and whether it is being removed."""
-    return {config.name: (config.ttl, config.deleting) for config in ClusterTable(stack.store).all()}
+    return {config.name: (config.ttl, config.deleting) for config in ClusterRegistry(stack.store).all()}
 
 
 DONE: Final = [

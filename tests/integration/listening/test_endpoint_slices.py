@@ -11,6 +11,7 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.objects import Resource
+from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver.objects.resources import ENDPOINTSLICES, Target
 
 WEB, API = "prod/shop/web/80/TCP", "prod/shop/api/80/TCP"
@@ -129,7 +130,7 @@ def test_change_of_source_changes_nothing_but_what_differs() -> None:
         from_slices, before, calls = nodes(stack, pods), versions(stack), len(stack.r53.batches())
 
         def switch(source: Resource) -> None:
-            table = stack.application().clusters()
+            table = ClusterRegistry(stack.application().store())
             config = table.get("prod")
             assert config is not None
             changed = table.put(ClusterConfig.model_validate({**config.model_dump(), "endpoints_source": source}))

@@ -12,6 +12,7 @@ from kubesync.aws.dynamodb.store import CONTROL, Delete, Key, Update
 from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
+from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver.transport import faults as api_faults
 
 QUICK_LEASE = {"lease_renew_seconds": 0.1}
@@ -92,7 +93,7 @@ def test_code_2_when_the_cluster_is_removed() -> None:
     with a_stack() as stack:
         config = stack.add_cluster()
         running = watching(stack, stack.start(lease_renew_seconds=0.1))
-        stack.application().clusters().put(config.model_copy(update={"deleting": True}))
+        ClusterRegistry(stack.application().store()).put(config.model_copy(update={"deleting": True}))
         LeaseTable(stack.store, "0").signal()
         running.wait_for(lambda: running.saw("removed", cluster="prod"))
         # What was in the table went with the cluster; the history tells.
@@ -106,7 +107,7 @@ def test_code_3_when_the_configuration_is_changed_and_both_listeners_restart() -
     with a_stack() as stack:
         config = stack.add_cluster()
         running = watching(stack, stack.start(lease_renew_seconds=0.1))
-        stack.application().clusters().put(config.model_copy(update={"ttl": 61}))
+        ClusterRegistry(stack.application().store()).put(config.model_copy(update={"ttl": 61}))
         LeaseTable(stack.store, "0").signal()
         running.wait_for(lambda: both_ended(stack, "ERR_CONFIG_UPDATE"))
         watching(stack, running, sessions=2)

@@ -17,6 +17,7 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import Resource
+from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver import ApiServer
 
 HOSTNAME = "external-dns.kubernetes.io/hostname"
@@ -159,7 +160,7 @@ BASIC: dict[str, Any] = {
 
 def change(stack: Stack, **fields: Any) -> None:
     """Change the configuration and tell the master."""
-    table = stack.application().clusters()
+    table = ClusterRegistry(stack.application().store())
     config = table.get("prod")
     assert config is not None
     table.put(ClusterConfig.model_validate({**config.model_dump(), **fields}))
@@ -168,7 +169,7 @@ def change(stack: Stack, **fields: Any) -> None:
 
 def listed(stack: Stack) -> bool:
     """Whether both listeners have listed under the configuration as it is now."""
-    config = stack.application().clusters().get("prod")
+    config = ClusterRegistry(stack.application().store()).get("prod")
     assert config is not None
     found = ListenerTable(stack.store).checkpoints("prod")
     sources = (Resource.SERVICES, config.endpoints_source)
@@ -201,7 +202,7 @@ def made_anew(stack: Stack, **fields: Any) -> tuple[set[str], dict[str, list[str
 
 def left_over(stack: Stack) -> dict[str, object]:
     """What state and claims hold besides what stands in the zone and in the table of upstreams."""
-    config = stack.application().clusters().get("prod")
+    config = ClusterRegistry(stack.application().store()).get("prod")
     assert config is not None
     states = list(StateTable(stack.store).load_all("prod"))
     standing = {(key.name, key.type) for state in states for key in state.applied}

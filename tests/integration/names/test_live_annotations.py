@@ -9,6 +9,7 @@ from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.plan import Policy
+from kubesync_local.registration.registry import ClusterRegistry
 
 PREFIX: Final = "external-dns.alpha.kubernetes.io/"
 LB: Final = "web-0123.elb.eu-west-1.amazonaws.com"
@@ -146,6 +147,6 @@ def test_policy_that_is_loosened_on_a_live_cluster_catches_up() -> None:
 
 
 def configure(stack: Stack, config: ClusterConfig, **changes: Any) -> ClusterConfig:
-    changed = stack.application().clusters().put(config.model_copy(update=changes))
+    changed = ClusterRegistry(stack.application().store()).put(config.model_copy(update=changes))
     LeaseTable(stack.store, "0").signal()
     return changed

@@ -13,6 +13,7 @@ from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.plan import Policy
+from kubesync_local.registration.registry import ClusterRegistry
 
 # Of every cluster here; the journal's label is reserved in all of them.
 RESERVED: Final = {"_kubesync-x": "NameReserved", "x._kubesync-test-0": "NameReserved"}
@@ -235,7 +236,9 @@ def test_i9_dry_run_shows_what_rules_would_withdraw() -> None:
         )
         config = stack.add_cluster()
         stack.run(lambda _: stack.at_rest() and "www.example.com A" in stack.records())
-        stack.application().clusters().put(config.model_copy(update={"domain_filter": ("prod.example.com",)}))
+        ClusterRegistry(stack.application().store()).put(
+            config.model_copy(update={"domain_filter": ("prod.example.com",)})
+        )
         request = ResyncRequest("test", "", dry_run=True, force=False, at_ms=0)
         report = stack.application().new_session().run(resync=request)
         (cluster,) = report.resyncs[0]["clusters"]

@@ -41,6 +41,7 @@ from kubesync.domain.report import SessionReport
 from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
 from kubesync.settings import Settings
+from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.route53.zone.names import lets_change, listing_form
 
 # What Lambda does with a function's role by itself: it looks at subnets in a VPC, and sends dead letters.
@@ -155,7 +156,7 @@ class Play:
             self.faults.fail(partial(_is_proved_by, table), lost, after=True)
 
     def change(self, cluster: str, **fields: Any) -> None:
-        clusters = self.stack.application().clusters()
+        clusters = ClusterRegistry(self.stack.application().store())
         config = clusters.get(cluster)
         assert config is not None
         clusters.put(config.model_copy(update=fields))
@@ -250,7 +251,7 @@ def _play(play: Play) -> None:
         LeaseTable(play.stack.store, "0").signal()
         play.wait_for(lambda: "kubernetes.default.svc.late.example.org A" in play.stack.records(new_zone.id))
         play.change("late", deleting=True)
-        play.wait_for(lambda: play.stack.application().clusters().get("late") is None)
+        play.wait_for(lambda: ClusterRegistry(play.stack.application().store()).get("late") is None)
     play.end_uncleanly()
     play.expose("late")
     with play.watching():

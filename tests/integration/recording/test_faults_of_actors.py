@@ -8,8 +8,9 @@ import pytest
 
 from harness.deployment import Deployment
 from harness.seen.builders import a_service
-from kubesync.aws.tables.control.clusters import ClusterTable, OnDelete
+from kubesync.aws.tables.control.clusters import OnDelete
 from kubesync.domain.errors import ZoneGoneError
+from kubesync_local.registration.registry import ClusterRegistry
 from simulation.gate import Outward
 from simulation.writes import RECORD, SENT
 
@@ -103,4 +104,4 @@ def test_i10_removal_ends_though_the_zone_is_gone_and_a_session_was_killed(
     deployment.world.configure("prod", deleting=True, on_delete=OnDelete.RETAIN)
     deployment.start()
     deployment.pass_time(200.0)
-    assert ClusterTable(deployment.store).get("prod") is None
+    assert ClusterRegistry(deployment.store).get("prod") is None

@@ -16,7 +16,8 @@ from harness.golden.golden_scenes import SHARED, expose
 from harness.golden.golden_stage import HOUR, TABLES, Stage, a_stage
 from harness.paused_process import Gate, items_but_the_lease
 from kubesync.aws.dynamodb.store import STATE, Action
-from kubesync.aws.tables.control.clusters import ClusterTable, OnDelete
+from kubesync.aws.tables.control.clusters import OnDelete
+from kubesync_local.registration.registry import ClusterRegistry
 
 
 def of_keys(actions: Sequence[Action]) -> str:
@@ -26,7 +27,7 @@ def of_keys(actions: Sequence[Action]) -> str:
 
 
 def is_gone(stage: Stage, cluster: str) -> bool:
-    return ClusterTable(stage.store).get(cluster) is None
+    return ClusterRegistry(stage.store).get(cluster) is None
 
 
 def nothing_changes(stage: Stage) -> None:

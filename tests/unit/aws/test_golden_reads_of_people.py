@@ -8,7 +8,7 @@ from harness.golden.golden_stage import PRIVATE, PUBLIC, START
 from harness.golden.read_back import AT, TAKEN, key, tables, with_items
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, Item, Key
 from kubesync.aws.tables.audit import NAMED
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, OnDelete, ZoneReference
+from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete, ZoneReference
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable
@@ -19,6 +19,7 @@ from kubesync.domain.objects import (
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import OpenMark
 from kubesync_local.documents.audit_log import AuditLog, Span
+from kubesync_local.registration.registry import ClusterRegistry
 
 # --- configurations ---
 
@@ -45,8 +46,8 @@ def test_configurations_in_every_form() -> None:
         "leaving": {"server": "https://leaving.test", "on_delete": OnDelete.RETAIN, "deleting": True, "disabled": True},
     }  # fmt: skip
     common: dict[str, Any] = {"domain": "x.example.com", "zones": (zone,), "shard": "7", "revision": 1}
-    found = ClusterTable(tables("configurations")).read()
-    found |= ClusterTable(tables("configurations-with-aws-identity")).read()
+    found = ClusterRegistry(tables("configurations")).read()
+    found |= ClusterRegistry(tables("configurations-with-aws-identity")).read()
     forms["issued"] = {"server": "https://issued.test", "aws_identity": "https://issued.test/kubesync"}
     assert found == {name: ClusterConfig(**{**common, "name": name, **form}) for name, form in forms.items()}
     rules: dict[str, dict[str, Any]] = {
@@ -56,11 +57,11 @@ def test_configurations_in_every_form() -> None:
                   "allow_wildcards": True, "allow_apex": True, "allow_underscores": True,
                   "max_names_per_service": 5, "max_names_per_namespace": 0},
     }  # fmt: skip
-    ruled = ClusterTable(tables("configurations-with-rules")).read()
+    ruled = ClusterRegistry(tables("configurations-with-rules")).read()
     common["server"] = "https://rules.test"
     assert ruled == {name: ClusterConfig(**{**common, "name": name, **form}) for name, form in rules.items()}
     # Every option stands in one of them in another form than the usual one.
-    networked = ClusterTable(tables("configurations-with-networks")).read()
+    networked = ClusterRegistry(tables("configurations-with-networks")).read()
     assert networked == {
         "inside": ClusterConfig(
             name="inside", server="https://inside.test", domain="x.example.com", zones=(zone,), shard="7", revision=1,
@@ -77,7 +78,7 @@ def test_configurations_in_every_form() -> None:
 
 def test_cluster_that_is_being_removed_and_one_that_is_disabled() -> None:
     for on_delete in OnDelete:
-        config = ClusterTable(tables(f"being-removed-{on_delete}")).get("prod")
+        config = ClusterRegistry(tables(f"being-removed-{on_delete}")).get("prod")
         assert config is not None
         assert (config.deleting, config.on_delete, config.revision, config.state) == (
             True,
@@ -85,7 +86,7 @@ def test_cluster_that_is_being_removed_and_one_that_is_disabled() -> None:
             2,
             "being removed",
         )
-    stage = ClusterTable(tables("scopes")).get("stage")
+    stage = ClusterRegistry(tables("scopes")).get("stage")
     assert stage is not None
     assert (stage.disabled, stage.state) == (True, "disabled")
     emptied = list(StateTable(tables("being-removed-remove")).load_all("prod"))
@@ -158,7 +159,7 @@ def test_configuration_with_one_namespace() -> None:
         '"zones":[{"id":"Z1","name":"example.com"}],"namespace":"shop","revision":4}'
     )
     store = with_items((Key(CONTROL, "clusters", "prod"), {"v": 1, "revision": 4, "document": document}))
-    config = ClusterTable(store).get("prod")
+    config = ClusterRegistry(store).get("prod")
     assert config is not None
     assert (config.namespaces, config.revision) == (("shop",), 4)
 

@@ -11,7 +11,6 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import Call, MemoryStore
 from harness.seen.builders import a_config
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, Key, Put, Update
-from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.schema_guard import SchemaGuard, readable
 from kubesync.domain.errors import (
@@ -22,6 +21,7 @@ from kubesync.domain.errors import (
     TransactionRefusedError,
 )
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
+from kubesync_local.registration.registry import ClusterRegistry
 
 NEWER = Key(CONTROL, "p", "newer")
 OWN = Key(CONTROL, "p", "own")
@@ -108,7 +108,7 @@ def test_what_else_was_refused_comes_first(memory: MemoryStore) -> None:
 
 def test_newer_configuration_leaves_the_others_alone_i4() -> None:
     memory = MemoryStore(clock=ManualClock())
-    table = ClusterTable(SchemaGuard(memory, 1))
+    table = ClusterRegistry(SchemaGuard(memory, 1))
     table.put(a_config(name="one", revision=0))
     kept = table.put(a_config(name="two", revision=0))
     memory.write(Put(Key(CONTROL, "clusters", "one"), {"v": 3, "revision": 2, "form": "unheard of"}))

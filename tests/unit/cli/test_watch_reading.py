@@ -12,11 +12,12 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import Call, MemoryStore
 from harness.waiting import PATIENCE_SECONDS, wait_until
 from kubesync.aws.tables.audit import AuditTable, Entry
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync_local.commands.show.watch import Reading, gathered, pause_after
 from kubesync_local.commands.show.watch_screen import View
+from kubesync_local.registration.registry import ClusterRegistry
 
 HINT: Final = "Ctrl-C ends it; `kubesync status` shows problems of Services"
 
@@ -134,8 +135,8 @@ class Tables:
         for number in range(clusters):
             zone = ZoneReference(id="Z1", name="example.com")
             config = ClusterConfig(name=f"c{number}", server="https://10.0.0.1", domain="example.com", zones=(zone,))
-            ClusterTable(self.store).put(config)
-        clusters_table = ClusterTable(self.store)
+            ClusterRegistry(self.store).put(config)
+        clusters_table = ClusterRegistry(self.store)
         self.work: Any = SimpleNamespace(
             store=self.store,
             settings=SimpleNamespace(shard="0", deployment="test"),

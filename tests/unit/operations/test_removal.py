@@ -10,10 +10,11 @@ import pytest
 from harness.deployment import Deployment
 from harness.seen.builders import a_service, an_endpoints
 from kubesync.aws.dynamodb.store import AUDIT
-from kubesync.aws.tables.control.clusters import ClusterTable, OnDelete
+from kubesync.aws.tables.control.clusters import OnDelete
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.plan import Policy
+from kubesync_local.registration.registry import ClusterRegistry
 from simulation.gate import Outward
 from simulation.writes import RECORD, SENT
 
@@ -44,7 +45,7 @@ class RemovedCluster(Deployment):
 
     @property
     def registered(self) -> bool:
-        return ClusterTable(self.store).get("prod") is not None
+        return ClusterRegistry(self.store).get("prod") is not None
 
     def left(self) -> list[str]:
         """What is still stored for the cluster, audit, fence, outputs that are kept, and removed upstreams aside."""

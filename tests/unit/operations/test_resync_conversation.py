@@ -15,7 +15,7 @@ from kubesync.actors.actor import Activity
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.claims import ClaimTable
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
 from kubesync.aws.tables.of_clusters import Tables
@@ -54,6 +54,7 @@ from kubesync.operations.requests import ResyncDesk, ResyncRunner
 from kubesync.operations.resync import Resync
 from kubesync.operations.resync_progress import ResyncProgress
 from kubesync.settings import Settings
+from kubesync_local.registration.registry import ClusterRegistry
 
 WEB = a_key()
 A = RecordKey("Z1", "web.shop.svc.example.com", "A")
@@ -103,7 +104,7 @@ class Played:
         table: Any = None
         claims, upstreams = ClaimTable(self.store), UpstreamTable(self.store)
         self.tables = Tables(StateTable(self.store), table, claims, upstreams, table, table)
-        self.clusters = ClusterTable(self.store)
+        self.clusters = ClusterRegistry(self.store)
         self.inflight = InflightTable(self.store, "0")
         config = a_config()
         self.configs: dict[str, ClusterConfig] = {"prod": config}

@@ -22,7 +22,7 @@ from kubesync.aws.route53.rate import TokenBucket
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.secrets.certificates import CertificateReferences, SecretCertificates
 from kubesync.aws.secrets.references import SecretReference, SecretToken, build_secret_clients, parse_secret_reference
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
@@ -290,6 +290,3 @@ class Application:
             by_person=self.local,
         )
         return ResyncInvocation(parts, wanted)
-
-    def clusters(self) -> ClusterTable:
-        return ClusterTable(self.store())

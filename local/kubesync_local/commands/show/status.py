@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from kubesync.aws.dynamodb.store import CONTROL, Key, Store
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable, failing_since
 from kubesync.aws.tables.control.lost_clusters import lost_clusters
@@ -33,6 +33,7 @@ from kubesync_local.documents.last_resync import resyncs_document
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import problems_of_named
 from kubesync_local.documents.outlook import NOTHING_THERE, tried_next, zone_code
+from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import print_document, print_line, remark
 from kubesync_local.workplace.workplace import Workplace
@@ -87,7 +88,7 @@ def status_document(work: Place, chosen: Sequence[ClusterConfig], *, every: bool
     """The status of these clusters. ``every``: these are all clusters; also say which ones cannot be read."""
     problems = {each.zone_id: each for each in ZoneProblemTable(work.store, work.settings.shard, "").current()}
     zones = {zone.id: zone for config in chosen for zone in config.zones}
-    registered = ClusterTable(work.store).read() if every else {}
+    registered = ClusterRegistry(work.store).read() if every else {}
     return {
         "deployment": work.settings.deployment,
         "shard": work.settings.shard,

@@ -8,11 +8,12 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.named import member, notes, register, unregister
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, ZoneReference
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.domain.errors import ChangedMeanwhileError, UsageError
 from kubesync.domain.upstreams.named import Member, NamedUpstream
 from kubesync_local.registration.named_upstreams import NamedRegistry, member_text, referring_to
+from kubesync_local.registration.registry import ClusterRegistry
 
 WEB = member("prod/shop/web/80", 3, backup=True)
 NODE = member("[2001:db8::1]:80")
@@ -159,7 +160,7 @@ def test_i4_one_that_a_newer_release_wrote_stops_no_other_and_is_left_alone(
 
 def test_cluster_that_is_removed_at_the_same_moment_is_seen(store: MemoryStore, table: NamedRegistry) -> None:
     """Whichever comes second is refused: a named upstream never refers to a cluster that is being removed."""
-    clusters = ClusterTable(store)
+    clusters = ClusterRegistry(store)
     zones = (ZoneReference(id="Z1", name="example.com"),)
     config = clusters.put(ClusterConfig(name="prod", server="https://prod", domain="example.com", zones=zones))
     seen = table.read()

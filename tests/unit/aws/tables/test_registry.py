@@ -11,16 +11,11 @@ from pydantic import ValidationError
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.store import CONTROL, Item, Key, Put, Store
-from kubesync.aws.tables.control.clusters import (
-    ClusterConfig,
-    ClusterTable,
-    ZoneReference,
-    explain,
-    valid_cluster_name,
-)
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain, valid_cluster_name
 from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.domain.errors import ChangedMeanwhileError, TransactionRefusedError, UsageError
 from kubesync_local.registration.clusters import why_clashing, why_outside, why_useless
+from kubesync_local.registration.registry import ClusterRegistry
 
 NOW = 1_800_000_000.0
 
@@ -37,7 +32,7 @@ def a_cluster(**changes: Any) -> ClusterConfig:
 
 
 def test_configuration_comes_back_with_its_revision(store: Store) -> None:
-    table = ClusterTable(store)
+    table = ClusterRegistry(store)
     first = table.put(a_cluster(ttl=120, token="ssm:/prod/token"))
     assert first.revision == 1
     assert table.get("prod") == first
@@ -48,7 +43,7 @@ def test_configuration_comes_back_with_its_revision(store: Store) -> None:
 
 
 def test_changes_from_an_old_revision_are_refused(store: Store) -> None:
-    table = ClusterTable(store)
+    table = ClusterRegistry(store)
     first = table.put(a_cluster())
     table.put(first)
     with pytest.raises(ChangedMeanwhileError, match=r"^cluster prod was changed by somebody else: try again$"):
@@ -64,7 +59,7 @@ def test_changes_from_an_old_revision_are_refused(store: Store) -> None:
 
 
 def test_cluster_is_not_moved_to_another_shard(store: Store) -> None:
-    table = ClusterTable(store)
+    table = ClusterRegistry(store)
     first = table.put(a_cluster(shard="0"))
     with pytest.raises(UsageError, match="cluster prod belongs to shard 0: set KUBESYNC_SHARD=0, or remove it there"):
         table.put(first.model_copy(update={"shard": "1"}))
@@ -72,7 +67,7 @@ def test_cluster_is_not_moved_to_another_shard(store: Store) -> None:
 
 
 def test_clusters_of_a_shard_are_listed_apart(store: Store) -> None:
-    table = ClusterTable(store)
+    table = ClusterRegistry(store)
     for name, shard in (("b", "0"), ("a", "1"), ("c", "0")):
         table.put(a_cluster(name=name, shard=shard))
     assert [config.name for config in table.all()] == ["a", "b", "c"]
@@ -230,7 +225,7 @@ def test_old_requests_and_other_shards_are_not_pending(store: Store) -> None:
 
 
 def test_configuration_of_another_release_stops_no_other_i4(store: Store) -> None:
-    table = ClusterTable(store)
+    table = ClusterRegistry(store)
     good = table.put(a_cluster())
     newer = table.put(a_cluster(name="other"))
     item: Item = {"v": 1, "revision": newer.revision, "document": '{"name": "other", "a-field-of-tomorrow": 1}'}

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Final, Self, cast
 from urllib.parse import SplitResult, urlsplit
@@ -27,8 +26,7 @@ from pydantic import (
     model_validator,
 )
 
-from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, Item, Key, Store
-from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_SOURCES, put
+from kubesync.aws.dynamodb.store import CONTROL, Delete, Equals, Item, Key, Store
 from kubesync.aws.tables.schema_guard import readable
 from kubesync.domain.dns.addresses import parse_network
 from kubesync.domain.dns.annotations.known import PREFIXES
@@ -37,11 +35,7 @@ from kubesync.domain.dns.names import FIELDS
 from kubesync.domain.dns.permissions import NAMES_PER_NAMESPACE, NAMES_PER_SERVICE
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.errors import (
-    ChangedMeanwhileError,
-    ConditionFailedError,
     NewerSchemaError,
-    TransactionRefusedError,
-    UsageError,
 )
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
@@ -52,7 +46,7 @@ from kubesync.domain.sources.registry import KINDS
 # A child of the functions' Logger, by its name. Commands import this file too: Powertools would be a tenth of their start.
 logger = logging.getLogger(f"kubesync.{__name__}")
 
-_PARTITION: Final = "clusters"
+PARTITION: Final = "clusters"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LABELS = r"^[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*$"
 
@@ -276,31 +270,25 @@ def _why_no_template(template: str) -> str:
 
 
 class ClusterTable:
-    """Reads and changes the registry. Every change is conditional on the revision that was read."""
+    """Reads the registry. People change it, with the command; a master deletes a configuration when nothing of the cluster is left."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def all(self, shard: str | None = None) -> list[ClusterConfig]:
-        """Every registered cluster (of a shard), including those being deleted.
-
-        A cluster that cannot be read, for example because a newer release wrote it, is logged and left out; others go on (I4).
-        """
-        found = self.read(shard)
-        return [config for config in found.values() if config is not None]
-
     def read(self, shard: str | None = None) -> dict[str, ClusterConfig | None]:
-        """Every registered cluster (of a shard) by name. None: this release cannot read its configuration."""
+        """Every registered cluster (of a shard) by name, including those being deleted. None: this release cannot read its configuration,
+        for example because a newer one wrote it. That is logged; other clusters go on (I4).
+        """
         found: dict[str, ClusterConfig | None] = {}
 
         def left_alone(newer: NewerSchemaError) -> None:
             logger.error("configuration cannot be read", extra={"cluster": newer.sort, "reason": str(newer)})
             found[newer.sort] = None
 
-        for item in readable(iter(self._store.query(CONTROL, _PARTITION)), left_alone):
+        for item in readable(iter(self._store.query(CONTROL, PARTITION)), left_alone):
             name = cast(str, item["sk"])
             try:
-                config = _parse(item)
+                config = parse(item)
             except ValidationError as invalid:
                 logger.error("configuration cannot be read", extra={"cluster": name, "reason": explain(invalid)})
                 found[name] = None
@@ -309,61 +297,10 @@ class ClusterTable:
                 found[name] = config
         return found
 
-    def get(self, name: str) -> ClusterConfig | None:
-        item = self._store.get(Key(CONTROL, _PARTITION, name))
-        return None if item is None else _parse(item)
-
-    def put(self, config: ClusterConfig, only_if: Sequence[Check] = ()) -> ClusterConfig:
-        """Register a cluster or replace its configuration. Returns it with its new revision.
-
-        A cluster stays in its shard: another shard's master does not know its unfinished work and its journals.
-
-        Args:
-            only_if: further conditions of the write.
-
-        Raises:
-            ChangedMeanwhileError: somebody else registered or changed it, or what ``only_if`` is about.
-            UsageError: it belongs to another shard.
-        """
-        if config.revision:
-            self._refuse_another_shard(config)
-        stored = config.model_copy(update={"revision": config.revision + 1})
-        # A release that knows no other source leaves the cluster out.
-        schema = SCHEMA if stored.sources == USUAL_SOURCES else SCHEMA_OF_SOURCES
-        fields = {"revision": stored.revision, "document": stored.model_dump_json(exclude_defaults=True)}
-        guard = Equals("revision", config.revision) if config.revision else Absent()
-        written = put(Key(CONTROL, _PARTITION, config.name), guard, v=schema, **fields)
-        try:
-            if only_if:
-                self._store.transact([written, *only_if], secrets.token_hex(16))
-            else:
-                self._store.write(written)
-        except TransactionRefusedError as refused:
-            raise ChangedMeanwhileError(
-                f"cluster {config.name}, or something that refers to it, was changed meanwhile: try again"
-            ) from refused
-        except ConditionFailedError as refused:
-            what = "registered by somebody else meanwhile" if config.revision == 0 else "changed by somebody else"
-            raise ChangedMeanwhileError(f"cluster {config.name} was {what}: try again") from refused
-        return stored
-
-    def _refuse_another_shard(self, config: ClusterConfig) -> None:
-        known = self.get(config.name)
-        if known is not None and known.shard != config.shard:
-            raise UsageError(
-                f"cluster {config.name} belongs to shard {known.shard}: set KUBESYNC_SHARD={known.shard}, or remove it there "
-                f"(`kubesync cluster remove {config.name}`) and add it to shard {config.shard} afterwards"
-            )
-
-    @staticmethod
-    def unchanged(config: ClusterConfig) -> Check:
-        """A condition for a transaction that was decided with this configuration."""
-        return Check(Key(CONTROL, _PARTITION, config.name), (Equals("revision", config.revision),))
-
     @staticmethod
     def forget(config: ClusterConfig) -> Delete:
         """The last step of a deletion."""
-        return Delete(Key(CONTROL, _PARTITION, config.name), (Equals("revision", config.revision),))
+        return Delete(Key(CONTROL, PARTITION, config.name), (Equals("revision", config.revision),))
 
 
 def valid_cluster_name(name: str) -> bool:
@@ -388,6 +325,6 @@ def explain_all(invalid: ValidationError) -> list[str]:
     return found
 
 
-def _parse(item: Item) -> ClusterConfig:
+def parse(item: Item) -> ClusterConfig:
     config = ClusterConfig.model_validate_json(cast(str, item["document"]))
     return config.model_copy(update={"revision": cast(int, item["revision"])})

@@ -1,0 +1,77 @@
+"""Changes of the registry of clusters. Only people change it, with the command."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Equals, Key
+from kubesync.aws.tables.control.clusters import PARTITION, USUAL_SOURCES, ClusterConfig, parse
+from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_SOURCES, put
+from kubesync.domain.errors import (
+    ChangedMeanwhileError,
+    ConditionFailedError,
+    TransactionRefusedError,
+    UsageError,
+)
+from kubesync_local.workplace.registry import ClusterRegistry
+
+
+class ClusterRegistry(ClusterRegistry):
+    """Reads and changes the registry. Every change is conditional on the revision that was read."""
+
+    def all(self, shard: str | None = None) -> list[ClusterConfig]:
+        """Every registered cluster (of a shard) that can be read, including those being deleted."""
+        found = self.read(shard)
+        return [config for config in found.values() if config is not None]
+
+    def get(self, name: str) -> ClusterConfig | None:
+        item = self._store.get(Key(CONTROL, PARTITION, name))
+        return None if item is None else parse(item)
+
+    def put(self, config: ClusterConfig, only_if: Sequence[Check] = ()) -> ClusterConfig:
+        """Register a cluster or replace its configuration. Returns it with its new revision.
+
+        A cluster stays in its shard: another shard's master does not know its unfinished work and its journals.
+
+        Args:
+            only_if: further conditions of the write.
+
+        Raises:
+            ChangedMeanwhileError: somebody else registered or changed it, or what ``only_if`` is about.
+            UsageError: it belongs to another shard.
+        """
+        if config.revision:
+            self._refuse_another_shard(config)
+        stored = config.model_copy(update={"revision": config.revision + 1})
+        # A release that knows no other source leaves the cluster out.
+        schema = SCHEMA if stored.sources == USUAL_SOURCES else SCHEMA_OF_SOURCES
+        fields = {"revision": stored.revision, "document": stored.model_dump_json(exclude_defaults=True)}
+        guard = Equals("revision", config.revision) if config.revision else Absent()
+        written = put(Key(CONTROL, PARTITION, config.name), guard, v=schema, **fields)
+        try:
+            if only_if:
+                self._store.transact([written, *only_if], secrets.token_hex(16))
+            else:
+                self._store.write(written)
+        except TransactionRefusedError as refused:
+            raise ChangedMeanwhileError(
+                f"cluster {config.name}, or something that refers to it, was changed meanwhile: try again"
+            ) from refused
+        except ConditionFailedError as refused:
+            what = "registered by somebody else meanwhile" if config.revision == 0 else "changed by somebody else"
+            raise ChangedMeanwhileError(f"cluster {config.name} was {what}: try again") from refused
+        return stored
+
+    def _refuse_another_shard(self, config: ClusterConfig) -> None:
+        known = self.get(config.name)
+        if known is not None and known.shard != config.shard:
+            raise UsageError(
+                f"cluster {config.name} belongs to shard {known.shard}: set KUBESYNC_SHARD={known.shard}, or remove it there "
+                f"(`kubesync cluster remove {config.name}`) and add it to shard {config.shard} afterwards"
+            )
+
+    @staticmethod
+    def unchanged(config: ClusterConfig) -> Check:
+        """A condition for a transaction that was decided with this configuration."""
+        return Check(Key(CONTROL, PARTITION, config.name), (Equals("revision", config.revision),))
