@@ -23,7 +23,7 @@ from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
 from kubesync.settings import Settings
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 ZONE = "example.com"
 _TOKEN_VARIABLE = "KUBESYNC_BENCH_TOKEN"

@@ -12,9 +12,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from kubesync.bootstrap.application import Application, aws_session
 from kubesync.bootstrap.shutdown import ended_by_sigterm, register_for_sigterm
+from kubesync.log import ascii_json
 from kubesync.session.health import harmless
 from kubesync.settings import Settings
-from kubesync.telemetry.logs import ascii_json
 from kubesync.telemetry.metrics import MetricsPublisher
 
 logger = Logger(service="kubesync", json_serializer=ascii_json)

@@ -30,11 +30,11 @@ from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import Clock, SystemClock
 from kubesync_local.cli.main import main
-from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.apiserver.objects.resources import BY_PLURAL
 from kubesync_local.standins.apiserver.objects.store import VersionGoneError
 from kubesync_local.standins.route53 import StrictRoute53
+from kubesync_local.workplace.registry import ClusterRegistry
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _PATHS: Final = os.pathsep.join(str(ROOT / part) for part in ("layers/kubesync", "local"))

@@ -21,7 +21,7 @@ from kubesync.domain.state import KeyState, Part, PartId
 from kubesync.domain.upstreams.named import Member, NamedUpstream, ServicePortOf
 from kubesync_local.page.gathering import Gatherer
 from kubesync_local.registration.named_upstreams import NamedRegistry
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 
 class HandClock(SystemClock):

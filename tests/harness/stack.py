@@ -16,7 +16,6 @@ from typing import Any
 
 import boto3
 import pytest
-from kubesync_local.workplace.registry import ClusterRegistry
 
 from harness.dynamodb import a_table_prefix, dynamodb_url
 from harness.fakes.memory_store import MemoryStore
@@ -46,9 +45,9 @@ from kubesync.domain.objects import Resource
 from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
 from kubesync.settings import Settings
-from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.route53 import Limits, StrictRoute53
+from kubesync_local.workplace.registry import ClusterRegistry
 from kubesync_local.workplace.tables import create_tables
 
 REGION = "eu-west-1"

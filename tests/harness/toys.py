@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from harness.cli_stack import CliStack
 from harness.seen.raw_objects import put_raw
-from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.apiserver.objects.resources import BY_PLURAL, ResourceType
+from kubesync_local.workplace.registry import ClusterRegistry
 from toy.rules import BOXES, TOYS
 
 GROUP: Final = "toys.example.com"

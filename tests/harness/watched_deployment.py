@@ -35,8 +35,8 @@ from kubesync.kubernetes.ports import WatchSink
 from kubesync.telemetry.metrics import MetricsPublisher
 from kubesync_local.commands.show.status import Place, status_document
 from kubesync_local.commands.show.status_table import show_status
-from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.route53.zone.model import Limits
+from kubesync_local.workplace.registry import ClusterRegistry
 from simulation.cluster import LIST_BYTES, ScriptedConnector, ScriptedReflector
 from simulation.gate import Outward
 from simulation.world import Running

@@ -51,7 +51,7 @@ OF_SOURCES: Final = (
         name="older-release-serves-other-sources",
         without="a release that knows no other source takes the keys of a cluster's other kinds for Services that do not exist",
         invariants="I5",
-        file="kubesync_local/registration/registry.py",
+        file="kubesync_local/workplace/registry.py",
         old="""        schema = SCHEMA if stored.sources == USUAL_SOURCES else SCHEMA_OF_SOURCES
 """,
         new="""        schema = SCHEMA

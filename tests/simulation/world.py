@@ -26,7 +26,7 @@ from kubesync.domain.errors import ErrorCode, KubesyncError
 from kubesync.domain.report import SessionReport
 from kubesync.settings import Settings
 from kubesync_local.recovery.recovery import RecoveryRequest
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 from simulation.cluster import ScriptedCluster, ScriptedConnector
 from simulation.gate import Gate
 from simulation.machine import Machine

@@ -24,12 +24,12 @@ from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
 from kubesync_local.documents.lag import LagMinute
-from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver.objects.resources import SERVICES
 from kubesync_local.standins.apiserver.transport.faults import Delay
 from kubesync_local.standins.apiserver.workloads.story import story
 from kubesync_local.standins.route53.http_api.faults import CHANGE
 from kubesync_local.standins.route53.zone.model import Change, Limits, SetKey, StoredSet
+from kubesync_local.workplace.registry import ClusterRegistry
 from screenshots.terminals import View
 
 CLUSTERS: Final = 200

@@ -17,12 +17,12 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.bootstrap.application import Application
 from kubesync.domain.errors import KubesyncError, UsageError
 from kubesync.settings import Settings
-from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.apiserver.options import ServerOptions
 from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
 from kubesync_local.standins.dynamodb import EmbeddedDynamoDB
 from kubesync_local.standins.route53 import StrictRoute53
+from kubesync_local.workplace.registry import ClusterRegistry
 from kubesync_local.workplace.tables import create_tables
 
 CLUSTER: Final = "demo"

@@ -18,7 +18,7 @@ from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.reasons import WITHHOLDING, advice_for
 from kubesync.domain.sources.registry import KINDS
-from kubesync.domain.state import KeyState, Name, Part, PartId
+from kubesync.domain.state import KeyState, Name, Part, PartId, names_of
 from kubesync.domain.upstreams.nodes import upstream_key
 from kubesync_local.documents.kinds import has_object
 from kubesync_local.documents.outlook import (
@@ -137,7 +137,7 @@ def _remarks(found: Evidence) -> Iterator[str]:
         yield "the load balancer is pending: it has no address to publish yet"
     elif not found.want.records and service.headless and not found.state.problems:
         yield "no endpoint is ready: there is no address to publish"
-    for name in sorted(found.state.empty_claims):
+    for name in sorted(empty_claims(found.state)):
         yield f"{name.label}: the {kind.name} {NOTHING_THERE}; others wait until it asks for the name no more"
     if not found.around.running:
         yield "no session is running: all changes wait for the next one"
@@ -259,3 +259,8 @@ def _port_of(name: str, state: KeyState) -> str | None:
         if upstream_key(state.key, port.port, port.protocol) == name:
             return f"port {port.name} of spec.ports" if port.name else f"port {port.port} of spec.ports"
     return None
+
+
+def empty_claims(state: KeyState) -> frozenset[Name]:
+    """Names that a key owns although no record set of it stands there or is to stand there."""
+    return state.claims - names_of(state.intended) - names_of(state.applied)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Final, cast
 
-from kubesync.aws.dynamodb.store import Item, Store
+from kubesync.aws.dynamodb.store import CONTROL, Item, Store
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import REQUEST_LIFETIME_SECONDS, ResyncTable
+from kubesync.aws.tables.control.resync_requests import REQUEST_LIFETIME_SECONDS, RESULT, UNDERWAY
+from kubesync.aws.tables.items import place_of, read_slices
+from kubesync.aws.tables.schema_guard import readable
 from kubesync.aws.tables.upstreams import timestamp
 
 OVERDUE_HOURS: Final = 50
@@ -19,9 +22,9 @@ def resyncs_document(store: Store, shard: str, now: float) -> dict[str, Any]:
 
     ``late``: nobody goes on with it, because its hour is over; the next session keeps that as its result.
     """
-    last = ResyncTable(store, shard).last()
+    last = last_resyncs(store, shard)
     since = LeaseTable(store, shard).read().resynced_at_ms / 1000
-    under_way = [_under_way(item, now) for item in ResyncTable(store, shard).underway()]
+    under_way = [_under_way(item, now) for item in resyncs_under_way(store, shard)]
     overdue = bool(since) and now - since >= OVERDUE_HOURS * 3600
     return {
         "last": last[0] if last else None,
@@ -30,10 +33,37 @@ def resyncs_document(store: Store, shard: str, now: float) -> dict[str, Any]:
     }
 
 
+def last_resyncs(store: Store, shard: str, limit: int = 1) -> list[dict[str, Any]]:
+    """The results of the last resyncs, newest first: the figures, ``id``, and ``report``."""
+    items = readable(iter(store.query(CONTROL, f"resynced#{shard}", newest_first=True)), lambda _newer: None)
+    heads = islice((item for item in items if "by" in item), limit)  # others are further slices
+    return [
+        {
+            "id": item["sk"],
+            **{name: item[name] for name in RESULT},
+            "report": read_slices(store, place_of(CONTROL, item), item),
+        }
+        for item in heads
+    ]
+
+
+def resyncs_under_way(store: Store, shard: str) -> list[Item]:
+    """The progress of every resync that is under way, or was cut off, oldest first; and requests that nobody has begun."""
+    items = list(readable(iter(store.query(CONTROL, f"resync#{shard}")), lambda _newer: None))
+    begun = {str(item["sk"]).removesuffix(UNDERWAY) for item in items if _is_progress(item)}
+    return [
+        item for item in items if _is_progress(item) or (item.get("status") == "asked" and str(item["sk"]) not in begun)
+    ]
+
+
+def _is_progress(item: Item) -> bool:
+    return str(item["sk"]).endswith(UNDERWAY)
+
+
 def _under_way(item: Item, now: float) -> dict[str, Any]:
     at = cast(int, item["at_ms"]) / 1000
     return {
-        "id": cast(str, item["sk"]).removesuffix("#underway"),
+        "id": cast(str, item["sk"]).removesuffix(UNDERWAY),
         "by": "schedule" if item.get("scheduled") else "person",
         "at": timestamp(at),
         "cluster": item["cluster"],

@@ -14,7 +14,7 @@ from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.upstreams.named import Composed, Member, NamedUpstream, below, compose, named_key
 from kubesync.domain.upstreams.nodes import node_of
-from kubesync_local.registration.named_upstreams import member_text
+from kubesync_local.registration.named_upstreams import including, member_text
 
 _UNREADABLE: Final = (NewerSchemaError, KeyError, TypeError)
 """Written by a newer release, or by another program."""
@@ -85,7 +85,7 @@ class NamedDocument:
             "shard": self._entry.shard,
             "members": [member_text(member) for member in self._entry.upstream.members],
             "held_by": list(self._entry.held_by),
-            "included_in": self._registry.including(self._name),
+            "included_in": including(self._name, self._registry),
             "version": stored.version if stored is not None and there else None,
             "nodes": len(stored.nodes) if stored is not None and there else None,
         }

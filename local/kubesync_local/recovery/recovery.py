@@ -23,8 +23,8 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final
 
-from kubesync.aws.route53.journal import Journal, is_journal, journal_record_key, read_journal
-from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.route53.journal import FORM, PREFIX, Journal, journal_record_key, read_journal
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone, in_the_way
@@ -43,7 +43,6 @@ from kubesync_local.recovery.not_wanted import ClusterView, view_of
 from kubesync_local.recovery.registry_report import RegistryReport
 from kubesync_local.recovery.rows import differing, row
 from kubesync_local.recovery.txt_registry import Affixes
-from kubesync_local.registration.registry import ClusterRegistry
 
 KINDS: Final = ("claimed", "unproven", "differing", "unwanted")
 """The lists of a cluster's report."""
@@ -83,7 +82,9 @@ class RecoveryRequest:
     def begin(self, parts: MasterParts) -> Recovery:
         """Read the journals of all clusters' zones. Writes nothing."""
         settings = parts.settings
-        zones = {z.id: z for c in ClusterRegistry(parts.store).all(settings.shard) for z in rules_of(c).zones}
+        zones = {
+            z.id: z for c in ClusterTable(parts.store).read(settings.shard).values() if c for z in rules_of(c).zones
+        }
         journals = [
             JournalFound(zone, read_journal(parts.zones, journal_record_key(zone, settings.deployment, settings.shard)))
             for _, zone in sorted(zones.items())
@@ -149,7 +150,7 @@ class ZoneSets:
         self._last_user = {zone: cluster for cluster, its in zones.items() for zone in its}
         self._standing: dict[str, dict[RecordKey, RecordSet]] = {}
         self._stored: dict[str, ClusterView] = {}
-        self.registered = ClusterRegistry(master.parts.store).all()
+        self.registered = [config for config in master.clusters.read().values() if config is not None]
 
     def of(self, zone: Zone) -> dict[RecordKey, RecordSet]:
         """Every set of a zone. Raises ZoneError."""
@@ -247,7 +248,7 @@ class ClusterRecovery:
                 report["unproven"].append(row(key, record_set, service))
         for key, record_set in standing.items():
             below = key.name == self._rules.domain or key.name.endswith("." + self._rules.domain)
-            left_out = key.type in ("SOA", "NS") or is_journal(key, record_set)
+            left_out = key.type in ("SOA", "NS") or _is_journal(key, record_set)
             if below and key not in wanted and not left_out and self._request.about(key):
                 report["unwanted"].append(row(key, record_set))
         if self._request.dry_run:
@@ -289,3 +290,11 @@ def _wants(states: Iterable[KeyState], zone: Zone) -> Iterator[tuple[KeyState, R
         for key, record_set in state.intended.items():
             if key.zone_id == zone.id:
                 yield state, key, record_set
+
+
+def _is_journal(key: RecordKey, record_set: RecordSet) -> bool:
+    """Whether a record set is the journal of some deployment of kubesync."""
+    values = record_set.values
+    return (
+        key.type == "TXT" and key.name.startswith(PREFIX) and len(values) == 1 and FORM.fullmatch(values[0]) is not None
+    )

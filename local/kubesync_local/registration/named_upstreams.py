@@ -72,7 +72,7 @@ class NamedRegistry(NamedUpstreamTable):
             ChangedMeanwhileError: the registry was changed since it was read.
         """
         entry = self.known(name, registry)
-        if others := registry.including(name):
+        if others := including(name, registry):
             raise UsageError(
                 f"named upstream {name} is included in {', '.join(others)}: "
                 "remove it there first (`kubesync upstream add ... --replace`)"
@@ -240,3 +240,8 @@ def referring_to(registry: Registry, cluster: str) -> list[str]:
     """Names of those that refer directly to a Service of a cluster."""
     entries = sorted(registry.entries.items())
     return [name for name, entry in entries if any(each.key.cluster == cluster for each in entry.upstream.services)]
+
+
+def including(name: str, registry: Registry) -> list[str]:
+    """Names of those that include another one directly."""
+    return [other for other, entry in sorted(registry.entries.items()) if name in entry.upstream.includes]

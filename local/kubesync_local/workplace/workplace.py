@@ -17,11 +17,11 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.clock import SystemClock
 from kubesync.domain.errors import UsageError
 from kubesync.settings import Settings
-from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.terminal.logs import set_up_logs
 from kubesync_local.terminal.remarks import remark
 from kubesync_local.terminal.signals import ended_at_once
 from kubesync_local.workplace import stores
+from kubesync_local.workplace.registry import ClusterRegistry
 from kubesync_local.workplace.variables import unknown_variables
 
 if TYPE_CHECKING:

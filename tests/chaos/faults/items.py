@@ -30,12 +30,12 @@ from harness.seen import named
 from kubesync.aws.dynamodb.store import AUDIT, STATE, Item, Key
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.named_upstreams import Registration
-from kubesync.aws.tables.control.resync_requests import ResyncTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
+from kubesync_local.documents.last_resync import last_resyncs
 from kubesync_local.recovery.recovery import RecoveryRequest
 from kubesync_local.registration.named_upstreams import NamedRegistry
 from simulation.gate import Gate, Outward
@@ -372,7 +372,7 @@ def _told(tried: Play, there: Registered) -> bool:
 
 def _forgotten(world: World) -> list[dict[str, Any]]:
     """The sets that the last full resync reports as forgotten, as ``status`` shows them."""
-    last = ResyncTable(world.store, SETTINGS.shard).last()
+    last = last_resyncs(world.store, SETTINGS.shard)
     clusters = last[0]["report"]["clusters"] if last else ()
     return [row for cluster in clusters for row in cluster.get("forgotten", ())]
 

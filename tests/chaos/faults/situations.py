@@ -34,7 +34,7 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Observation, Resource
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 from sequences.outside import FOREIGN, UnrulyConnector
 from simulation.gate import Gate, Outward
 from simulation.world import SETTINGS, World

@@ -28,7 +28,7 @@ from kubesync.domain.sources.services import desired
 from kubesync.domain.state import Name
 from kubesync.domain.upstreams.named import compose, named_key
 from kubesync.domain.upstreams.nodes import node_document, node_of
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 from simulation.scope_view import visible
 from simulation.world import SETTINGS, World
 

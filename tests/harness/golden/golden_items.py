@@ -48,7 +48,7 @@ from kubesync.domain.objects import (
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
 from kubesync.domain.upstreams.named import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
 from kubesync_local.registration.named_upstreams import NamedRegistry
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 DIRECTORY: Final = Path(__file__).resolve().parents[2] / "golden"
 NOW: Final = 1_800_000_000.0

@@ -41,10 +41,10 @@ from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ClusterAccess
 from kubesync.settings import Settings
 from kubesync_local.documents.audit_log import AuditLog, Span
-from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.apiserver.objects.resources import RESOURCES, ResourceType
 from kubesync_local.standins.route53 import StrictRoute53
+from kubesync_local.workplace.registry import ClusterRegistry
 
 TABLES: Final = Path(__file__).resolve().parents[2] / "golden" / "tables"
 START: Final = 1_800_000_000.0

@@ -35,7 +35,7 @@ from kubesync.domain.credential_ends import Credential
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Policy
 from kubesync_local.registration.named_upstreams import NamedRegistry
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 OUTCOMES: Final = TABLES.parent / "outcomes"
 LARGE: Final = TABLES.parent / "large"

@@ -17,7 +17,7 @@ from bench.child_store import ChildStore
 from bench.children import Child, answer, child
 from bench.memory import peak_megabytes
 from harness.hostile.objects import Amounts, Hostile
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 if TYPE_CHECKING:
     from kubesync_local.standins.apiserver import ApiServer

@@ -27,7 +27,7 @@ from kubesync.domain.objects import Resource
 from kubesync.kubernetes.list_room import ListRoom
 from kubesync.kubernetes.ports import WatchSink
 from kubesync.messages import Configure, Listen
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 _EPOCH: Final = 1
 

@@ -17,7 +17,7 @@ from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.objects import Observation
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 from simulation.cluster import ScriptedCluster
 from simulation.gate import Outward
 

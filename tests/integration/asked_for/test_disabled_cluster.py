@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kubesync_local.workplace.registry import ClusterRegistry
-
 from harness.fakes.memory_store import MemoryStore
 from harness.stack import TOKEN, RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.clusters import ClusterConfig
@@ -15,6 +13,7 @@ from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.state import StateTable
 from kubesync_local.standins.apiserver import ApiServer
+from kubesync_local.workplace.registry import ClusterRegistry
 
 WEB = "web.default.svc.prod.example.com A"
 SPEC = {"ports": [{"port": 80}], "selector": {"app": "web"}}

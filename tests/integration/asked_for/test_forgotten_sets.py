@@ -14,7 +14,7 @@ from kubesync.aws.tables.state import state_key
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 from kubesync_local.documents.last_resync import resync_lines, resyncs_document
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 WEB = "web.shop.svc.prod.example.com"
 NEWER = Name("Z1", "newer.example.com")

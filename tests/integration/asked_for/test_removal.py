@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kubesync_local.workplace.registry import ClusterRegistry
 
 from harness.fakes.memory_store import MemoryStore
 from harness.fakes.route53 import wire_change
@@ -16,6 +15,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.state import StateTable
 from kubesync_local.standins.route53.http_api.faults import Call
+from kubesync_local.workplace.registry import ClusterRegistry
 
 NAMES = [f"s{number}" for number in range(4)]
 WEB = "web.default.svc.prod.example.com A"

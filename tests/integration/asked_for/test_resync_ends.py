@@ -20,9 +20,9 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync.session.session import Session
-from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
 from kubesync_local.standins.apiserver.transport.faults import Answer
+from kubesync_local.workplace.registry import ClusterRegistry
 
 ENDED = "the session ended before the resync was done: run it again"
 EAGER = {"lease_renew_seconds": 0.05}

@@ -19,6 +19,7 @@ from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTab
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import ConnectError, ErrorCode, StoreUnavailableError
+from kubesync_local.documents.last_resync import last_resyncs, resyncs_under_way
 from simulation.gate import Outward
 from simulation.world import Running
 
@@ -113,7 +114,7 @@ class Three(Deployment):
         return None
 
     def result(self) -> dict[str, Any]:
-        (found,) = ResyncTable(self.store, "0").last()
+        (found,) = last_resyncs(self.store, "0")
         return found
 
     def rest(self) -> dict[str, Any]:
@@ -255,7 +256,7 @@ def test_what_is_done_stays_done_in_the_next_session() -> None:
         assert first.gate.killed
         listed = list(scene.lists)
         assert len(scene.lists) == 6, "two resources of each cluster"
-        (under_way,) = ResyncTable(scene.store, "0").underway()
+        (under_way,) = resyncs_under_way(scene.store, "0")
         assert (under_way["clusters"], under_way["done"], under_way["scheduled"]) == (3, 0, True)
         answer = scene.rest()
         assert scene.lists == listed, "the clusters resume, and the resync goes on with its zones"
@@ -369,7 +370,7 @@ def test_i1_i2_master_that_lost_its_shard_keeps_no_result(*, dropped: bool) -> N
         scene.pass_time(60.0)
         assert scene.running is not None
         assert not scene.running.alive
-        assert ResyncTable(scene.store, "0").last() == []
+        assert last_resyncs(scene.store, "0") == []
         assert scene.answer() is None
 
 
@@ -388,7 +389,7 @@ def test_resync_that_is_withdrawn_stops_and_leaves_nothing() -> None:
         scene.strike_at = withdraw
         scene.pass_time(60.0)
         assert scene.end().clean
-        assert ResyncTable(scene.store, "0").last() == []
+        assert last_resyncs(scene.store, "0") == []
         assert list(scene.store.query(CONTROL, "resync#0")) == []
 
 

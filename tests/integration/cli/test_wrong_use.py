@@ -11,7 +11,7 @@ import pytest
 
 from harness.cli_stack import CliStack, Ran, a_bare_environment, a_cli_stack, call
 from harness.dynamodb import dynamodb_url
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 
 @pytest.fixture(scope="module")

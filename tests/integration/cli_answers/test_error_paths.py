@@ -20,7 +20,7 @@ from kubesync.domain.errors import BodyError, ConnectError, DeniedError, Handsha
 from kubesync_local.cli.help_pages import pages
 from kubesync_local.cli.main import build_parser
 from kubesync_local.commands.cluster.probe import why_no_answer
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 ROWS = [
     *(row._replace(place="bare") for row in (*of_words.ROWS, *of_files.ROWS)),

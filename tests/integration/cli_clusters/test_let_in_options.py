@@ -12,7 +12,7 @@ import pytest
 from harness.cli_stack import CliStack, a_cli_stack
 from kubesync.aws.dynamodb.store import CONTROL, Delete, Key
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 FIELDS: Final = ("reserve_domain", "max_ttl", "endpoint_cidrs", "target_net_filter")
 OF_NEW: Final = {"reserve_domain": True, "max_ttl": 86400}

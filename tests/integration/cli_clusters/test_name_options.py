@@ -11,7 +11,7 @@ import pytest
 from harness.cli_stack import CliStack, Ran, a_cli_stack
 from kubesync.aws.dynamodb.store import CONTROL, Key
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 FIELDS = (
     "domain_filter",

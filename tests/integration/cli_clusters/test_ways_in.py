@@ -13,7 +13,7 @@ from harness.cli_stack import TOKEN, CliStack, Ran, a_cli_stack
 from harness.fakes.certificates import make_authority
 from harness.memory_tables import WHERE
 from harness.wire.eks import CA_PEM, an_eks
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 
 @pytest.fixture(scope="module", params=WHERE)

@@ -16,8 +16,8 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.domain.errors import UsageError
-from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
+from kubesync_local.workplace.registry import ClusterRegistry
 
 SAME: Final = "nothing to change: {} as the file says"
 ROLE: Final = "arn:aws:iam::123456789012:role/dns"

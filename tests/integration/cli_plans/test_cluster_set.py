@@ -12,7 +12,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync_local.commands.cluster import changes
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 ROLE: Final = "arn:aws:iam::123456789012:role/dns"
 

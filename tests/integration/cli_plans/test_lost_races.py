@@ -10,7 +10,7 @@ import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack
 from kubesync_local.registration.named_upstreams import NamedRegistry
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 CHANGED: Final = "kubesync: cluster prod was changed by somebody else: try again"
 REFERRED: Final = "kubesync: cluster prod, or something that refers to it, was changed meanwhile: try again"

@@ -13,7 +13,7 @@ from harness.cli_stack import CliStack, a_cli_stack
 from harness.dialogue import CTRL_C, END_OF_INPUT, a_dialogue
 from harness.terminal import on_a_terminal, shown_on
 from kubesync.aws.dynamodb.store import CONTROL, STATE
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 WAS: Final = "nothing was changed"
 NO_CHANGE: Final = f"kubesync: {WAS}"

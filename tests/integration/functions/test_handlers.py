@@ -29,6 +29,7 @@ from kubesync.bootstrap.application import Application
 from kubesync.domain.errors import ErrorCode, StoreUnavailableError, UsageError
 from kubesync.domain.report import SessionReport
 from kubesync.settings import Settings
+from kubesync_local.documents.last_resync import last_resyncs, resyncs_under_way
 
 EVENTS: Final = Path(__file__).resolve().parents[3] / "events"
 BEGAN: Final = monotonic()
@@ -228,7 +229,7 @@ def test_scheduled_resync_keeps_its_result_and_writes_its_metric(
     assert [each["ResyncErrors"] for each in logged if "ResyncErrors" in each] == [[0.0]]
     (ended,) = [each for each in logged if each.get("message") == "resync ended"]
     assert (ended["scheduled"], ended["clusters"], ended["errors"]) == (True, 1, 0)
-    (last,) = ResyncTable(Application(Settings.from_environment()).store(), "0").last()
+    (last,) = last_resyncs(Application(Settings.from_environment()).store(), "0")
     assert (last["id"], last["by"], last["errors"]) == (ended["request"], "schedule", 0)
 
 
@@ -237,11 +238,11 @@ def test_resync_that_has_no_time_left_goes_on_in_the_next_session(stack: CliStac
     report = load_handler("resync")(event("full-resync"), context)
 
     assert (report["status"], report["clusters"], report["dry_run"], report["forced"]) == ("running", [], False, False)
-    requests = ResyncTable(Application(Settings.from_environment()).store(), "0")
-    assert [request.id for request in requests.due(time())] == [report["id"]]
-    with ended_when(lambda: not requests.underway() and stack.settled()):
+    store = Application(Settings.from_environment()).store()
+    assert [request.id for request in ResyncTable(store, "0").due(time())] == [report["id"]]
+    with ended_when(lambda: not resyncs_under_way(store, "0") and stack.settled()):
         Application(Settings.from_environment()).new_session().run()
-    (last,) = ResyncTable(Application(Settings.from_environment()).store(), "0").last()
+    (last,) = last_resyncs(Application(Settings.from_environment()).store(), "0")
     assert (last["id"], last["by"], last["clusters"], last["errors"]) == (report["id"], "person", 1, 0)
 
 

@@ -11,8 +11,8 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.objects import Resource
-from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver.objects.resources import ENDPOINTSLICES, Target
+from kubesync_local.workplace.registry import ClusterRegistry
 
 WEB, API = "prod/shop/web/80/TCP", "prod/shop/api/80/TCP"
 HTTP = ({"name": "http", "protocol": "TCP", "port": 8080},)

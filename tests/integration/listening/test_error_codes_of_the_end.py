@@ -12,8 +12,8 @@ from kubesync.aws.dynamodb.store import CONTROL, Delete, Key, Update
 from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
-from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver.transport import faults as api_faults
+from kubesync_local.workplace.registry import ClusterRegistry
 
 QUICK_LEASE = {"lease_renew_seconds": 0.1}
 

@@ -17,8 +17,8 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import Resource
-from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.apiserver import ApiServer
+from kubesync_local.workplace.registry import ClusterRegistry
 
 HOSTNAME = "external-dns.kubernetes.io/hostname"
 LOAD_BALANCER = "edge-1234567890.eu-west-1.elb.amazonaws.com"

@@ -9,7 +9,7 @@ from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.plan import Policy
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 PREFIX: Final = "external-dns.alpha.kubernetes.io/"
 LB: Final = "web-0123.elb.eu-west-1.amazonaws.com"

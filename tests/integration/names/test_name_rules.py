@@ -13,7 +13,7 @@ from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.plan import Policy
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 # Of every cluster here; the journal's label is reserved in all of them.
 RESERVED: Final = {"_kubesync-x": "NameReserved", "x._kubesync-test-0": "NameReserved"}

@@ -41,8 +41,8 @@ from kubesync.domain.report import SessionReport
 from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
 from kubesync.settings import Settings
-from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.standins.route53.zone.names import lets_change, listing_form
+from kubesync_local.workplace.registry import ClusterRegistry
 
 # What Lambda does with a function's role by itself: it looks at subnets in a VPC, and sends dead letters.
 LAMBDAS_OWN: Final = {

@@ -10,7 +10,7 @@ from harness.deployment import Deployment
 from harness.seen.builders import a_service
 from kubesync.aws.tables.control.clusters import OnDelete
 from kubesync.domain.errors import ZoneGoneError
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 from simulation.gate import Outward
 from simulation.writes import RECORD, SENT
 

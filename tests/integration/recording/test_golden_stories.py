@@ -17,7 +17,7 @@ from harness.golden.golden_stage import HOUR, TABLES, Stage, a_stage
 from harness.paused_process import Gate, items_but_the_lease
 from kubesync.aws.dynamodb.store import STATE, Action
 from kubesync.aws.tables.control.clusters import OnDelete
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 
 def of_keys(actions: Sequence[Action]) -> str:

@@ -19,7 +19,7 @@ from kubesync.domain.objects import (
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import OpenMark
 from kubesync_local.documents.audit_log import AuditLog, Span
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 # --- configurations ---
 

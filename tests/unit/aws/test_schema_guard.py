@@ -21,7 +21,7 @@ from kubesync.domain.errors import (
     TransactionRefusedError,
 )
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 NEWER = Key(CONTROL, "p", "newer")
 OWN = Key(CONTROL, "p", "own")

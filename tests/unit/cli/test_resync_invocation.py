@@ -13,7 +13,8 @@ from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTab
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync.operations.asking import ResyncError
-from kubesync.operations.resync_invocation import InvocationParts, ResyncEvent, ResyncInvocation, has_errors
+from kubesync.operations.resync_invocation import InvocationParts, ResyncEvent, ResyncInvocation
+from kubesync_local.commands.run.resync import has_errors
 
 REPORT = {"dry_run": True, "forced": False, "clusters": [{"cluster": "prod", "changes": []}]}
 

@@ -17,7 +17,7 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync_local.commands.show.watch import Reading, gathered, pause_after
 from kubesync_local.commands.show.watch_screen import View
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 HINT: Final = "Ctrl-C ends it; `kubesync status` shows problems of Services"
 

@@ -14,7 +14,7 @@ from kubesync.aws.tables.control.clusters import OnDelete
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.plan import Policy
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 from simulation.gate import Outward
 from simulation.writes import RECORD, SENT
 

@@ -54,7 +54,8 @@ from kubesync.operations.requests import ResyncDesk, ResyncRunner
 from kubesync.operations.resync import Resync
 from kubesync.operations.resync_progress import ResyncProgress
 from kubesync.settings import Settings
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.documents.last_resync import last_resyncs, resyncs_under_way
+from kubesync_local.workplace.registry import ClusterRegistry
 
 WEB = a_key()
 A = RecordKey("Z1", "web.shop.svc.example.com", "A")
@@ -208,7 +209,7 @@ class Played:
         return ResyncDesk(cast("Master", self), self.requests)
 
     def result(self) -> dict[str, Any]:
-        (found,) = self.results.last(5)
+        (found,) = last_resyncs(self.store, "0", 5)
         return found
 
 
@@ -445,7 +446,11 @@ def test_progress_that_an_earlier_release_left_raises_no_alarm(played: Played) -
     played.store.transact(played.results.put_progress(request, "s", 2, 1, played.clock.epoch(), "x"), "x")
     played.store.write(played.requests.remove(request))
     played.desk.expire(request)
-    assert ([each.errors for each in played.resynced], played.results.last(5), played.requests.underway()) == (
+    assert (
+        [each.errors for each in played.resynced],
+        last_resyncs(played.store, "0", 5),
+        resyncs_under_way(played.store, "0"),
+    ) == (
         [],
         [],
         [],

@@ -166,11 +166,6 @@ class KeyState:
         return Held(frozenset(claim.name for claim in self.claims), values, digests)
 
     @property
-    def empty_claims(self) -> frozenset[Name]:
-        """Names that it owns although no record set of it stands there or is to stand there."""
-        return self.claims - names_of(self.intended) - names_of(self.applied)
-
-    @property
     def bare(self) -> bool:
         """Whether nothing is left to remember, apart from tombstones."""
         return not (

@@ -237,7 +237,3 @@ class ResyncInvocation:
 
     def _now_ms(self) -> int:
         return int(self._parts.scheduler.epoch() * 1000)
-
-
-def has_errors(report: dict[str, Any]) -> bool:
-    return any("error" in cluster for cluster in report["clusters"])

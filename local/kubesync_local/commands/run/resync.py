@@ -7,7 +7,7 @@ import sys
 from typing import Any, Final
 
 from kubesync.domain.errors import UsageError
-from kubesync.operations.resync_invocation import ResyncEvent, has_errors
+from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.operations.resync_progress import RUNNING, WITHDRAWN_REPORT
 from kubesync.session.session import Session
 from kubesync_local.commands.run.forcing import agree
@@ -152,3 +152,8 @@ def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
 def _side(value: object) -> str | None:
     """One side of a change in words; empty if there is nothing on it."""
     return None if value is None else side_in_words(value)
+
+
+def has_errors(report: dict[str, Any]) -> bool:
+    """Whether a cluster could not be compared."""
+    return any("error" in cluster for cluster in report["clusters"])

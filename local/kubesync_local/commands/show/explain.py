@@ -29,7 +29,7 @@ from kubesync.domain.state import KeyState, Name, names_of
 from kubesync_local.commands.show.current import current_at
 from kubesync_local.commands.show.explain_table import show_explanation
 from kubesync_local.commands.show.service_keys import key_in
-from kubesync_local.documents.explanation import Evidence, document
+from kubesync_local.documents.explanation import Evidence, document, empty_claims
 from kubesync_local.documents.outlook import Surroundings
 from kubesync_local.terminal.output import print_document
 from kubesync_local.workplace.workplace import Workplace
@@ -155,7 +155,7 @@ def _empty(turns: Mapping[Name, tuple[str, int]], claims: Mapping[Name, Claim], 
         found = states.load(sorted(owners)).values() if owners else ()
     except NewerSchemaError:  # of a cluster that a newer release serves
         return frozenset()
-    places = {(str(state.key), name.zone_id, name.name) for state in found for name in state.empty_claims}
+    places = {(str(state.key), name.zone_id, name.name) for state in found for name in empty_claims(state)}
     return frozenset(name for name, (owner, _) in turns.items() if (owner, name.zone_id, name.name) in places)
 
 

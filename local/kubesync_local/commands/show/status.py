@@ -28,14 +28,15 @@ from kubesync_local.check.advice import UNGUARDED
 from kubesync_local.commands.show.status_table import show_status
 from kubesync_local.documents.alarm_causes import Seen, causes_of
 from kubesync_local.documents.credential_rows import credential_rows
+from kubesync_local.documents.explanation import empty_claims
 from kubesync_local.documents.kinds import has_object
 from kubesync_local.documents.last_resync import resyncs_document
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import problems_of_named
 from kubesync_local.documents.outlook import NOTHING_THERE, tried_next, zone_code
-from kubesync_local.registration.registry import ClusterRegistry
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import print_document, print_line, remark
+from kubesync_local.workplace.registry import ClusterRegistry
 from kubesync_local.workplace.workplace import Workplace
 
 _CONFIGURATION: Final = "its configuration cannot be read: a newer release wrote it, so this one does not watch it"
@@ -181,7 +182,7 @@ def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProb
     except NewerSchemaError as error:  # others are shown all the same
         states, newer, listeners = [], f"{_ITEMS} ({error})", []
     looks = ZoneProblemTable(work.store, config.shard, "").checks()
-    empty = {name: state.key for state in states for name in state.empty_claims}
+    empty = {name: state.key for state in states for name in empty_claims(state)}
     return {
         "cluster": config.name,
         "server": config.server,

@@ -12,8 +12,8 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.domain.errors import ChangedMeanwhileError, UsageError
 from kubesync.domain.upstreams.named import Member, NamedUpstream
-from kubesync_local.registration.named_upstreams import NamedRegistry, member_text, referring_to
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.registration.named_upstreams import NamedRegistry, including, member_text, referring_to
+from kubesync_local.workplace.registry import ClusterRegistry
 
 WEB = member("prod/shop/web/80", 3, backup=True)
 NODE = member("[2001:db8::1]:80")
@@ -40,7 +40,7 @@ def test_what_is_registered_is_read_back(store: MemoryStore, table: NamedRegistr
     assert registry.entries["shop"] == Registration(NamedUpstream("shop", (WEB, member("inner", 2), NODE)), "0")
     assert (registry.version, table.version()) == (2, 2)
     assert referring_to(registry, "prod") == ["shop"]
-    assert registry.including("inner") == ["shop"]
+    assert including("inner", registry) == ["shop"]
     assert [member_text(each) for each in registry.named["shop"].members] == [
         {"service": "prod/shop/web/80/TCP", "weight": 3, "backup": True},
         {"upstream": "inner", "weight": 2},

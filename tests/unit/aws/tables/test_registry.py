@@ -15,7 +15,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, e
 from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.domain.errors import ChangedMeanwhileError, TransactionRefusedError, UsageError
 from kubesync_local.registration.clusters import why_clashing, why_outside, why_useless
-from kubesync_local.registration.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry
 
 NOW = 1_800_000_000.0
 

@@ -12,7 +12,7 @@ from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.store import CONTROL, Delete, Key
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
 from kubesync.domain.errors import TransactionRefusedError
-from kubesync_local.documents.last_resync import resync_lines, resyncs_document
+from kubesync_local.documents.last_resync import last_resyncs, resync_lines, resyncs_document
 
 NOW = 1_800_000_000.0
 
@@ -36,7 +36,7 @@ def keep(store: MemoryStore, request: ResyncRequest, clusters: list[dict[str, An
 def test_result_says_when_who_asked_and_how_long(store: MemoryStore) -> None:
     keep(store, a_request("r1", at=NOW - 50), [{"cluster": "prod"}])
     keep(store, a_request("r2", scheduled=True), [{"cluster": "prod"}, {"cluster": "edge", "error": "no answer"}])
-    first, second = ResyncTable(store, "0").last(5)
+    first, second = last_resyncs(store, "0", 5)
     assert first == {
         "id": "2027-01-15T08:00:00.000Z#r2",
         "by": "schedule",
@@ -64,7 +64,7 @@ def test_result_over_100_kb_is_in_slices_and_one_result_for_all_that(store: Memo
         "#001",
         "#002",
     ]
-    (found,) = ResyncTable(store, "0").last(5)
+    (found,) = last_resyncs(store, "0", 5)
     assert found["report"]["clusters"] == clusters
 
 

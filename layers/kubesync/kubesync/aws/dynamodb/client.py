@@ -48,7 +48,9 @@ if TYPE_CHECKING:
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 MAX_BATCH_GET_KEYS: Final = 100
 _BACKOFF: Final = Backoff(initial=0.1, cap=2.0, least=0.5, most=1.0)
-_WRITES: Final = frozenset({"put_item", "update_item", "delete_item"})
+_KINDS: Final[Mapping[str, Kind]] = {
+    "put_item": "writes", "update_item": "writes", "delete_item": "writes", "transact_write_items": "transactions"
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,8 @@ class DynamoStore:
     def _read(self, method: str, request: dict[str, Any], tables: Iterable[str]) -> dict[str, Any]:
         result = self._attempts(method, request, tables, repeat_lost=True)
         if isinstance(result, Failure):
-            raise _read_error(result)
+            busy = result.outcome is Outcome.BUSY
+            raise StoreBusyError(_busy(result)) if busy else StoreUnavailableError(result.advice)
         return result
 
     def _attempts(
@@ -222,7 +225,7 @@ class DynamoStore:
             self.counted.asked()
             result = self._call(method, request, real_names)
             if isinstance(result, Failure) and result.outcome is Outcome.BUSY:
-                self.counted.refused(_kind(method))
+                self.counted.refused(_KINDS.get(method, "reads"))
             if not isinstance(result, Failure) or result.outcome is Outcome.REFUSED:
                 return result
             if result.outcome is Outcome.LOST:
@@ -250,22 +253,12 @@ class DynamoStore:
         self._clock.sleep(self._retry.backoff.delay(failures, self._jitter()))
 
 
-def _kind(method: str) -> Kind:
-    if method == "transact_write_items":
-        return "transactions"
-    return "writes" if method in _WRITES else "reads"
-
-
 def _key_of(table: str, item: Mapping[str, Value]) -> Key:
     partition_name, sort_name = KEY_ATTRIBUTES[table]
     partition, sort = item[partition_name], item[sort_name]
     if not isinstance(partition, str) or not isinstance(sort, (str, int)):
         raise StoreUnavailableError(f"table {table} has a key of the wrong type: it was not made by `kubesync setup`")
     return Key(table, partition, sort)
-
-
-def _read_error(failure: Failure) -> StoreError:
-    return StoreBusyError(_busy(failure)) if failure.outcome is Outcome.BUSY else StoreUnavailableError(failure.advice)
 
 
 def _write_error(failure: Failure) -> StoreError:

@@ -14,8 +14,8 @@ from kubesync.aws.route53.zones import BatchChange, ZoneClient
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone, exclude_each_other
 
 JOURNAL_TTL_SECONDS: Final = 300
-_PREFIX: Final = "_kubesync-"
-_FORM = re.compile(r'"heritage=kubesync,owner=(?P<owner>[^,"]+),epoch=(?P<epoch>\d+),batch=(?P<batch>[0-9a-zA-Z-]+)"')
+PREFIX: Final = "_kubesync-"
+FORM = re.compile(r'"heritage=kubesync,owner=(?P<owner>[^,"]+),epoch=(?P<epoch>\d+),batch=(?P<batch>[0-9a-zA-Z-]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +34,7 @@ class Journal:
 
 def journal_record_key(zone: Zone, deployment: str, shard: str) -> RecordKey:
     """The key of the journal of a deployment and shard."""
-    return RecordKey(zone.id, f"{_PREFIX}{deployment}-{shard}.{zone.name}", "TXT")
-
-
-def is_journal(key: RecordKey, record_set: RecordSet) -> bool:
-    """Whether a record set is the journal of some deployment of kubesync."""
-    values = record_set.values
-    return (
-        key.type == "TXT"
-        and key.name.startswith(_PREFIX)
-        and len(values) == 1
-        and _FORM.fullmatch(values[0]) is not None
-    )
+    return RecordKey(zone.id, f"{PREFIX}{deployment}-{shard}.{zone.name}", "TXT")
 
 
 def make_journal(deployment: str, epoch: int, batch: str) -> Journal:
@@ -61,7 +50,7 @@ def read_journal(client: ZoneClient, key: RecordKey) -> Journal | None:
     if record_set is None:
         # Every batch would be refused, whatever its units are.
         return next((Journal(sets[at], label=at.label) for at in sorted(sets) if exclude_each_other(at, key)), None)
-    form = _FORM.fullmatch(record_set.values[0]) if len(record_set.values) == 1 else None
+    form = FORM.fullmatch(record_set.values[0]) if len(record_set.values) == 1 else None
     if form is None or record_set.foreign_form:
         return Journal(record_set, label=key.label)
     return Journal(record_set, form["owner"], int(form["epoch"]), form["batch"])

@@ -165,7 +165,7 @@ class ApiClient:
         server, session = self._connect()
         response = self._send(session, server.url(request.path), request, encoding, deadline, fresh=False)
         try:
-            if response.status_code == 401 and self._renewable:
+            if response.status_code == 401 and (self._access.token_source or self._access.certificates) is not None:
                 response.close()
                 if self._access.certificates is not None:
                     self._forget_certificates()
@@ -183,10 +183,6 @@ class ApiClient:
             response.close()
             if _ends_with_its_connection(response):
                 self._interrupter.release()
-
-    @property
-    def _renewable(self) -> bool:
-        return self._access.token_source is not None or self._access.certificates is not None
 
     def _forget_certificates(self) -> None:
         """Set up TLS again for the next request: certificates may have been rotated."""

@@ -85,10 +85,6 @@ class Registry:
         """The configurations alone."""
         return {name: entry.upstream for name, entry in self.entries.items()}
 
-    def including(self, name: str) -> list[str]:
-        """Names of those that include another one directly."""
-        return [other for other, entry in sorted(self.entries.items()) if name in entry.upstream.includes]
-
 
 class NamedUpstreamTable:
     """Reads the registry; reads marks and builds their writes. A master writes only marks, in its own transactions (I2)."""

@@ -29,7 +29,7 @@ from kubesync.aws.tables.upstreams import timestamp
 
 # A request without an answer, or whose caller is gone, is dropped after this long.
 REQUEST_LIFETIME_SECONDS: Final = 3600
-_UNDERWAY: Final = "#underway"
+UNDERWAY: Final = "#underway"
 _ASKED: Final = (Equals("status", "asked"),)
 RESULT: Final = ("by", "at", "ended_at", "seconds", "cluster", "forced", "clusters", "errors", "differences", "session")
 """``by``: schedule or person. ``at``: when it was asked for. ``errors``: clusters that could not be resynchronised."""
@@ -116,7 +116,7 @@ class ResyncTable:
         for item in readable(iter(self._store.query(CONTROL, self._partition)), lambda _newer: None):
             place = cast(str, item["sk"])
             if _is_progress(item):
-                underway[place.removesuffix(_UNDERWAY)] = item
+                underway[place.removesuffix(UNDERWAY)] = item
                 continue
             known.add(place)
             request = request_of(place, item) if item.get("status") == "asked" else None
@@ -169,16 +169,6 @@ class ResyncTable:
         """Remove its progress."""
         return Delete(self._underway_place(request))
 
-    def underway(self) -> list[Item]:
-        """The progress of every resync that is under way, or was cut off, oldest first; and requests that nobody has begun."""
-        items = list(readable(iter(self._store.query(CONTROL, self._partition)), lambda _newer: None))
-        begun = {cast(str, item["sk"]).removesuffix(_UNDERWAY) for item in items if _is_progress(item)}
-        return [
-            item
-            for item in items
-            if _is_progress(item) or (item.get("status") == "asked" and cast(str, item["sk"]) not in begun)
-        ]
-
     # --- results ---
 
     def put(
@@ -197,20 +187,6 @@ class ResyncTable:
         fields = {"by": "schedule" if request.scheduled else "person", **times, **figures, **head}
         fields |= {"cluster": request.cluster, "forced": request.force, "tx": token, "expires_at": expires_at}
         return [put(place, **fields), *rest]
-
-    def last(self, limit: int = 1) -> list[dict[str, Any]]:
-        """The results of the last resyncs, newest first: the figures, ``id``, and ``report``."""
-        found: list[dict[str, Any]] = []
-        items = iter(self._store.query(CONTROL, self._results, newest_first=True))
-        for item in readable(items, lambda _newer: None):
-            if "by" not in item:
-                continue  # a further slice
-            figures = {name: item[name] for name in RESULT}
-            report = read_slices(self._store, place_of(CONTROL, item), item)
-            found.append({"id": item["sk"], **figures, "report": report})
-            if len(found) == limit:
-                break
-        return found
 
     # --- progress ---
 
@@ -246,11 +222,11 @@ class ResyncTable:
         return Key(CONTROL, self._partition, request.id)
 
     def _underway_place(self, request: ResyncRequest) -> Key:
-        return Key(CONTROL, self._partition, f"{request.id}{_UNDERWAY}")
+        return Key(CONTROL, self._partition, f"{request.id}{UNDERWAY}")
 
 
 def _is_progress(item: Item) -> bool:
-    return cast(str, item["sk"]).endswith(_UNDERWAY)
+    return cast(str, item["sk"]).endswith(UNDERWAY)
 
 
 def _parts_of(request: ResyncRequest) -> str:

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Equals, Key
-from kubesync.aws.tables.control.clusters import PARTITION, USUAL_SOURCES, ClusterConfig, parse
+from kubesync.aws.tables.control.clusters import PARTITION, USUAL_SOURCES, ClusterConfig, ClusterTable, parse
 from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_SOURCES, put
 from kubesync.domain.errors import (
     ChangedMeanwhileError,
@@ -14,10 +14,9 @@ from kubesync.domain.errors import (
     TransactionRefusedError,
     UsageError,
 )
-from kubesync_local.workplace.registry import ClusterRegistry
 
 
-class ClusterRegistry(ClusterRegistry):
+class ClusterRegistry(ClusterTable):
     """Reads and changes the registry. Every change is conditional on the revision that was read."""
 
     def all(self, shard: str | None = None) -> list[ClusterConfig]:
