@@ -1,4 +1,4 @@
-"""Mutants of the port for sources: the kind of a key, shared objects with their readers, and forms that older releases leave alone."""
+"""Mutants of Ingresses and of the port for sources: kinds of keys, shared objects with readers, forms that older releases leave alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Final
 from mutation.mutant import Mutant
 
 _TOY: Final = "integration/sources/test_toy_source.py::"
+_ING: Final = "integration/sources/test_ingresses.py::"
+_ROWS: Final = "unit/domain/dns/test_dns_cases.py::test_row_of_the_contract"
 
 OF_SOURCES: Final = (
     Mutant(
@@ -72,5 +74,86 @@ OF_SOURCES: Final = (
         caught_by=(
             _TOY + "test_configuration_and_unit_with_another_source_have_a_form_that_older_releases_leave_alone",
         ),
+    ),
+    Mutant(
+        name="ingress-of-any-class",
+        without="Ingresses of other classes than --ingress-class are published",
+        invariants="I9",
+        file="domain/sources/ingresses.py",
+        old="    return not rules.ingress_classes or ingress.class_name in rules.ingress_classes\n",
+        new="    return True\n",
+        caught_by=(_ROWS,),
+    ),
+    Mutant(
+        name="any-hostname-source",
+        without="an annotation ingress-hostname-source that means nothing counts as missing",
+        invariants="I9",
+        file="domain/sources/ingresses.py",
+        old="    if only not in (None, _ANNOTATION_ONLY, _HOSTS_ONLY):\n",
+        new="    if False:\n",
+        caught_by=(_ROWS,),
+    ),
+    Mutant(
+        name="rules-of-ingresses-always-read",
+        without="--ignore-ingress-rules-spec has no effect",
+        invariants="I9",
+        file="domain/sources/ingresses.py",
+        old="only == _ANNOTATION_ONLY or rules.ignore_ingress_rules_spec),",
+        new="only == _ANNOTATION_ONLY),",
+        caught_by=(_ROWS,),
+    ),
+    Mutant(
+        name="tls-of-ingresses-always-read",
+        without="--ignore-ingress-tls-spec has no effect",
+        invariants="I9",
+        file="domain/sources/ingresses.py",
+        old="only == _ANNOTATION_ONLY or rules.ignore_ingress_tls_spec),",
+        new="only == _ANNOTATION_ONLY),",
+        caught_by=(_ROWS,),
+    ),
+    Mutant(
+        name="excluded-networks-are-published",
+        without="--exclude-target-net has no effect",
+        invariants="I9",
+        file="domain/dns/publishing.py",
+        old="        if self.excluded and lies_in(address, self.excluded):\n",
+        new="        if False:\n",
+        caught_by=(_ROWS,),
+    ),
+    Mutant(
+        name="ingress-has-the-name-of-a-service",
+        without="an Ingress gets the name that the template gives to the Service of its name, outside the domains too",
+        invariants="I9",
+        file="domain/dns/permissions.py",
+        old="        if self.template == NO_NAMES or key.kind != SERVICE:\n",
+        new="        if self.template == NO_NAMES:\n",
+        caught_by=("unit/domain/dns/test_permissions.py::test_i9_ingress_has_no_name_by_the_template",),
+    ),
+    Mutant(
+        name="kind-that-is-read-no-more-stays",
+        without="record sets of a source that is taken out stay for ever",
+        invariants="I1",
+        file="cluster/keys/planner.py",
+        old="        if self._states.config.deleting or kind.main not in views:\n",
+        new="        if self._states.config.deleting:\n",
+        caught_by=(_ING + "test_service_that_waits_for_an_ingress_gets_the_name_when_the_source_is_taken_out",),
+    ),
+    Mutant(
+        name="ingresses-alone-know-no-identity",
+        without="a cluster without Services is not asked for its identity",
+        invariants="I5",
+        file="cluster/keys/reconciler.py",
+        old="        remembers = listed or not self._states.config.lists_services\n",
+        new="        remembers = listed\n",
+        caught_by=(_ING + "test_i5_list_of_ingresses_of_another_cluster_deletes_nothing",),
+    ),
+    Mutant(
+        name="ingresses-alone-remember-no-identity",
+        without="a cluster without Services does not remember its identity",
+        invariants="I5",
+        file="cluster/keys/list_diff.py",
+        old="        remembers = services is not None or not self._states.config.lists_services\n",
+        new="        remembers = services is not None\n",
+        caught_by=(_ING + "test_i5_list_of_ingresses_of_another_cluster_deletes_nothing",),
     ),
 )

@@ -38,9 +38,9 @@ def rights_steps(new_api: Callable[[], ApiClient], config: ClusterConfig, clock:
     with ThreadPoolExecutor(len(resources), thread_name_prefix="check") as pool:
         for steps in pool.map(both, resources):
             yield from steps
-    if not config.scope.shows_identity:
+    if not config.shows_identity:
         with closing(new_api()) as api:
-            yield _identity(api, clock)
+            yield _identity(api, clock, lists=config.lists_services)
     if config.write_events:
         with closing(new_api()) as api:
             yield _events(api, config)
@@ -97,14 +97,14 @@ def _refuse_error(lines: list[bytes]) -> None:
             raise StatusError(f"in the stream: {status.get('message', 'an error')}", status=status.get("code"))
 
 
-def _identity(api: ApiClient, clock: Clock) -> Step:
+def _identity(api: ApiClient, clock: Clock, *, lists: bool) -> Step:
     """No list of this scope holds default/kubernetes: sessions ask for it, and go on without the guard if they may not (I5)."""
     try:
-        uid = cluster_identity(api, clock.monotonic() + _PATIENCE_SECONDS)
+        uid = cluster_identity(api, clock.monotonic() + _PATIENCE_SECONDS, lists=lists)
     except ListenerError as error:
         return failed("identity", error, advice.of_error(error))
     if uid is None:
-        return warned("identity", advice.UNGUARDED, advice.IDENTITY)
+        return warned("identity", advice.UNGUARDED, advice.IDENTITY if lists else advice.IDENTITY_BY_GET)
     return passed(
         "identity", "Service default/kubernetes can be read: another cluster at this address would be noticed"
     )

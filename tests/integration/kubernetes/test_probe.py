@@ -35,6 +35,23 @@ def test_identity_is_the_uid_of_the_kubernetes_service(said: Answer, identity: s
         assert server.requests[0].params == {"fieldSelector": "metadata.name=kubernetes"}
 
 
+@pytest.mark.parametrize(
+    ("said", "identity"),
+    [
+        (answer({"kind": "Service", "apiVersion": "v1", **KUBERNETES}), "5414e458"),
+        (answer({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "kubernetes"}}), None),
+        (status_answer(404, 'services "kubernetes" not found'), None),
+        (status_answer(403, "forbidden"), None),
+    ],
+)
+def test_cluster_without_services_gets_the_one_object(said: Answer, identity: str | None) -> None:
+    with ScriptedServer([said]) as server, closing(ApiClient(ClusterAccess(server.url))) as api:
+        assert cluster_identity(api, math.inf, lists=False) == identity
+        assert (server.requests[0].path, server.requests[0].params) == (
+            "/api/v1/namespaces/default/services/kubernetes", {},
+        )  # fmt: skip
+
+
 @pytest.mark.parametrize("status", [401, 500])
 def test_identity_that_cannot_be_asked_for_is_not_taken_for_absent_i5(status: int) -> None:
     with (

@@ -9,6 +9,7 @@ import pytest
 from harness.deployment import Deployment
 from harness.seen.builders import a_service
 from kubesync.aws.dynamodb.store import CONTROL, Key
+from kubesync.domain.objects import Resource
 from kubesync.domain.sources.ingresses import INGRESSES, Ingress
 from simulation.writes import RECORD, SENT
 
@@ -105,3 +106,80 @@ def test_i1_session_that_dies_at_any_write_leaves_the_ingress_to_the_next(*, aft
             finally:
                 made.close()
     assert died >= {SENT}
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_i1_source_that_is_taken_out_takes_its_record_sets_wherever_a_session_dies(*, after: bool) -> None:
+    died = set()
+    for number in range(3):
+        for kind in WRITES:
+            made = Deployment(sources=("service", "ingress"))
+            try:
+                made.want("web", "10.0.0.1")
+                for each in range(3):
+                    ingress(made, f"i{each}", f"i{each}.example.com", "192.0.2.1")
+                made.start()
+                made.pass_time(4.0)
+                assert len(made.sets()) == 4
+                made.at(kind, made.kill, after=after, skip=number)
+                made.world.configure("prod", sources=("service",))
+                made.pass_time(20.0)
+                if made.running is None or not made.running.alive:
+                    died.add(kind)
+                    made.spare()
+                    made.start()
+                    made.pass_time(20.0)
+                assert made.sets() == {"web A": ("10.0.0.1",)}, (kind, number)
+                assert not [name for name, owner in made.claims().items() if "Ingress" in owner]
+                assert made.end().clean
+            finally:
+                made.close()
+    assert died >= {RECORD, SENT}
+
+
+def test_service_that_waits_for_an_ingress_gets_the_name_when_the_source_is_taken_out(deployment: Deployment) -> None:
+    ingress(deployment, "web", "www.example.com", "192.0.2.1")
+    deployment.start()
+    deployment.pass_time()
+    deployment.apply("web", a_service(cluster_ips=("10.0.0.1",), annotations={HOSTNAME: "www.example.com"}))
+    deployment.pass_time()
+    assert deployment.sets()["www.example.com A"] == ("192.0.2.1",)
+    deployment.world.configure("prod", sources=("service",))
+    deployment.pass_time(20.0)
+    assert deployment.sets()["www.example.com A"] == ("10.0.0.1",)
+
+
+def test_i5_list_of_ingresses_of_another_cluster_deletes_nothing() -> None:
+    made = Deployment(sources=("ingress",))
+    try:
+        made.apply("kubernetes", a_service(cluster_ips=("10.0.0.1",)), namespace="default")
+        ingress(made, "web", "www.example.com", "192.0.2.1")
+        made.run_session()
+        assert made.sets() == {"www.example.com A": ("192.0.2.1",)}
+        made.cluster.delete(Resource.SERVICES, "kubernetes", "default")
+        made.cluster.delete(INGRESSES, "web")
+        made.apply("kubernetes", a_service(cluster_ips=("10.0.0.1",)), namespace="default")  # with another uid
+        made.cluster.compact()
+        made.start()
+        made.pass_time(20.0)
+        assert made.sets() == {"www.example.com A": ("192.0.2.1",)}
+        made.resync("prod", force=True)
+        made.pass_time(5.0)
+        assert made.sets() == {}
+    finally:
+        made.close()
+
+
+def test_i5_list_of_ingresses_of_the_same_cluster_is_believed() -> None:
+    made = Deployment(sources=("ingress",))
+    try:
+        made.apply("kubernetes", a_service(cluster_ips=("10.0.0.1",)), namespace="default")
+        ingress(made, "web", "www.example.com", "192.0.2.1")
+        made.run_session()
+        made.cluster.delete(INGRESSES, "web")
+        made.cluster.compact()
+        made.start()
+        made.pass_time(20.0)
+        assert made.sets() == {}
+    finally:
+        made.close()

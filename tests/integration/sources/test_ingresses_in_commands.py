@@ -148,3 +148,30 @@ def test_cluster_without_the_new_options_is_stored_as_before(stack: CliStack) ->
     item = stack.store.get(Key(CONTROL, "clusters", "prod")) or {}
     stored = json.loads(str(item["document"]))
     assert (item["v"], set(stored) & {"sources", "ingress_class", "exclude_target_net"}) == (1, set())
+
+
+def test_source_that_is_taken_out_shows_what_goes_and_asks_and_comes_back(stack: CliStack) -> None:
+    stack.api.cluster.expose("shop", "web", {"ports": [{"port": 80}], "selector": {"app": "web"}})
+    expose(stack, "web", WWW, {"ip": "192.0.2.1"})
+    assert stack.add_cluster("prod", "--sources", "service,ingress").status == 0
+    stack.session()
+    both = stack.zone_records()
+    ran = stack.call("cluster", "set", "prod", "--unset", "sources", "--dry-run")
+    assert ran.status == 0, ran.err
+    assert [line.split()[:3] for line in ran.out.splitlines() if "www.prod" in line] == [
+        ["-", "www.prod.example.com", "A"]
+    ]
+    assert "prod/shop/Ingress:web" in ran.out
+    assert "web.shop.svc" not in ran.out
+    ran = stack.call("cluster", "set", "prod", "--unset", "sources")
+    assert (ran.status, "--yes" in ran.err) == (2, True)
+    assert stack.zone_records() == both
+    assert stack.call("cluster", "set", "prod", "--unset", "sources", "--yes").status == 0
+    item = stack.store.get(Key(CONTROL, "clusters", "prod")) or {}
+    assert (item["v"], "sources" in json.loads(str(item["document"]))) == (1, False)
+    stack.session()
+    assert stack.zone_records() == {name: values for name, values in both.items() if "www" not in name}
+    assert stack.call("explain", "prod/shop/Ingress:web").status != 0
+    assert stack.call("cluster", "set", "prod", "--sources", "service,ingress").status == 0
+    stack.session()
+    assert stack.zone_records() == both

@@ -96,7 +96,8 @@ class KubernetesConnector:
     def identity(self, config: ClusterConfig) -> str | None:
         api = self._client(config)
         try:
-            return cluster_identity(api, self._scheduler.monotonic() + _IDENTITY_SECONDS)
+            until = self._scheduler.monotonic() + _IDENTITY_SECONDS
+            return cluster_identity(api, until, lists=config.lists_services)
         finally:
             api.close()
 

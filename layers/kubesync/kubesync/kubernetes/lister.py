@@ -17,7 +17,7 @@ from kubesync.kubernetes.list_room import NoRoomError, Space
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.failures import BodyTooLongError, TooOldError
-from kubesync.kubernetes.wire.decode import ListPage, read_head, read_list_page
+from kubesync.kubernetes.wire.decode import ListPage, read_head, read_list_page, read_uid
 from kubesync.log import logger
 
 _ATTEMPTS: Final = 3  # a continue token may expire; the last attempt reads everything in one piece
@@ -194,21 +194,27 @@ class KubernetesLister:
         self._api.shutdown()
 
 
-def cluster_identity(api: ApiClient, deadline_monotonic: float) -> str | None:
+def cluster_identity(api: ApiClient, deadline_monotonic: float, *, lists: bool = True) -> str | None:
     """The uid of Service ``default/kubernetes``. An API server creates that Service once in the life of its store (I5).
 
-    Returns None if it does not exist or may not be read.
+    Returns None if it does not exist or may not be read. ``lists``: by a list, else by a read of the object (RBAC: ``get``).
 
     Raises:
         ListenerError: the server could not be reached, or did not answer before the deadline.
     """
     try:
-        request = urls.named(*IDENTITY)
+        request = urls.named(*IDENTITY) if lists else urls.one(*IDENTITY)
         body = api.fetch(request, deadline_monotonic=deadline_monotonic)
     except DeniedError as error:
         if error.status == 403:
             return None
         raise
+    except StatusError as error:
+        if error.status == 404 and not lists:
+            return None
+        raise
     resource, _, name = IDENTITY
+    if not lists:
+        return read_uid(body)
     page = read_list_page(resource, body)
     return next((item.uid for item in page.items if item.name == name and item.uid), None)

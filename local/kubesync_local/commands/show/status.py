@@ -220,9 +220,10 @@ def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProb
 
 def _unguarded(config: ClusterConfig, store: Store) -> str | None:
     """UNGUARDED if sessions have listed the cluster, and never learned its identity. None: it is known, or its lists hold it."""
-    if config.scope.shows_identity or store.get(Key(CONTROL, f"cluster#{config.name}", "identity")) is not None:
+    if config.shows_identity or store.get(Key(CONTROL, f"cluster#{config.name}", "identity")) is not None:
         return None
-    return UNGUARDED if ListenerTable(store).checkpoints(config.name).get(IDENTITY[0]) else None
+    asked_with = IDENTITY[0] if config.lists_services else config.resources[0]
+    return UNGUARDED if ListenerTable(store).checkpoints(config.name).get(asked_with) else None
 
 
 def _open(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from harness.seen.builders import a_key, a_service, plain, rules
 from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.permissions import NameRules, domains_of_services, refusal
-from kubesync.domain.dns.records import Held
+from kubesync.domain.dns.records import Held, Problem
 from kubesync.domain.sources.services import desired
 
 DOMAIN = "prod.example.com"
@@ -367,3 +368,11 @@ def test_cluster_without_rules_has_no_limit() -> None:
     found = desired(a_key(), service, (), rules(srv=False))
     assert len(hosts(found)) == 60
     assert (found.counted, found.problems) == ((), ())
+
+
+def test_i9_ingress_has_no_name_by_the_template() -> None:
+    given, name = name_rules(filters=("other.example.com",)), f"web.shop.svc.{DOMAIN}"
+    service, ingress = a_key("web", "shop"), replace(a_key("web", "shop"), kind="Ingress")
+    assert refusal(name, service, given) is None
+    assert (refusal(name, ingress, given) or Problem("", "", "")).code == "OutsideDomains"
+    assert refusal(name, ingress, name_rules()) is None  # as any name in its namespace's own place

@@ -133,7 +133,7 @@ class KeyStates:
     @property
     def shows_identity(self) -> bool:
         """Whether a list of Services holds default/kubernetes; where it does not, the cluster is asked for it."""
-        return self.config.scope.shows_identity
+        return self.config.shows_identity
 
     def reselected(self, resource: Resource) -> bool:
         """Whether the labels that select this resource are not those by which it was listed last."""
@@ -156,9 +156,9 @@ class KeyStates:
         return frozenset(r for r, view in self.listeners.items() if view.whole or self.config.deleting)
 
     def plannable(self, key: ObjectKey) -> bool:
-        """Whether the view of the key's own object is complete. Without it nothing is known of the key (I5)."""
+        """Whether the view of the key's own object is complete. Without it nothing is known of the key (I5), unless its kind is read no more."""
         view = self.listeners.get(KINDS[key.kind].main)
-        return view is not None and view.whole
+        return view is None or view.whole
 
     def states(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, KeyState]:
         """The states of these keys, read where they are not known yet."""

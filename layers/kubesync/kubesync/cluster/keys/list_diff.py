@@ -190,7 +190,8 @@ class ListMerge:
             uid = self._probed
         else:
             uid = next((i.uid for i in services.items if (i.namespace, i.name) == IDENTITY[1:]), "")
-        known = uid if services is not None and uid != NOT_ANSWERED else None
+        remembers = services is not None or not self._states.config.lists_services
+        known = uid if remembers and uid != NOT_ANSWERED else None
         if known and (self._states.identity is None or self._forced or known == self._states.identity):
             self._states.identity = known
             self.identity_actions = (ListenerTable.put_identity(self._states.config.name, known),)

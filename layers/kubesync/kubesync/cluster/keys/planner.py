@@ -109,7 +109,8 @@ class Planner:
     def _wanted(self, seen: KeyState) -> tuple[KeyState, Desired]:
         """What should exist because of a key, and the key with what its plan read."""
         views, kind = self._states.listeners, KINDS[seen.key.kind]
-        if self._states.config.deleting:  # every key's outputs go
+        # Every key's outputs go, or those of a kind that the cluster's sources no longer name.
+        if self._states.config.deleting or kind.main not in views:
             return replace(seen, reads=frozenset()), Desired({}, {}, ())
         whole = {resource for resource, view in views.items() if view.whole or resource in self._listed}
         if self._states.set_aside(seen, self._listed):

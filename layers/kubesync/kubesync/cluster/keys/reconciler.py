@@ -232,8 +232,9 @@ class Reconciler:
     def _probe(self, content: WindowContent) -> Steps[str | None]:
         """Whose cluster it is, where no list says so."""
         listed = IDENTITY[0] in content.snapshots
-        # If there is nothing to compare with, the identity is only needed to remember it with a list of services.
-        if not content.snapshots or (self._states.shows_identity if listed else self._states.identity is None):
+        # If there is nothing to compare with, the identity is only needed to remember it with a list of services, if they are listed.
+        remembers = listed or not self._states.config.lists_services
+        if not content.snapshots or (self._states.shows_identity if remembers else self._states.identity is None):
             return None
         for left in reversed(range(_PROBES)):
             answer = self._probe_identity()

@@ -141,6 +141,11 @@ def named(resource: Resource, namespace: str, name: str) -> ApiRequest:
     return list_page(resource, namespace, selectors=(("fieldSelector", f"metadata.name={name}"),))
 
 
+def one(resource: Resource, namespace: str, name: str) -> ApiRequest:
+    """One object; an absent one is a 404."""
+    return ApiRequest(f"{collection_path(resource, namespace)}/{name}")
+
+
 def _valid_host(host: str) -> str:
     try:
         ipaddress.ip_address(host)

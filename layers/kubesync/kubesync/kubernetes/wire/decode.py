@@ -79,6 +79,7 @@ _HEAD_OF_PAGE: Final = re.compile(
     rb'\{"kind":"\w+","apiVersion":"[^"]+","metadata":\{[^{}]+\},"items":\[\{"metadata":\{[^{}]+?"resourceVersion":"\d+"'
 )
 _HEADER: Final = TypeAdapter(models.Header)
+_OBJECT: Final = TypeAdapter(models.HeaderObject)
 _ANY_LIST: Final = TypeAdapter(models.ListModel[str, Any])
 
 
@@ -178,6 +179,20 @@ def read_list_page(resource: Resource, body: bytes, prefixes: tuple[str, ...] = 
     except ValidationError:
         return _read_list_item_by_item(resource, body, prefixes)
     return _page(page["metadata"], tuple(page["items"] or ()), ())
+
+
+def read_uid(body: bytes) -> str | None:
+    """The uid of one object, whatever else it holds; None: it has none that is valid.
+
+    Raises:
+        BodyError: the answer is not an object.
+    """
+    try:
+        metadata = _OBJECT.validate_json(body).get("metadata") or {}
+    except ValidationError as error:
+        raise BodyError(f"the object is malformed: {_problem(error)}") from None
+    uid = metadata.get("uid") or ""
+    return uid if _may_name_a_key(uid) else None
 
 
 def read_head(resource: Resource, head: bytes, problem: str) -> ListPage | None:

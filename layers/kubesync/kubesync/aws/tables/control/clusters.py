@@ -41,7 +41,7 @@ from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
 from kubesync.domain.scope import Scope
 from kubesync.domain.sources.port import Kind
-from kubesync.domain.sources.registry import KINDS
+from kubesync.domain.sources.registry import IDENTITY, KINDS
 
 # A child of the functions' Logger, by its name. Commands import this file too: Powertools would be a tenth of their start.
 logger = logging.getLogger(f"kubesync.{__name__}")
@@ -210,6 +210,16 @@ class ClusterConfig(BaseModel):
         """What its listeners read, in this order. Of the resources that hold endpoints it is the configured one."""
         others = ENDPOINTS_SOURCES - {self.endpoints_source}
         return tuple(resource for resource in self.remembered if resource not in others)
+
+    @property
+    def shows_identity(self) -> bool:
+        """Whether a list holds default/kubernetes, whose uid identifies the cluster; where none does, the cluster is asked for it (I5)."""
+        return self.lists_services and self.scope.shows_identity
+
+    @property
+    def lists_services(self) -> bool:
+        """Whether a listener reads the resource of default/kubernetes. Without one, the right to get that object is enough."""
+        return IDENTITY[0] in self.resources
 
     @property
     def scope(self) -> Scope:
