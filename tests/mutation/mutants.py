@@ -18,6 +18,7 @@ from mutation.mutants_of_names import OF_NAMES
 from mutation.mutants_of_proxies import OF_PROXIES
 from mutation.mutants_of_reading import OF_READING
 from mutation.mutants_of_resyncs import OF_RESYNCS
+from mutation.mutants_of_routing import OF_ROUTING
 from mutation.mutants_of_sources import OF_SOURCES
 from mutation.mutants_of_what_is_let_in import OF_WHAT_IS_LET_IN
 from mutation.mutants_of_writing import OF_WRITING
@@ -28,6 +29,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *OF_ACTORS,
     *OF_READING,
     *OF_NAMES,
+    *OF_ROUTING,
     *OF_LARGE_KEYS,
     *OF_WHAT_IS_LET_IN,
     *OF_ANNOTATIONS,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from harness.fakes.memory_store import LandLater
+from kubesync.aws.route53.errors import ERROR_BY_CODE
 from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
 from kubesync.aws.route53.routing import from_fields, to_fields
 from kubesync.aws.route53.zones import BatchChange
@@ -91,7 +92,7 @@ class MemoryRoute53:
         try:
             self._account.change(zone_id, [_change(change) for change in changes])
         except RefusedError as refused:
-            if refused.code == "InvalidChangeBatch":
+            if ERROR_BY_CODE.get(refused.code) is BatchRefusedError:
                 raise BatchRefusedError(refused.messages) from None
             raise ZoneUnavailableError(f"{refused.code}: {refused.message}") from None
         self.accepted.append(Accepted(zone_id, session, tuple(changes), comment))

@@ -3,6 +3,7 @@
 port          "http 80/TCP", "80/TCP"
 endpoint      "10.1.0.1", "10.1.0.2 not-ready", "10.1.0.3 host=web-0"
 record set    "NAME TYPE TTL VALUE, VALUE", "NAME TYPE [IDENTIFIER WEIGHT] TTL VALUE", "NAME TYPE alias ZONE HOST";
+              another policy than a weight in words, as in "[blue latency eu-west-1]" (``Routing.words``);
               before it "ZONE: " where the cluster has several zones; after an alias "(health not evaluated)"
 """
 
@@ -14,7 +15,16 @@ from typing import Any, Final
 
 from kubesync.domain.dns.desired import DnsRules
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
-from kubesync.domain.dns.routing.policies import SIMPLE, Weighted
+from kubesync.domain.dns.routing.policies import (
+    SIMPLE,
+    Failover,
+    Geolocation,
+    Geoproximity,
+    Latency,
+    Multivalue,
+    Routing,
+    Weighted,
+)
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
@@ -26,7 +36,8 @@ from kubesync.domain.objects import (
 PREFIX: Final = "external-dns.alpha.kubernetes.io/"
 ZONE: Final = Zone("Z1", "example.com")
 _LINE: Final = re.compile(
-    r"(?:(?P<zone>\w+): )?(?P<name>\S+) (?P<type>[A-Z]+) (?:\[(?P<identifier>.+) (?P<weight>\d+)\] )?"
+    r"(?:(?P<zone>\w+): )?(?P<name>\S+) (?P<type>[A-Z]+) "
+    r"(?:\[(?P<identifier>.+?) (?P<routing>\d+|(?:weighted|latency|failover|geolocation|geoproximity|multivalue)\b[^]]*)\] )?"
     r"(?:alias (?P<target>\S+) (?P<host>\S+)|(?P<ttl>\d+) (?P<values>.+))"
 )
 
@@ -66,7 +77,8 @@ def key_of(text: str) -> ObjectKey:
 
 def line_of(key: RecordKey, found: RecordSet, *, zones: bool) -> str:
     """A record set as a line."""
-    weighted = f" [{key.identifier} {found.routing.fields['weight']}]" if key.identifier else ""
+    fields = found.routing.fields
+    weighted = f" [{key.identifier} {fields.get('routing', fields.get('weight'))}]" if key.identifier else ""
     zone = f"{key.zone_id}: " if zones else ""
     held = f"{found.ttl} {', '.join(found.values)}"
     if found.alias is not None:
@@ -87,6 +99,25 @@ def sets_of(lines: Iterable[str]) -> dict[RecordKey, RecordSet]:
             None if alias else int(match["ttl"]),
             () if alias else tuple(match["values"].split(", ")),
             alias,
-            routing=Weighted(int(match["weight"])) if match["weight"] else SIMPLE,
+            routing=_routing(match["routing"]) if match["routing"] else SIMPLE,
         )
     return found
+
+
+def _routing(text: str) -> Routing:
+    """The inverse of ``Routing.words``."""
+    text, _, health_check = text.partition(", health check ")
+    kind, *words = text.split(" ")
+    named = dict(zip(words[::2], words[1::2], strict=False))
+    match kind:
+        case "latency":
+            return Latency(words[0], health_check=health_check)
+        case "failover":
+            return Failover(words[0], health_check=health_check)
+        case "geolocation":
+            return Geolocation(**named, health_check=health_check)
+        case "geoproximity":
+            return Geoproximity(words[0], bias=int(words[2]), health_check=health_check)
+        case "multivalue":
+            return Multivalue(health_check=health_check)
+    return Weighted(int(words[0] if words else kind), health_check=health_check)

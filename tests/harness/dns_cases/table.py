@@ -14,10 +14,16 @@ from kubesync.cluster.keys.allowed_names import held_only
 from kubesync.domain.batches import units_of
 from kubesync.domain.dns.desired import Desired
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Service
+<<<<<<< HEAD
 from kubesync.domain.plan import Policy, assign_names, changes_of
 from kubesync.domain.sources import ingresses, services
 from kubesync.domain.sources.ingresses import Ingress
 from kubesync.domain.state import KeyState, Name
+=======
+from kubesync.domain.plan import Policy, assign_names, changes_of, waits_for
+from kubesync.domain.sources.services import desired
+from kubesync.domain.state import KeyState, Name, policies_of
+>>>>>>> fa706512 (Publish every routing policy that annotations ask for)
 from kubesync_local.registration.clusters import why_clashing, why_outside, why_useless
 
 UNKNOWN = "not known yet"
@@ -59,7 +65,9 @@ class Case:
             wanted = found[key]
             if wanted.records is None:
                 return [UNKNOWN], [f"{problem.code} {problem.subject}" for problem in wanted.problems]
-            assigned = assign_names(KeyState(key), wanted.records, owners)
+            waits = _waits(key, policies_of(wanted.records), owners)
+            of_waits = {name: owners.get(waits.get(name, name)) for name in policies_of(wanted.records)}
+            assigned = assign_names(KeyState(key), wanted.records, of_waits, waits)
             owners |= dict.fromkeys(assigned.gained, key)
             zones = len(rules_for(key.cluster, self.settings).zones) > 1
             lines += [(k, line_of(k, assigned.intended[k], zones=zones)) for k in sorted(assigned.intended)]
@@ -69,11 +77,27 @@ class Case:
             ]
         return [line for _, line in sorted(lines)], sorted(problems)
 
+<<<<<<< HEAD
     def _desired(self, key: ObjectKey, given: Service | Ingress | None) -> Desired:
         before, rules = KeyState(key, intended=sets_of(self.stands)), rules_for(key.cluster, self.settings)
         if isinstance(given, Ingress):
             return held_only(ingresses.desired(key, given, rules, before.held), before)
         return held_only(services.desired(key, given, self.pods, rules, before.held), before)
+=======
+    def _desired(self, key: ObjectKey, service: Service | None) -> Desired:
+        before = KeyState(key, intended=sets_of(self.stands), applied=sets_of(self.stands))
+        return held_only(desired(key, service, self.pods, rules_for(key.cluster, self.settings), before.held), before)
+>>>>>>> fa706512 (Publish every routing policy that annotations ask for)
+
+
+def _waits(key: ObjectKey, policies: Mapping[Name, str], owners: Mapping[Name, ObjectKey | None]) -> dict[Name, Name]:
+    """Where each name waits, as in a cluster with rules for names. Simple and weighted sets alone: as in one without."""
+    found = {}
+    for name, policy in policies.items():
+        of_name = {each: owner for each, owner in owners.items() if each.name == name.name and owner is not None}
+        if policy not in ("simple", "weighted") or any(each.seat for each in of_name):
+            found[name] = waits_for(name, policy, key, of_name)
+    return found
 
 
 @dataclass(frozen=True)

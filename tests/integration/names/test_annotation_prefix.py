@@ -108,7 +108,7 @@ def test_explain_names_the_annotation_that_keeps_a_name_from_being_published(sta
     register(stack, "prod", stack.zone_id)
     stack.api.cluster.expose("shop", "web", {**BODY, "type": "ClusterIP"})
     assert stack.session().status == 0
-    wanted: dict[str, str | None] = {PUBLIC + "hostname": "www.example.com", PUBLIC + "aws-failover": "PRIMARY"}
+    wanted: dict[str, str | None] = {PUBLIC + "hostname": "www.example.com", PUBLIC + "record-type": "TXT"}
     stack.api.cluster.change_service("shop", "web", {"metadata": {"annotations": wanted}})
     assert stack.session().status == 0
     found = stack.call("explain", "prod/shop/web", "--output", "json").json
@@ -117,12 +117,12 @@ def test_explain_names_the_annotation_that_keeps_a_name_from_being_published(sta
         "www.example.com": ("withheld", "UnsupportedAnnotation"),
     }
     (www,) = (record for record in found["records"] if record["name"] == "www.example.com")
-    assert www["next"] == f"is not published as long as the Service has {PUBLIC}aws-failover"
+    assert www["next"] == f"is not published as long as the Service has {PUBLIC}record-type"
     assert (www["wanted"], www["stands"]) == ({"ttl": 30, "values": ["10.68.0.10"]}, None)
     (problem,) = found["problems"]
-    assert (problem["code"], problem["subject"]) == ("UnsupportedAnnotation", PUBLIC + "aws-failover")
+    assert (problem["code"], problem["subject"]) == ("UnsupportedAnnotation", PUBLIC + "record-type")
     text = stack.call("explain", "prod/shop/web").out
-    assert f"next       is not published as long as the Service has {PUBLIC}aws-failover" in " ".join(text.split("\n"))
+    assert f"next       is not published as long as the Service has {PUBLIC}record-type" in " ".join(text.split("\n"))
     (cluster,) = stack.call("status", "--output", "json").json["clusters"]
     assert "UnsupportedAnnotation" in json.dumps(cluster)
     assert stack.store.get(Key(CONTROL, "clusters", "prod")) is not None

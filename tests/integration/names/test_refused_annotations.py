@@ -20,7 +20,6 @@ from kubesync_local.recovery.recovery import RecoveryRequest
 LB: Final = "web-0123.elb.eu-west-1.amazonaws.com"
 WWW: Final = "www.example.com"
 REFUSED: Final = {
-    "aws-failover": "PRIMARY",
     "aws-region": "eu-west-1",
     "aws-geolocation-continent-code": "EU",
     "aws-geolocation-country-code": "SE",
@@ -36,6 +35,9 @@ REFUSED: Final = {
     "alias": "AAAA",
     "record-type": "TXT",
     "controller": "other",
+}
+NEEDS_IDENTIFIER: Final = {
+    name for name in REFUSED if name.startswith("aws-") and not name.endswith(("hosted-zone-id", "hosted-zone"))
 }
 
 
@@ -76,6 +78,8 @@ def test_new_service_gets_no_name_and_one_that_holds_names_keeps_them_i9(
     deployment: Deployment, kind: str, given: dict[str, str]
 ) -> None:
     code = "OtherController" if "controller" in given else "UnsupportedAnnotation"
+    if given.keys() & NEEDS_IDENTIFIER:
+        code = "RoutingNotPossible"
     deployment.start()
     # New with it: nothing but its upstream is published.
     web = a_service(kind, annotations={"hostname": WWW, **given})
@@ -203,7 +207,7 @@ def test_it_does_not_wait_for_a_name_and_hands_on_one_that_it_is_given(deploymen
     # Both in one window: the name is handed to a Service that does not wait any more.
     deployment.apply("first", a_service(cluster_ips=("10.0.0.1",)))
     deployment.apply(
-        "second", a_service(cluster_ips=("10.0.0.2",), annotations={"hostname": WWW, "aws-region": "eu-west-1"})
+        "second", a_service(cluster_ips=("10.0.0.2",), annotations={"hostname": WWW, "record-type": "TXT"})
     )
     deployment.pass_time(4)
     assert deployment.sets()[f"{WWW} A"] == ("10.0.0.3",)
@@ -222,7 +226,7 @@ def test_name_in_conflict_is_not_held_and_not_asked_about_any_more(deployment: D
     deployment.apply("web", a_service(annotations={"hostname": WWW}, ports=()))
     deployment.pass_time(3)
     assert (codes(deployment), len(deployment.state("web").conflicts)) == (["Conflict"], 1)
-    deployment.apply("web", a_service(annotations={"hostname": WWW, "aws-failover": "PRIMARY"}, ports=()))
+    deployment.apply("web", a_service(annotations={"hostname": WWW, "record-type": "TXT"}, ports=()))
     deployment.pass_time(3)
     state = deployment.state("web")
     assert (codes(deployment), state.conflicts, state.opened) == (["UnsupportedAnnotation"], {}, None)
@@ -237,14 +241,14 @@ def test_other_identifier_in_the_same_change_does_not_lose_a_name_that_is_held_i
     deployment.apply("web", a_service(annotations={"hostname": WWW}, ports=()))
     deployment.pass_time()
     sent = quiet(deployment)
-    given = {"hostname": WWW, "set-identifier": "eu", "aws-failover": "PRIMARY"}
+    given = {"hostname": WWW, "set-identifier": "eu", "record-type": "TXT"}
     deployment.apply("web", a_service(annotations=given, ports=()))
     deployment.pass_time()
     assert (sent(), deployment.sets()) == (0, {"web A": ("10.0.0.1",), f"{WWW} A": ("10.0.0.1",)})
     deployment.apply("web", a_service(cluster_ips=("10.0.0.2",), annotations=given, ports=()))
     deployment.pass_time()
     assert deployment.sets() == {"web A": ("10.0.0.2",), f"{WWW} A": ("10.0.0.2",)}
-    del given["aws-failover"]
+    del given["record-type"]
     deployment.apply("web", a_service(annotations=given, ports=()))
     deployment.pass_time()
     found = {
@@ -279,8 +283,8 @@ def test_health_of_aliases_is_evaluated_unless_the_service_says_otherwise(deploy
 def test_dry_run_says_the_same_and_writes_nothing(deployment: Deployment) -> None:
     deployment.apply("held", a_service())
     deployment.run_session()
-    deployment.apply("held", a_service(annotations={"aws-failover": "PRIMARY", "hostname": "more.example.com"}))
-    deployment.apply("new", a_service(annotations={"aws-failover": "PRIMARY"}))
+    deployment.apply("held", a_service(annotations={"record-type": "TXT", "hostname": "more.example.com"}))
+    deployment.apply("new", a_service(annotations={"record-type": "TXT"}))
     deployment.apply("usual", a_service(cluster_ips=("10.0.0.7",)))
     deployment.start()
     answer = deployment.resync(dry_run=True)
@@ -298,7 +302,7 @@ def test_recovery_takes_nothing_for_it_i3(deployment: Deployment, lost: str) -> 
     deployment.apply("other", a_service(cluster_ips=("10.0.0.2",), ports=()))
     deployment.run_session()
     stood = deployment.sets()
-    deployment.apply("web", a_service(annotations={**given, "aws-failover": "PRIMARY"}, ports=()))
+    deployment.apply("web", a_service(annotations={**given, "record-type": "TXT"}, ports=()))
     fields: dict[str, Any] = {"intended": {}, "applied": {}}
     if lost == "all":
         fields |= {"claims": frozenset(), "problems": ()}
@@ -334,7 +338,7 @@ def test_update_reports_once_and_sends_nothing_i6(deployment: Deployment) -> Non
     report = deployment.run_session()
     assert (sent(), deployment.sets()) == (0, stood)
     assert sum(listener.lists for listener in report.listeners) == 2
-    assert codes(deployment) == ["UnknownAnnotation", "UnsupportedAnnotation"]
+    assert codes(deployment) == ["RoutingNotPossible", "UnknownAnnotation"]
     assert {claim.name for claim in deployment.state("web").claims} == {
         WWW, "web.shop.svc.prod.example.com", "_http._tcp.web.shop.svc.prod.example.com"
     }  # fmt: skip

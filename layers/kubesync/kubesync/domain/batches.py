@@ -14,7 +14,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
-from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, exclude_each_other
+from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, in_the_way
 from kubesync.domain.objects import ObjectKey
 
 
@@ -97,25 +97,25 @@ def without_rivals(units: Sequence[Unit]) -> list[Unit]:
 
         two units of different keys             the later one waits, because
         ---------------------------             ----------------------------
-        want sets that exclude each other       claims are by name and set identifier: a simple and a weighted set of
-                                                one name can both be wanted
+        want sets that exclude each other       claims are by name and set identifier: two clusters can claim a name at once for
+                                                sets of different policies
         touch one set, in whatever way          a claim is missing, which is a fault of ours: one unit might delete what the
                                                 other creates
 
     A key whose unit waits stays open. If the earlier unit's set still stands there at the next batch, that is an ordinary
     conflict, reported on the key. Nothing else in the zone waits for it (I4).
     """
-    wanted: dict[str, list[tuple[ObjectKey, RecordKey]]] = defaultdict(list)
+    wanted: dict[str, list[tuple[ObjectKey, RecordKey, RecordSet]]] = defaultdict(list)
     touched: dict[RecordKey, ObjectKey] = {}
     kept: list[Unit] = []
     for unit in units:
-        coming = [change.key for change in unit.changes if change.after is not None]
-        others = [key for owner, key in wanted[unit.name] if owner != unit.key]
+        coming = [(change.key, change.after) for change in unit.changes if change.after is not None]
+        others = [(key, record_set) for owner, key, record_set in wanted[unit.name] if owner != unit.key]
         if any(touched.get(change.key, unit.key) != unit.key for change in unit.changes):
             continue
-        if any(exclude_each_other(key, other) for key in coming for other in others):
+        if any(in_the_way(*other, *comes) for comes in coming for other in others):
             continue
-        wanted[unit.name] += [(unit.key, key) for key in coming]
+        wanted[unit.name] += [(unit.key, *comes) for comes in coming]
         touched |= dict.fromkeys((change.key for change in unit.changes), unit.key)
         kept.append(unit)
     return kept

@@ -9,8 +9,9 @@ Which key gets a wanted name (a claim is per zone, name and set identifier):
     nobody                this key         gains it, waits no longer
     another key           -                waits; reported; opened when the owner lets go
 
-A claim of the other kind (simple, weighted) may also keep a name from a key: then it waits for that claim (``lines``). Sets of the
-key that stand at the name stay as they are meanwhile: it keeps what it has until there is room for what it wants.
+A claim of a set that excludes the wanted one may also keep a name from a key: then it waits for that claim (``waits_for``). Sets of the
+key that stand at the name stay as they are meanwhile: it keeps what it has until there is room for what it wants. The same holds for who
+waits for a seat: a region, a place or a role of a routing policy.
 
 A name in conflict for this key (a foreign set stands there) stays in conflict until the next conflict check of the zone,
 whoever owns the name by then. Otherwise two such keys would queue again at each planning and pass the name to and fro.
@@ -25,11 +26,13 @@ from types import MappingProxyType
 from typing import Final
 
 from kubesync.domain.dns.records import Problem, RecordChange, RecordKey, RecordSet, exclude_each_other
+from kubesync.domain.dns.routing.policies import Geoproximity, Simple, Weighted
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.registry import KINDS
-from kubesync.domain.state import KeyState, Name, names_of
+from kubesync.domain.state import KeyState, Name, policies_of
 
-_KINDS: Final = ("for a set without an identifier", "for sets with an identifier")
+# API_ResourceRecordSet, Weight; developer guide, DNSLimitations: so many sets of one name and type.
+MOST: Final = {Weighted.kind: 100, Geoproximity.kind: 30}
 
 
 class Policy(StrEnum):
@@ -38,6 +41,37 @@ class Policy(StrEnum):
     SYNC = "sync"
     UPSERT_ONLY = "upsert-only"
     CREATE_ONLY = "create-only"
+
+
+def waits_for(name: Name, policy: str, key: ObjectKey, owners: Mapping[Name, ObjectKey]) -> Name:
+    """The claim in whose line a key stands that wants a name, or a seat at it: the name itself where nothing is in its way.
+
+        wanted      claimed by another key, the first of                         waits for
+        ------      -------------------------------------                        ---------
+        any         the same name and identifier, or the same seat               that claim
+        simple      sets with an identifier                                      that claim
+        any other   the simple set; a seat of another policy;                    that claim
+                    where it is not weighted: a weighted set
+        weighted    100 sets with other identifiers                              the first of them
+        geoproximity   30                                                        the first of them
+
+    Args:
+        policy: that of the wanted sets.
+        owners: of all claims at the name.
+    """
+    others = {each: owners[each] for each in sorted(owners) if owners[each] != key}
+    if name in others:
+        return name
+    seated = {owner for each, owner in others.items() if each.seat}
+    sets = [each for each in others if each.identifier]
+    for each, owner in others.items():
+        of_policy = each.seat.split(" ")[0] if each.seat else "simple" if not each.identifier else ""
+        weighted = not of_policy and owner not in seated
+        if policy == Simple.kind and each.identifier:
+            return each
+        if policy != Simple.kind and (of_policy not in ("", policy) or (weighted and policy != Weighted.kind)):
+            return each
+    return sets[0] if len(sets) >= MOST.get(policy, len(sets) + 1) else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +98,39 @@ def assign_names(
         lines: the claim that keeps each name from its key, if it is not the name's own; ``owners`` has that claim's owner.
     """
     gained: set[Name] = set()
-    waits: set[Name] = set()
-    taken: set[Name] = set()
+    taken: dict[Name, Name] = {}
     problems: list[Problem] = []
-    for name in sorted(names_of(wanted) - state.claims):
-        if name in state.conflicts:
+    policies = policies_of(wanted)
+    for name in sorted(policies):
+        line, owner = lines.get(name, name), owners.get(name)
+        if name in state.conflicts or (name in state.claims and line == name):
             continue
-        owner = owners.get(name)
         if owner is None or owner == state.key:
             gained.add(name)
         else:
-            taken.add(name)
-            waits.add(line := lines.get(name, name))
-            excludes = "" if line == name else f", {_KINDS[bool(line.identifier)]}: the two kinds exclude each other"
-            problems.append(Problem("NameTaken", name.label, f"the name is claimed by {owner}{excludes}"))
-    intended = {key: record_set for key, record_set in wanted.items() if Name.of(key) not in taken}
-    places = {(name.zone_id, name.name) for name in taken if lines.get(name, name) != name}
-    if places:
-        own = {key for key in state.intended if (key.zone_id, key.name) in places and Name.of(key) in state.claims}
+            taken[name] = line
+            if line == name or not name.seat:  # a seat that waits for another policy: the name says so
+                problems.append(Problem("NameTaken", name.label, _why_taken(name, line, policies[name], owner)))
+    blocked = {(name.zone_id, name.name) for name in taken}
+    intended = {key: record_set for key, record_set in wanted.items() if (key.zone_id, key.name) not in blocked}
+    if kept := {(name.zone_id, name.name) for name, line in taken.items() if name.seat or line != name}:
+        own = {key for key in state.intended if (key.zone_id, key.name) in kept and Name.of(key) in state.claims}
         intended |= {key: state.intended[key] for key in own}
-    return Assignment(intended, frozenset(gained), frozenset(waits), tuple(problems))
+    free = {name for name in gained if (name.zone_id, name.name) not in blocked}
+    return Assignment(intended, frozenset(free), frozenset(taken.values()), tuple(problems))
+
+
+def _why_taken(name: Name, line: Name, policy: str, owner: ObjectKey) -> str:
+    if name.seat:
+        return f"{owner} has it: only one set of a name has {name.seat}"
+    if line == name:
+        return f"the name is claimed by {owner}"
+    if policy in MOST and line.identifier:
+        return f"the name is claimed by {owner} and others: at most {MOST[policy]} {policy} sets share a name"
+    if policy == Simple.kind or not (line.identifier or line.seat):
+        kind = "for sets with an identifier" if policy == Simple.kind else "for a set without an identifier"
+        return f"the name is claimed by {owner}, {kind}: the two kinds exclude each other"
+    return f"the name is claimed by {owner}, with another routing policy: all sets of a name have one policy"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,11 @@ ADVICE: Final[Mapping[str, str]] = {
     "InvalidSetIdentifier": "Correct the annotation.",
     "InvalidWeight": "Correct the annotation.",
     "WeightWithoutIdentifier": "Add the set-identifier annotation, or remove the weight.",
+<<<<<<< HEAD
     "InvalidHostnameSource": "Write annotation-only or defined-hosts-only, or remove the annotation.",
+=======
+    "RoutingNotPossible": "Correct what the message names. docs/dns.md lists what each routing policy needs.",
+>>>>>>> fa706512 (Publish every routing policy that annotations ask for)
     "InvalidTarget": "Correct the annotation.",
     "InvalidClusterIp": "Look at the Service's spec.clusterIPs.",
     "InvalidStatus": "Look at the Service's status.loadBalancer, and at the controller that writes it.",
@@ -95,7 +99,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "NotListedYet": "See the listener's last error in `kubesync status`.",
     "KeptByPolicy": "Do nothing if this is intended. Otherwise change it by hand, or change the cluster's --policy.",
 }
-WITHHOLDING: Final = ("UnsupportedAnnotation", "OtherController")
+WITHHOLDING: Final = ("UnsupportedAnnotation", "OtherController", "RoutingNotPossible")
 """With one of these, a Service keeps the names that it holds and gets no others."""
 
 BY_ITSELF: Final = ("ZoneFull", "ZoneBlocked", "NotListedYet")

@@ -45,11 +45,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Name:
-    """A name in a zone: the subject of a claim. Sets with a set identifier are claimed by name and identifier."""
+    """A name in a zone: the subject of a claim. Sets with a set identifier are claimed by name and identifier.
+
+    ``seat``: what of a routing policy only one set may have, such as ``latency eu-west-1``. It is claimed besides, without identifier.
+    """
 
     zone_id: str
     name: str
     identifier: str = ""
+    seat: str = ""
 
     @classmethod
     def of(cls, key: RecordKey) -> Name:
@@ -58,8 +62,8 @@ class Name:
 
     @property
     def label(self) -> str:
-        """For people: the name, its set identifier if any, and its zone."""
-        of_set = f" [{self.identifier}]" if self.identifier else ""
+        """For people: the name, its set identifier or its seat if any, and its zone."""
+        of_set = f" [{self.identifier}]" if self.identifier else f" ({self.seat})" if self.seat else ""
         return f"{self.name}{of_set} in {self.zone_id}"
 
 
@@ -179,8 +183,18 @@ class KeyState:
 
 
 def names_of(record_sets: Mapping[RecordKey, RecordSet]) -> frozenset[Name]:
-    """The names of these record sets."""
-    return frozenset(map(Name.of, record_sets))
+    """What has to be claimed for these record sets: their names, and their seats."""
+    return frozenset(policies_of(record_sets))
+
+
+def policies_of(record_sets: Mapping[RecordKey, RecordSet]) -> dict[Name, str]:
+    """As ``names_of``, each with the routing policy of its sets."""
+    found: dict[Name, str] = {}
+    for key, record_set in record_sets.items():
+        found[Name.of(key)] = record_set.routing.kind
+        if seat := record_set.routing.seat(key.identifier):
+            found[Name(key.zone_id, key.name, "", seat)] = record_set.routing.kind
+    return found
 
 
 def problems_of_parts(state: KeyState) -> list[Problem]:

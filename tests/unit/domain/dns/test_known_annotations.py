@@ -36,7 +36,7 @@ def reported(kind: str = "ClusterIP", **annotations: str) -> list[tuple[str, str
 def test_page_has_the_tables_of_the_code() -> None:
     page = PAGE.read_text()
     assert made(page) == page, "run `make dns`"
-    assert "| `aws-geolocation-*` | geolocation routing | always |" in page
+    assert "| `record-type` | another type of record | always |" in page
     assert "| `endpoints-type` | addresses of nodes | at headless Services, if it has a value |" in page
 
 
@@ -48,7 +48,10 @@ def test_every_annotation_of_external_dns_has_its_class() -> None:
     assert [name for name, use in found.items() if use == "unknown"] == ["aws-other", "enabled"]
     assert [name for name, use in found.items() if use == "obeyed"] == [
         "hostname", "internal-hostname", "target", "ttl", "alias", "set-identifier", "aws-weight",
-        "aws-evaluate-target-health", "controller",
+        "aws-evaluate-target-health", "controller", "aws-failover", "aws-region", "aws-geolocation-continent-code",
+        "aws-geolocation-country-code", "aws-geolocation-subdivision-code", "aws-geoproximity-region",
+        "aws-geoproximity-bias", "aws-geoproximity-coordinates", "aws-geoproximity-local-zone-group",
+        "aws-multi-value-answer", "aws-health-check-id",
     ]  # fmt: skip
     assert [name for name, use in found.items() if use == "ignored"] == [
         "cloudflare-proxied", "cloudflare-custom-hostname", "cloudflare-region-key", "cloudflare-record-comment",
@@ -60,9 +63,7 @@ def test_every_annotation_of_external_dns_has_its_class() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "text", "refused"),
     [
-        ("ClusterIP", "aws-region", "eu-west-1", True),
-        ("ClusterIP", "aws-region", "", True),
-        ("ExternalName", "aws-geolocation-anything", "x", True),
+        ("ClusterIP", "record-type", "", True),
         ("ClusterIP", "alias", "a", True),
         ("ClusterIP", "alias", " AAAA ", True),
         ("ClusterIP", "alias", "true", False),
@@ -137,14 +138,14 @@ def test_another_prefix_replaces_both() -> None:
 
 def test_thousands_of_annotations_add_little_to_what_is_stored_i9() -> None:
     flood = {f"{OLD}x{number}-{'y' * 200}": "z" * 10 for number in range(5_000)}
-    flood |= {f"{OLD}aws-geolocation-{number}-{'y' * 200}": "z" * 10_000 for number in range(5_000)}
     flood |= {f"{OLD}hostname": "www.example.com", f"{OLD}aws-failover": "z" * 200_000}
     found = kept(flood)
-    assert len(found) == 22
+    assert len(found) == 12
+    assert (f"{OLD}aws-failover", "z" * 65) in found
     assert len(json.dumps(found)) < 4_000
     assert (f"{OLD}hostname", "www.example.com") in found
     codes = [problem.code for problem in read_annotations(found).problems]
-    assert (codes.count("UnsupportedAnnotation"), codes.count("UnknownAnnotation")) == (11, 10)
+    assert (codes.count("RoutingNotPossible"), codes.count("UnknownAnnotation")) == (1, 10)
 
 
 names = st.one_of(
@@ -172,7 +173,7 @@ def test_what_is_kept_says_the_same_as_all_of_it(given: dict[str, str], prefixes
         )  # fmt: skip
 
     assert obeyed(stored) == obeyed(whole)
-    refused = {"UnsupportedAnnotation", "OtherController"}
+    refused = {"UnsupportedAnnotation", "OtherController", "RoutingNotPossible"}
     assert whole.only_held == any(problem.code in refused for problem in whole.problems)
     assert sum(find_known(key.partition("/")[2]) is None for key, _ in few if key.startswith(prefixes)) <= 10
     assert all(row.use is not Use.IGNORED for key, _ in few if (row := find_known(key.partition("/")[2])) is not None)

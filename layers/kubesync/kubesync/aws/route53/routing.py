@@ -15,6 +15,7 @@ from kubesync.domain.dns.routing.policies import (
     Geoproximity,
     Latency,
     Multivalue,
+    NotPossible,
     Routing,
     Simple,
     Weighted,
@@ -33,6 +34,8 @@ def to_fields(routing: Routing, identifier: str) -> dict[str, Any]:
     match routing:
         case Simple():
             pass
+        case NotPossible():
+            raise ValueError("nothing is sent that is not possible")
         case Weighted():
             fields["Weight"] = routing.weight
         case Latency():

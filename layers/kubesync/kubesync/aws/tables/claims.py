@@ -4,13 +4,15 @@
     ---------                    ----                              -----
     names#<zone id>#<bucket>     <name>                            owner, version, waiting (how many)
                                  <name>#set#<identifier>           the same, of the sets with this set identifier
-                                 <either>#wait#<created>#<key>     key of a waiter
+                                 <name>#is#<seat>                  the same, of what only one set of a routing policy may have
+                                 <any>#wait#<created>#<key>        key of a waiter
 
 The claim's version changes whenever a waiter comes or goes, so that an owner that lets the name go cannot miss one.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -23,6 +25,7 @@ from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 
 _BUCKETS: Final = 16
+_OF_SET: Final = re.compile(r"(?:#set#([^#]+)|#is#([^#]+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ def claim_key(name: Name) -> Key:
     bucket = zlib.crc32(name.name.encode("utf-8", "surrogatepass")) % _BUCKETS
     # Quoted, because an identifier may hold the characters that separate the parts of this key.
     of_set = f"#set#{quote(name.identifier, safe='')}" if name.identifier else ""
+    of_set = f"#is#{quote(name.seat, safe='')}" if name.seat else of_set
     return Key(STATE, f"names#{name.zone_id}#{bucket:x}", name.name + of_set)
 
 
@@ -54,14 +58,16 @@ class ClaimTable:
         found = self._store.batch_get(list(places))
         return {places[place]: _claim(places[place], item) for place, item in found.items()}
 
-    def read_weighted(self, name: Name) -> dict[Name, Claim]:
-        """The claims of sets with a set identifier that exist at a name."""
-        place = claim_key(replace(name, identifier=""))
-        prefix = f"{place.sort}#set#"
-        found = self._store.query(STATE, place.partition, prefix=prefix)
-        items = {str(item["sk"]).removeprefix(prefix): item for item in found if "owner" in item}
-        names = {replace(name, identifier=unquote(text)): item for text, item in items.items()}
-        return {each: _claim(each, item) for each, item in names.items()}
+    def read_all(self, simple: Name) -> dict[Name, Claim]:
+        """All claims that exist at a name: that of its simple set, of sets with a set identifier, and of seats."""
+        place = claim_key(simple)
+        claims: dict[Name, Claim] = {}
+        for item in self._store.query(STATE, place.partition, prefix=str(place.sort)):
+            if match := _OF_SET.fullmatch(str(item["sk"]).removeprefix(str(place.sort))):
+                identifier, seat = (unquote(text or "") for text in match.groups())
+                name = replace(simple, identifier=identifier, seat=seat)
+                claims[name] = _claim(name, item)
+        return claims
 
     def waiters(self, name: Name) -> Iterator[tuple[ObjectKey, Key]]:
         """The keys that wait for a name, and the items that say so, oldest first."""

@@ -101,7 +101,8 @@ def decode_change(row: Sequence[Any]) -> RecordChange:
 
 
 def _encode_name(name: Name) -> list[str]:
-    return [name.zone_id, name.name, *([name.identifier] if name.identifier else [])]
+    of_set = [name.identifier, name.seat] if name.seat else [name.identifier] if name.identifier else []
+    return [name.zone_id, name.name, *of_set]
 
 
 def _encode_key(key: RecordKey) -> list[object]:
@@ -117,6 +118,12 @@ def _decode_key(row: Sequence[Any]) -> RecordKey:
 def needs_newer_form(record_set: RecordSet | None) -> bool:
     """Whether a release that knows only simple and weighted sets would misread it."""
     return record_set is not None and not is_old_form(record_set.routing)
+
+
+def state_needs_newer_form(state: KeyState) -> bool:
+    """The same, of a key: of a record set, or of a claim."""
+    sets = (*state.intended.values(), *state.applied.values())
+    return any(map(needs_newer_form, sets)) or any(name.seat for name in (*state.claims, *state.waits))
 
 
 def _encode_set(record_set: RecordSet) -> list[object]:

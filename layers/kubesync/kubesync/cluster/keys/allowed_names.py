@@ -1,6 +1,6 @@
 """Which of the names that a key wants it may ask for at all, before anybody looks whose they are (``assign_names``).
 
-- ``held_only``: an annotation that kubesync refuses keeps a key to the names that it holds (ADR 0022).
+- ``held_only``: an annotation that kubesync refuses, or a policy that is not possible, keeps a key to the names that it holds (ADR 0022).
 - ``NamespaceLimit``: a namespace has room for a number of names (ADR 0021).
 """
 
@@ -16,7 +16,8 @@ from kubesync.domain.dns.desired import Desired, bounded
 from kubesync.domain.dns.permissions import too_many
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.dns.routing.policies import DEFAULT_WEIGHT, SIMPLE, Routing, Weighted
+from kubesync.domain.dns.routing.limits import why_not_possible
+from kubesync.domain.dns.routing.policies import DEFAULT_WEIGHT, NOT_POSSIBLE, SIMPLE, Routing, Weighted
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name, names_of
@@ -31,11 +32,13 @@ def held_only(want: Desired, state: KeyState) -> Desired:
         -----------                                     ---------
         held                                            as wanted
         held, with another set identifier               as wanted, under the identifier that is held
+        held, and its routing policy is not possible    as wanted, with the policy that is held
         not held; of ports or endpoints of the          as wanted, under that name's identifier: else a pod that
           Service's own name, which is held               is made anew would lose its name
         not held                                        not: the key does not wait for it either
     """
-    if not want.only_held or want.records is None:
+    refused = {key for key, record_set in (want.records or {}).items() if record_set.routing == NOT_POSSIBLE}
+    if want.records is None or not (want.only_held or refused):
         return want
     names = state.claims | names_of(state.applied)
     held: dict[tuple[str, str], set[str]] = {}
@@ -46,14 +49,29 @@ def held_only(want: Desired, state: KeyState) -> Desired:
     of_own = {name.identifier for name in names if name.name in own}
     records: dict[RecordKey, RecordSet] = {}
     for wanted, record_set in want.records.items():
+        if not (want.only_held or wanted in refused):
+            records[wanted] = record_set
+            continue
         derived = all(rule in (OF_ENDPOINTS, OF_PORTS) for rule in rules.get(wanted.name, [""]))
         identifiers = held.get((wanted.zone_id, wanted.name), of_own if derived else set())
-        if wanted.identifier in identifiers:
-            records[wanted] = record_set
-        elif identifiers:
-            key = replace(wanted, identifier=min(identifiers))
-            records[key] = replace(record_set, routing=_routing(state, key.identifier))
+        if not identifiers:
+            continue
+        key = wanted if wanted.identifier in identifiers else replace(wanted, identifier=min(identifiers))
+        if wanted in refused:
+            if (stays := _as_held(key, record_set, state)) is not None:
+                records[key] = stays
+        else:
+            moved = replace(record_set, routing=_routing(state, key.identifier))
+            records[key] = record_set if key == wanted else moved
     return replace(want, records=records)
+
+
+def _as_held(key: RecordKey, wanted: RecordSet, state: KeyState) -> RecordSet | None:
+    """What is wanted, with the policy that is held; where not even that is possible, what is held, if anything is."""
+    held = state.intended.get(key) or state.applied.get(key)
+    routing = _routing(state, key.identifier) if held is None else held.routing
+    stays = replace(wanted, routing=routing)
+    return held if why_not_possible(key.type, stays, private=False) else stays
 
 
 def _routing(state: KeyState, identifier: str) -> Routing:

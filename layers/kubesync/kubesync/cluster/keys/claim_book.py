@@ -2,17 +2,10 @@
 
     book ── gain ── wait ── give up ── let go ── actions, each conditional on what the one before it leaves behind
 
-Simple and weighted sets of one name exclude each other in Route 53, but have claims of their own (ADR 0010). In a cluster with rules
-for names, who wants the one kind waits for a claim of the other kind (``line``):
+Sets of one name that exclude each other in Route 53 have claims of their own (ADR 0010, ADR 0047). In a cluster with rules for names, and
+for policies other than weights in every cluster, who wants a set waits for the claim of one that excludes it (``domain.plan.waits_for``).
 
-    wanted       claimed by another key                      waits for
-    ------       ----------------------                      ---------
-    any          the same name and identifier                that claim
-    weighted     the simple set                              the claim of the simple set
-    simple       weighted sets                               the claim of the first of them, by its identifier
-    weighted     other weighted sets only                    nothing: they share the name
-
-Who is given a claim of the other kind takes what it wants, or waits for the next claim in its way, and hands that one on.
+Who is given such a claim takes what it wants, or waits for the next claim in its way, and hands that one on.
 
 Actions on one claim go into transactions one after the other (``key_writes``), since a transaction may name an item once.
 """
@@ -28,8 +21,10 @@ from kubesync.actors.parallel import Map
 from kubesync.aws.dynamodb.store import Action, Key
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.state import StateTable
+from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey
+from kubesync.domain.plan import waits_for
 from kubesync.domain.state import Name
 
 
@@ -48,7 +43,7 @@ class ClaimBook:
         self._came: dict[Name, dict[Key, ObjectKey]] = defaultdict(dict)
         self._left: dict[Name, set[Key]] = defaultdict(set)
         self._stored: dict[Name, dict[Key, ObjectKey]] = {}
-        self._weighted: dict[Name, set[Name]] = {}
+        self._beside: dict[Name, set[Name]] = {}
         self._gained: set[Name] = set()
         self._nobodys: frozenset[Name] | None = None
         self.promoted: list[ObjectKey] = []
@@ -60,13 +55,12 @@ class ClaimBook:
         self._claims |= {name: found.get(name) for name in missing}
 
     def read_beside(self, names: AbstractSet[Name], reads: Map) -> None:
-        """Read claims of the other kind at these names."""
-        self.read({replace(name, identifier="") for name in names if name.identifier})
-        simple = sorted(name for name in names if not name.identifier and name not in self._weighted)
-        for name, found in zip(simple, reads(self._table.read_weighted, simple), strict=True):
+        """Read all other claims at these names."""
+        simple = sorted({_simple(name) for name in names} - self._beside.keys())
+        for name, found in zip(simple, reads(self._table.read_all, simple), strict=True):
             for each, claim in found.items():
                 self._claims.setdefault(each, claim)
-            self._weighted[name] = set(found)
+            self._beside[name] = set(found)
 
     def distrust(self) -> None:
         """See whether owners know of the claims read so far; else they are nobody's (a full resync). An item that an operator restored
@@ -85,17 +79,20 @@ class ClaimBook:
             alone = ([owner] for owner in owners) if len(owners) > 1 else ()
             return {key: names for owner in alone for key, names in self._known_to(owner).items()}
 
-    def line(self, name: Name, key: ObjectKey) -> Name:
-        """The claim in whose line a key stands that wants a name: the name itself where nothing is in its way."""
-        simple = replace(name, identifier="")
-        beside = [simple] if name.identifier else sorted(self._weighted.get(simple, ()))
-        if name == simple and self.owner(name) == key:
-            beside = [each for each in beside if self._held(each)]
-        return next((each for each in (name, *beside) if self.owner(each) not in (None, key)), name)
+    def line(self, name: Name, key: ObjectKey, policy: str) -> Name:
+        """The claim in whose line a key stands that wants a name for sets of a policy: the name itself where nothing is in its way."""
+        owners = {
+            each: owner for each in {name, *self._beside[_simple(name)]} if (owner := self.owner(each)) is not None
+        }
+        line = waits_for(name, policy, key, owners)
+        given = owners.get(name) == key if policy == Simple.kind else key in owners.values() and policy != Weighted.kind
+        if line != name and given:
+            line = waits_for(name, policy, key, {each: owner for each, owner in owners.items() if self._held(each)})
+        return line
 
     def _held(self, name: Name) -> bool:
-        """Whether its owner has taken a claim. One that is still on its way does not count for who was given the simple claim: each would
-        hand on what it has, and meet the other again, for ever.
+        """Whether its owner has taken a claim. One that is still on its way does not count for who was given another one there: each would
+        hand on what it has, and meet the other again, for ever. Of a weighted set and another one, the weighted one waits.
         """
         owner = self.owner(name)
         return owner is not None and (name in self._gained or name in self._states.load([owner])[owner].claims)
@@ -110,8 +107,7 @@ class ClaimBook:
         self._gained.add(name)
         if self.owner(name) == key:
             return []
-        if name.identifier:
-            self._weighted.get(replace(name, identifier=""), set()).add(name)
+        self._beside.get(_simple(name), set()).add(name)
         if self._nobodys is not None:
             return self._regain(name, key)
         self._claims[name] = Claim(name, key, 1, 0)
@@ -197,3 +193,7 @@ class ClaimBook:
         for place in places:
             self._left[name].add(place)
             self._came[name].pop(place, None)
+
+
+def _simple(name: Name) -> Name:
+    return Name(name.zone_id, name.name)

@@ -34,7 +34,7 @@ _ENDPOINTS_OF_A_KEY: Final = 16
 _BYTES_OF_A_KEY: Final = 4096
 """A key with more endpoints and ports of them, or whose Service takes more memory, counts as several."""
 # Raised whenever the same objects lead to other outputs than before: every key is then planned anew.
-RULES_VERSION: Final = 5
+RULES_VERSION: Final = 6
 
 
 @dataclass(slots=True)
@@ -226,7 +226,10 @@ class KeyStates:
             claim
             for claim in state.claims - state.conflicts.keys()
             if claim.name in keeping.names
-            and keeping.identifier in (None, claim.identifier)
+            and (
+                keeping.identifier is None
+                or (claim.seat == keeping.seat if claim.seat else claim.identifier == keeping.identifier)
+            )
             # A zone that the cluster has lost is none of its business.
             and (
                 self.rules.names is None

@@ -71,7 +71,7 @@ def judge(refusal: Refusal, state: KeyState) -> Outcome:
     a set          nothing, delete     landed: somebody deleted it, nothing is left to do
     a set          another, or none    changed by hand: a full resync mends it
     as known       a foreign set that ours cannot stand beside             conflict (a CNAME, or a simple beside weighted ones)
-    as known       nothing like that   rejected: the value itself
+    as known       nothing like that   rejected: the value itself, or a health check that does not exist
     """
     unit, actual = refusal.unit, refusal.standing
     if refusal.code:
@@ -92,7 +92,11 @@ def judge(refusal: Refusal, state: KeyState) -> Outcome:
         for change in unit.changes:
             if key not in ours and change.after is not None and in_the_way(key, record_set, change.key, change.after):
                 return Outcome(unit, conflict=True, reason=why_foreign(key, record_set, change.key))
-    return Outcome(unit, code="Rejected", reason=f"Route 53 rejects it: {refusal.message}")
+    checked = any(change.after is not None and change.after.routing.health_check for change in unit.changes)
+    unknown = checked and "health check" in refusal.message.lower()
+    return Outcome(
+        unit, code="RoutingNotPossible" if unknown else "Rejected", reason=f"Route 53 rejects it: {refusal.message}"
+    )
 
 
 class Outcomes:

@@ -29,7 +29,16 @@ from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Assignment, assign_names, changes_of
 from kubesync.domain.sources.port import Kind, UnknownObjectError
 from kubesync.domain.sources.registry import KINDS, created_at, main_id, main_part
-from kubesync.domain.state import KeyState, Name, OpenMark, Reference, UpstreamState, names_of, problems_of_parts
+from kubesync.domain.state import (
+    KeyState,
+    Name,
+    OpenMark,
+    Reference,
+    UpstreamState,
+    names_of,
+    policies_of,
+    problems_of_parts,
+)
 from kubesync.domain.upstreams.nodes import digest
 
 logger = Logger(service="kubesync", child=True)
@@ -153,15 +162,22 @@ class Planner:
             unknown |= (names_of(records) - seen.claims) | seen.waits | (seen.claims - kept)
         return unknown
 
-    def _contested(self, seen: KeyState, want: Desired) -> frozenset[Name]:
-        """Names that the key wants and does not have, and that wishes of the other kind may keep from it (``ClaimBook.line``)."""
-        rules, missing = self._states.rules, names_of(want.records or {}) - seen.claims - seen.conflicts.keys()
+    def _contested(self, seen: KeyState, want: Desired) -> dict[Name, str]:
+        """Names that the key wants and does not have, or wants with another policy, and that others' sets may keep from it
+        (``ClaimBook.line``). Each with the policy of its sets.
+        """
+        rules, policies = self._states.rules, policies_of(want.records or {})
+        places = {(name.zone_id, name.name) for name in seen.claims ^ policies.keys() if name.seat}
+        asked = policies.keys() - seen.conflicts.keys()
+        changed = {name for name in asked if (name.zone_id, name.name) in places}
+        missing = asked - seen.claims - changed
         if rules.names is None or not missing:
-            return frozenset()
+            return {name: policies[name] for name in changed}
         # Other namespaces cannot want what the template gives with the namespace in it.
         derived = (OF_ENDPOINTS, OF_PORTS) + ((OF_TEMPLATE,) if "{namespace}" in rules.template else ())
         origins = {name: want.origins.get(name.name, ()) for name in missing}
-        return frozenset(n for n in missing if any(not origin.rule.startswith(derived) for origin in origins[n]))
+        missing = {n for n in missing if any(not origin.rule.startswith(derived) for origin in origins[n])}
+        return {name: policies[name] for name in missing | changed}
 
     def _kept(self, seen: KeyState, wanted: frozenset[Name]) -> frozenset[Name]:
         kept = wanted | names_of(seen.applied)
@@ -214,7 +230,7 @@ class Planner:
         known = main is not None and main.value is not None
         of_records = _cause(why, before, seen, kind.of_records(seen) if known else kind.resources)
         of_nodes = _cause(why, before, seen, kind.resources)
-        lines = {name: self._book.line(name, seen.key) for name in self._contested(seen, want)}
+        lines = {name: self._book.line(name, seen.key, policy) for name, policy in self._contested(seen, want).items()}
         owners = {name: self._book.owner(lines.get(name, name)) for name in names_of(want.records or {})}
         want = self._limit.within(seen, want, owners, lines)
         problems = [*want.problems, *problems_of_parts(seen)]

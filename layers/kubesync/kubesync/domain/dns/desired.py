@@ -112,10 +112,11 @@ def plan_for(asked: DnsAnnotations, rules: DnsRules, held: Held) -> RecordPlan:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Names that a key keeps while nothing is published there. ``identifier``: with this set identifier; None: with any."""
+    """Names that a key keeps while nothing is published there. ``identifier``, ``seat``: with these; None: with any."""
 
     names: frozenset[str] = frozenset()
     identifier: str | None = None
+    seat: str = ""
 
 
 def keeping(
@@ -147,7 +148,8 @@ def keeping(
     derived = own if asked.only_held or "{namespace}" not in rules.template else ()
     permitted = (name for name in names if name in held and refusal(name, key, rules.names) is None)
     kept = frozenset((*derived, *permitted))
-    return Keeping(kept, None if asked.only_held or asked.unpublishable else asked.identifier)
+    identifier = None if asked.only_held or asked.unpublishable else asked.identifier
+    return Keeping(kept, identifier, asked.routing.seat(asked.identifier))
 
 
 def replaced_targets(asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> Targets | None:

@@ -19,7 +19,7 @@ A name with a CNAME has no other records (RFC 1034 3.6.2): where SRV sets share 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Final
 
@@ -29,7 +29,8 @@ from kubesync.domain.dns.endpoints import not_let_in
 from kubesync.domain.dns.names import why_illegal, zones_of
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.records import NOTHING_HELD, AliasTarget, Held, Problem, RecordKey, RecordSet, Zone
-from kubesync.domain.dns.routing.policies import SIMPLE, Routing
+from kubesync.domain.dns.routing.limits import why_not_possible
+from kubesync.domain.dns.routing.policies import NOT_POSSIBLE, SIMPLE, Routing
 
 # https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html: 400 values a record set.
 MAX_VALUES: Final = 400
@@ -168,6 +169,9 @@ class RecordPlan:
                 self._plan(zone, name, record_type, RecordSet(None, (), alias=target, routing=self.routing))
 
     def _plan(self, zone: Zone, name: str, record_type: str, record_set: RecordSet) -> None:
+        if why := why_not_possible(record_type, record_set, private=zone.private):
+            self.problems.add(Problem("RoutingNotPossible", f"{name} {record_type}", why))
+            record_set = replace(record_set, routing=NOT_POSSIBLE)
         self.sets[RecordKey(zone.id, name, record_type, self.identifier)] = record_set
 
 

@@ -90,13 +90,17 @@ class RecordSet:
 
 
 def in_the_way(current_key: RecordKey, current: RecordSet, wanted_key: RecordKey, wanted: RecordSet) -> bool:
-    """Whether a foreign set keeps out a set that we want: it has the same key, or excludes it.
+    """Whether a set keeps out another one that we want: it has the same key or the same seat, or excludes it.
 
     A set of a policy that kubesync never makes reads as a simple one, so nothing of ours stands beside it.
     """
     if current_key == wanted_key or exclude_each_other(current_key, wanted_key):
         return True
-    return current_key.type == wanted_key.type and not may_stand_beside(current.routing, wanted.routing)
+    if current_key.type != wanted_key.type:
+        return False
+    seat = wanted.routing.seat(wanted_key.identifier)
+    taken = bool(seat) and current.routing.seat(current_key.identifier) == seat
+    return taken or not may_stand_beside(current.routing, wanted.routing)
 
 
 @dataclass(frozen=True, slots=True)

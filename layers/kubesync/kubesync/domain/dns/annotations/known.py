@@ -24,6 +24,7 @@ MAX_REPORTED: Final = 10
 # Kubernetes, "Annotations": the part after the slash. An API server that allows more must not make items longer.
 MAX_NAME_CHARACTERS: Final = 63
 _MAX_REPORTED_VALUE_CHARACTERS: Final = 63
+_MAX_SHORT_CHARACTERS: Final = 64
 
 
 class Use(StrEnum):
@@ -42,6 +43,7 @@ class KnownAnnotation:
         name: without its prefix. With ``*`` at its end: every name that begins like this.
         text: what it asks for, in Markdown.
         kind: refused only at Services of this kind. values: refused only with one of these values.
+        short: no longer value than ``_MAX_SHORT_CHARACTERS`` means anything.
     """
 
     name: str
@@ -49,10 +51,15 @@ class KnownAnnotation:
     text: str
     kind: str = ""
     values: tuple[str, ...] = ()
+    short: bool = False
 
     def means(self, name: str) -> bool:
         """Whether it is the row of a name."""
         return name.startswith(self.name[:-1]) if self.name.endswith("*") else name == self.name
+
+
+def _policy(name: str, text: str) -> KnownAnnotation:
+    return KnownAnnotation(name, Use.OBEYED, f"{text}; only with `set-identifier`", short=True)
 
 
 TABLE: Final = (
@@ -82,14 +89,31 @@ TABLE: Final = (
     KnownAnnotation(
         "set-identifier",
         Use.OBEYED,
-        "makes all record sets of the Service weighted, so that several Services, also of several "
-        "clusters, can share a name; 1 to 128 printable ASCII characters",
+        "gives all record sets of the Service a routing policy, so that several Services, also of several "
+        "clusters, can share a name; 1 to 128 printable ASCII characters. Without one of the annotations below: weight 1",
     ),
     KnownAnnotation(
         "aws-weight",
         Use.OBEYED,
         "the weight of these record sets, 0 to 255; 1 if it is missing; only with `set-identifier`",
     ),
+    _policy("aws-region", "latency routing: the region of AWS, such as `eu-west-1`"),
+    _policy("aws-failover", "failover routing: `PRIMARY` or `SECONDARY`"),
+    _policy("aws-multi-value-answer", "multivalue answer routing: `true`"),
+    _policy("aws-geolocation-continent-code", "geolocation routing: `AF`, `AN`, `AS`, `EU`, `NA`, `OC` or `SA`"),
+    _policy(
+        "aws-geolocation-country-code",
+        "geolocation routing: a country's code of two letters, or `*` for queries from wherever no other set answers",
+    ),
+    _policy("aws-geolocation-subdivision-code", "a state of the country `US`: a code of two letters"),
+    _policy("aws-geoproximity-region", "geoproximity routing: the region of AWS"),
+    _policy("aws-geoproximity-local-zone-group", "geoproximity routing: a group, such as `us-east-1-bue-1`"),
+    _policy(
+        "aws-geoproximity-coordinates",
+        "geoproximity routing: latitude and longitude with at most two decimals, such as `49.22,-74.01`",
+    ),
+    _policy("aws-geoproximity-bias", "-99 to 99; 0 if it is missing"),
+    _policy("aws-health-check-id", "the id of a health check of Route 53, for all record sets of the Service"),
     KnownAnnotation(
         "aws-evaluate-target-health",
         Use.OBEYED,
@@ -102,12 +126,6 @@ TABLE: Final = (
         "`dns-controller`, `kubesync` or missing: kubesync publishes the Service. With any other value, "
         "it belongs to another controller, and only the names that it holds stay published",
     ),
-    KnownAnnotation("aws-failover", Use.REFUSED, "failover routing"),
-    KnownAnnotation("aws-region", Use.REFUSED, "latency routing"),
-    KnownAnnotation("aws-geolocation-*", Use.REFUSED, "geolocation routing"),
-    KnownAnnotation("aws-geoproximity-*", Use.REFUSED, "geoproximity routing"),
-    KnownAnnotation("aws-multi-value-answer", Use.REFUSED, "multivalue answer routing"),
-    KnownAnnotation("aws-health-check-id", Use.REFUSED, "a health check"),
     KnownAnnotation("aws-hosted-zone-id", Use.REFUSED, "one chosen hosted zone"),
     KnownAnnotation("aws-target-hosted-zone", Use.REFUSED, "a chosen hosted zone of the alias target"),
     KnownAnnotation("alias", Use.REFUSED, "an alias for one address family", values=("a", "aaaa")),
@@ -152,7 +170,7 @@ def bare_name(key: str, prefixes: tuple[str, ...] = PREFIXES) -> str:
 def kept(annotations: Mapping[str, str], prefixes: tuple[str, ...] = PREFIXES) -> tuple[tuple[str, str], ...]:
     """What kubesync keeps of a Service's annotations, sorted.
 
-    obeyed, or of kubesync itself    kept whole
+    obeyed, or of kubesync itself    kept whole, or as much as can mean anything
     refused                          kept, the value cut; at most the first ten that a ``*`` stands for
     unknown                          the key alone, so that it can be reported; at most the first ten
     other                            not kept
@@ -168,7 +186,7 @@ def kept(annotations: Mapping[str, str], prefixes: tuple[str, ...] = PREFIXES) -
             if row is None:
                 unknown[short] = ""
             elif row.use is Use.OBEYED:
-                found[key] = annotations[key]
+                found[key] = annotations[key].strip()[: _MAX_SHORT_CHARACTERS + 1] if row.short else annotations[key]
             elif row.use is Use.REFUSED:
                 family = refused if row in _FAMILIES else found
                 family[short] = annotations[key][:_MAX_REPORTED_VALUE_CHARACTERS]

@@ -20,14 +20,12 @@ from kubesync.domain.dns.annotations.known import (
 )
 from kubesync.domain.dns.names import canonical_name
 from kubesync.domain.dns.records import Problem
-from kubesync.domain.dns.routing.policies import DEFAULT_WEIGHT, MAX_WEIGHT, SIMPLE, Routing, Weighted
+from kubesync.domain.dns.routing.policies import NOT_POSSIBLE, SIMPLE, Routing
+from kubesync.domain.dns.routing.reading import read_routing
 
 # RFC 2181 8, and the range that external-dns accepts.
 MIN_TTL_SECONDS: Final = 1
 MAX_TTL_SECONDS: Final = 2_147_483_647
-
-# https://docs.aws.amazon.com/Route53/latest/APIReference/API_ResourceRecordSet.html: SetIdentifier, Weight.
-MAX_IDENTIFIER_CHARACTERS: Final = 128
 
 CONTROLLERS: Final = ("dns-controller", "kubesync")
 """Values of ``controller`` that leave a Service to kubesync. The first is external-dns' own."""
@@ -55,11 +53,11 @@ class DnsAnnotations:
     """What a Service asks for. Names and targets are canonical but not checked. ``ttl_seconds`` None: use the default.
 
     ``targets`` is None if the annotation is missing or empty; an empty tuple means that it holds nothing usable.
-    ``alias`` is None if the cluster's setting decides. ``identifier`` and ``routing`` make all record sets of the Service
-    weighted; both are empty for simple sets. ``unpublishable``: Route 53 does not accept the identifier. Nothing is published
+    ``alias`` is None if the cluster's setting decides. ``identifier`` and ``routing`` are those of all record sets of the
+    Service: see ``dns.routing.reading``. ``unpublishable``: Route 53 does not accept the identifier. Nothing is published
     then, because simple sets would exclude other Services that share the name. ``evaluate_health``: of its aliases.
 
-    ``only_held``: an annotation asks for what kubesync does not do, or leaves the Service to another controller. It keeps the
+    ``only_held``: an annotation asks for what is not possible, or leaves the Service to another controller. It keeps the
     names that it holds, and gets no others. ``prefixes`` are those under which the annotations were read.
     """
 
@@ -114,7 +112,8 @@ def read_annotations(
                     "the default is used",
                 )
             )
-    identifier, routing, unpublishable = _routing(given, problems)
+    routed = read_routing(given.find)
+    problems += routed.problems
     alias = _switch(given, "alias", "InvalidAlias", "the cluster's setting is used", problems)
     health = _switch(
         given, "aws-evaluate-target-health", "InvalidEvaluateTargetHealth", "health is evaluated", problems
@@ -129,11 +128,11 @@ def read_annotations(
         targets=_names(given.find("target")[1]) or None,
         ttl_seconds=ttl,
         alias=alias,
-        identifier=identifier,
-        routing=routing,
-        unpublishable=unpublishable,
+        identifier=routed.identifier,
+        routing=routed.routing,
+        unpublishable=routed.unpublishable,
         evaluate_health=health is not False,
-        only_held=bool(withheld),
+        only_held=bool(withheld) or routed.routing == NOT_POSSIBLE,
         prefixes=prefixes,
         problems=tuple(problems),
     )
@@ -199,39 +198,6 @@ def _unknown(given: _Given) -> Iterator[Problem]:
         if (name := bare_name(key, given.prefixes)) and find_known(name) is None:
             close = nearest(name)
             yield Problem("UnknownAnnotation", key, "has no effect" + (f"; did you mean {close}?" if close else ""))
-
-
-def _routing(given: _Given, problems: list[Problem]) -> tuple[str, Routing, bool]:
-    """Set identifier, routing, and whether the identifier is unusable.
-
-    set-identifier    aws-weight        identifier    weight
-    --------------    ----------        ----------    ------
-    none or empty     none              ""            None
-    none or empty     any               ""            None: reported
-    usable            none or empty     it            1
-    usable            0 to 255          it            it
-    usable            anything else     it            1: reported
-    not usable        any               unpublishable: reported
-    """
-    (identifier_key, identifier), (weight_key, weight_text) = given.find("set-identifier"), given.find("aws-weight")
-    identifier, weight_text = (identifier or "").strip(), (weight_text or "").strip()
-    if not identifier:
-        if weight_text:
-            problems.append(
-                Problem("WeightWithoutIdentifier", weight_key, "has no effect: give a set-identifier as well")
-            )
-        return "", SIMPLE, False
-    if len(identifier) > MAX_IDENTIFIER_CHARACTERS or not (identifier.isascii() and identifier.isprintable()):
-        message = f"must be 1 to {MAX_IDENTIFIER_CHARACTERS} printable ASCII characters; nothing is published"
-        problems.append(Problem("InvalidSetIdentifier", identifier_key, message))
-        return "", SIMPLE, True
-    if not weight_text:
-        return identifier, Weighted(DEFAULT_WEIGHT), False
-    if re.fullmatch("[0-9]{1,3}", weight_text) is None or int(weight_text) > MAX_WEIGHT:
-        message = f"must be a whole number from 0 to {MAX_WEIGHT}; {DEFAULT_WEIGHT} is used"
-        problems.append(Problem("InvalidWeight", weight_key, message))
-        return identifier, Weighted(DEFAULT_WEIGHT), False
-    return identifier, Weighted(int(weight_text)), False
 
 
 def parse_ttl(text: str) -> int | None:

@@ -27,6 +27,7 @@ DEFAULT_WEIGHT: Final = 1
 MAX_WEIGHT: Final = 255
 PRIMARY: Final = "PRIMARY"
 SECONDARY: Final = "SECONDARY"
+_NAMED: Final = ("continent", "country", "subdivision", "bias")
 # API reference, Coordinates: at most two decimals.
 _POINT: Final = re.compile(r"([-+]?\d{1,2}(?:\.\d{0,2})?),([-+]?\d{1,3}(?:\.\d{0,2})?)", re.ASCII)
 
@@ -36,7 +37,7 @@ class _Policy:
     """``health_check``: the id of a health check of Route 53; empty: none."""
 
     kind: ClassVar[str]
-    unique: ClassVar[tuple[str, ...]] = ()
+    unique: ClassVar[bool] = False
     health_check: str = field(default="", kw_only=True)
 
     @property
@@ -56,14 +57,19 @@ class _Policy:
     @property
     def words(self) -> str:
         """For people, such as ``latency eu-west-1, health check abcd``."""
-        said = [f"bias {value}" if name == "bias" else str(value) for name, value in self.details.items()]
-        return " ".join([self.kind, *said]) + (f", health check {self.health_check}" if self.health_check else "")
+        return self._said + (f", health check {self.health_check}" if self.health_check else "")
+
+    @property
+    def _said(self) -> str:
+        # NA is a continent, and a country.
+        said = (f"{name} {value}" if name in _NAMED else str(value) for name, value in self.details.items())
+        return " ".join([self.kind, *said])
 
     def seat(self, identifier: str) -> str:
         """What only one set of the name may have, after the policy; empty: nothing. ``identifier``: of the set."""
-        if isinstance(self, Simple | Weighted):
+        if isinstance(self, Simple | Weighted | NotPossible):
             return ""
-        return f"{self.kind} {'/'.join(getattr(self, name) for name in self.unique) or identifier}"
+        return self._said if self.unique else f"{self.kind} {identifier}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +92,7 @@ class Latency(_Policy):
     """Answers who is nearest to a region of AWS."""
 
     kind = "latency"
-    unique = ("region",)
+    unique = True
     region: str
 
 
@@ -95,7 +101,7 @@ class Failover(_Policy):
     """Answers while it is healthy (``PRIMARY``), or while the other is not (``SECONDARY``)."""
 
     kind = "failover"
-    unique = ("role",)
+    unique = True
     role: str
 
 
@@ -104,7 +110,7 @@ class Geolocation(_Policy):
     """Answers queries from a continent, or from a country (``*``: from wherever no other set answers) or a state of it."""
 
     kind = "geolocation"
-    unique = ("continent", "country", "subdivision")
+    unique = True
     continent: str = ""
     country: str = ""
     subdivision: str = ""
@@ -131,10 +137,18 @@ class Multivalue(_Policy):
     kind = "multivalue"
 
 
-type Routing = Simple | Weighted | Latency | Failover | Geolocation | Geoproximity | Multivalue
+@dataclass(frozen=True, slots=True)
+class NotPossible(_Policy):
+    """What is asked for is not possible. What the object holds stays as it is (``held_only``): nothing of this policy is stored or sent."""
+
+    kind = "not possible"
+
+
+type Routing = Simple | Weighted | Latency | Failover | Geolocation | Geoproximity | Multivalue | NotPossible
 """A set identifier goes with every policy but ``Simple``."""
 
 SIMPLE: Final = Simple()
+NOT_POSSIBLE: Final = NotPossible()
 _KINDS: Final[Mapping[str, type[Routing]]] = {
     policy.kind: policy for policy in (Simple, Weighted, Latency, Failover, Geolocation, Geoproximity, Multivalue)
 }

@@ -1,0 +1,208 @@
+"""Which routing policy the annotations of an object ask for.
+
+    set-identifier    policies asked for     leads to
+    --------------    ------------------     --------
+    none or empty     none                   simple sets
+    none or empty     a weight alone         simple sets: reported
+    none or empty     anything else          not possible: an identifier is missing
+    not usable        any                    nothing is published: reported
+    usable            none                   weight 1
+    usable            one, usable            it
+    usable            a weight, not usable   weight 1: reported
+    usable            another, not usable    not possible
+    usable            several                not possible
+
+Not possible: reported (``RoutingNotPossible``). The object keeps what it holds, as it is, and gets no other names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kubesync.domain.dns.records import Problem
+from kubesync.domain.dns.routing.policies import (
+    DEFAULT_WEIGHT,
+    MAX_WEIGHT,
+    NOT_POSSIBLE,
+    PRIMARY,
+    SECONDARY,
+    SIMPLE,
+    Failover,
+    Geolocation,
+    Geoproximity,
+    Latency,
+    Multivalue,
+    Routing,
+    Weighted,
+    point_of,
+)
+
+# https://docs.aws.amazon.com/Route53/latest/APIReference/API_ResourceRecordSet.html: SetIdentifier, HealthCheckId, Region.
+MAX_IDENTIFIER_CHARACTERS: Final = 128
+MAX_BIAS: Final = 99
+_HEALTH_CHECK: Final = re.compile("[!-~]{1,64}")
+_LOCAL_ZONE_GROUP: Final = re.compile("[a-z0-9-]{1,64}")
+# A test compares them with botocore's model.
+REGIONS: Final = frozenset(
+    region
+    for area, names in {
+        "af": "south-1",
+        "ap": "east-1 east-2 northeast-1 northeast-2 northeast-3 south-1 south-2 southeast-1 southeast-2 southeast-3 southeast-4 "
+        "southeast-5 southeast-6 southeast-7",
+        "ca": "central-1 west-1",
+        "cn": "north-1 northwest-1",
+        "eu": "central-1 central-2 north-1 south-1 south-2 west-1 west-2 west-3",
+        "eusc": "de-east-1",
+        "il": "central-1",
+        "me": "central-1 south-1",
+        "mx": "central-1",
+        "sa": "east-1",
+        "us": "east-1 east-2 gov-east-1 gov-west-1 west-1 west-2",
+    }.items()
+    for region in (f"{area}-{name}" for name in names.split())
+)
+CONTINENTS: Final = ("AF", "AN", "AS", "EU", "NA", "OC", "SA")
+
+_POLICIES: Final = {
+    "aws-weight": ("aws-weight",),
+    "aws-region": ("aws-region",),
+    "aws-failover": ("aws-failover",),
+    "aws-multi-value-answer": ("aws-multi-value-answer",),
+    "aws-geolocation": (
+        "aws-geolocation-continent-code",
+        "aws-geolocation-country-code",
+        "aws-geolocation-subdivision-code",
+    ),
+    "aws-geoproximity": (
+        "aws-geoproximity-region",
+        "aws-geoproximity-local-zone-group",
+        "aws-geoproximity-coordinates",
+        "aws-geoproximity-bias",
+    ),
+}
+"""The annotations of each policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRouting:
+    """``routing`` is ``NOT_POSSIBLE`` where it is. ``unpublishable``: Route 53 does not accept the identifier."""
+
+    identifier: str = ""
+    routing: Routing = SIMPLE
+    unpublishable: bool = False
+    problems: tuple[Problem, ...] = ()
+
+
+class _NotPossibleError(Exception):
+    """``subject``: the name of an annotation."""
+
+    def __init__(self, subject: str, why: str) -> None:
+        super().__init__(why)
+        self.subject = subject
+
+
+def read_routing(find: Callable[[str], tuple[str, str | None]]) -> AskedRouting:
+    """Read the annotations. ``find``: an annotation's whole key, and its value. An empty identifier or weight counts as missing."""
+    names = ("aws-health-check-id", *(name for each in _POLICIES.values() for name in each))
+    texts = {name: text.strip() for name in names if (text := find(name)[1]) is not None}
+    texts = {name: text for name, text in texts.items() if text or name != "aws-weight"}
+    identifier = (find("set-identifier")[1] or "").strip()
+    if len(identifier) > MAX_IDENTIFIER_CHARACTERS or not (identifier.isascii() and identifier.isprintable()):
+        message = f"must be 1 to {MAX_IDENTIFIER_CHARACTERS} printable ASCII characters; nothing is published"
+        return AskedRouting(
+            unpublishable=True, problems=(Problem("InvalidSetIdentifier", find("set-identifier")[0], message),)
+        )
+    if not identifier and texts.keys() <= {"aws-weight"}:
+        why = "has no effect: give a set-identifier as well"
+        return AskedRouting(problems=tuple(Problem("WeightWithoutIdentifier", find(name)[0], why) for name in texts))
+    try:
+        routing, problem = _policy(identifier, texts)
+    except _NotPossibleError as error:
+        found = Problem("RoutingNotPossible", find(error.subject)[0], str(error))
+        return AskedRouting(identifier, NOT_POSSIBLE, problems=(found,))
+    return AskedRouting(
+        identifier, routing, problems=(Problem("InvalidWeight", find("aws-weight")[0], problem),) if problem else ()
+    )
+
+
+def _policy(identifier: str, texts: Mapping[str, str]) -> tuple[Routing, str]:
+    """The policy, and what is wrong with a weight. Raises _NotPossibleError."""
+    if not identifier:
+        raise _NotPossibleError(min(texts), "needs a set-identifier")
+    asked = [policy for policy, names in _POLICIES.items() if texts.keys() & set(names)]
+    if len(asked) > 1:
+        second = next(name for name in _POLICIES[asked[1]] if name in texts)
+        raise _NotPossibleError(second, f"an object has one policy, and {asked[0]} asks for another")
+    routing: Routing
+    problem = ""
+    match asked:
+        case ["aws-region"]:
+            routing = Latency(_region(texts, "aws-region"))
+        case ["aws-failover"]:
+            routing = Failover(_one_of((PRIMARY, SECONDARY), texts, "aws-failover"))
+        case ["aws-multi-value-answer"]:
+            _one_of(("TRUE", ""), texts, "aws-multi-value-answer")
+            routing = Multivalue()
+        case ["aws-geolocation"]:
+            routing = _geolocation(texts)
+        case ["aws-geoproximity"]:
+            routing = _geoproximity(texts)
+        case _:
+            weight = texts.get("aws-weight", "")
+            routing = Weighted(DEFAULT_WEIGHT)
+            if re.fullmatch("[0-9]{1,3}", weight) and int(weight) <= MAX_WEIGHT:
+                routing = Weighted(int(weight))
+            elif weight:
+                problem = f"must be a whole number from 0 to {MAX_WEIGHT}; {DEFAULT_WEIGHT} is used"
+    health_check = texts.get("aws-health-check-id", "")
+    if "aws-health-check-id" in texts and not _HEALTH_CHECK.fullmatch(health_check):
+        raise _NotPossibleError("aws-health-check-id", "is no id of a health check of Route 53")
+    return replace(routing, health_check=health_check), problem
+
+
+def _one_of(words: tuple[str, ...], texts: Mapping[str, str], name: str) -> str:
+    if (word := texts.get(name, "").upper()) not in words:
+        raise _NotPossibleError(name, f"must be {' or '.join(filter(None, words))}")
+    return word
+
+
+def _region(texts: Mapping[str, str], name: str) -> str:
+    if (region := texts[name].lower()) not in REGIONS:
+        raise _NotPossibleError(name, "is no region of AWS that Route 53 knows")
+    return region
+
+
+def _geolocation(texts: Mapping[str, str]) -> Geolocation:
+    """API_GeoLocation: a continent alone; or a country, and a state of the US."""
+    of_continent, of_country, of_state = _POLICIES["aws-geolocation"]
+    continent, country, state = (texts.get(name, "").upper() for name in (of_continent, of_country, of_state))
+    if continent and (country or state):
+        raise _NotPossibleError(of_continent, "goes with no country and no subdivision")
+    if continent:
+        _one_of(CONTINENTS, texts, of_continent)
+    elif not re.fullmatch(r"[A-Z]{2}|\*", country):
+        raise _NotPossibleError(of_country if country else of_state, "give a country's code of two letters, or *")
+    if state and (country != "US" or not re.fullmatch("[A-Z]{2}", state)):
+        raise _NotPossibleError(of_state, "must be a state's code of two letters, and the country US")
+    return Geolocation(continent, country, state)
+
+
+def _geoproximity(texts: Mapping[str, str]) -> Geoproximity:
+    """API_GeoProximityLocation: one of region, local zone group and coordinates."""
+    of_region, of_group, of_point, of_bias = _POLICIES["aws-geoproximity"]
+    places = [name for name in (of_region, of_group, of_point) if name in texts]
+    if len(places) != 1:
+        raise _NotPossibleError((*places, of_bias)[0], "give one of region, local zone group and coordinates")
+    bias, group = texts.get(of_bias, "0"), texts.get(of_group, "").lower()
+    if not re.fullmatch("[-+]?[0-9]{1,2}", bias):
+        raise _NotPossibleError(of_bias, f"must be a whole number from -{MAX_BIAS} to {MAX_BIAS}")
+    if group and not _LOCAL_ZONE_GROUP.fullmatch(group):
+        raise _NotPossibleError(of_group, "must be the name of a local zone group, such as us-east-1-bue-1")
+    point = point_of(texts.get(of_point, "").replace(", ", ","))
+    if of_point in texts and not point:
+        raise _NotPossibleError(of_point, "must be latitude,longitude with at most two decimals, such as 49.22,-74.01")
+    region = _region(texts, of_region) if of_region in texts else ""
+    return Geoproximity(region, group, point, int(bias))

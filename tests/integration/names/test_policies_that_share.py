@@ -1,0 +1,274 @@
+"""Services that share a name by a routing policy: who has a region, a role or a place, and which policy the name has (I9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.deployment import ZONE_ID, Deployment
+from harness.seen.builders import a_service, an_endpoints
+from kubesync.aws.route53.zones import BatchChange
+from kubesync.aws.tables.state import state_key
+from kubesync.domain.errors import BatchRefusedError
+from kubesync.domain.objects import ObjectKey
+from kubesync_local.standins.route53.zone.model import Limits
+from simulation.writes import RECORD, SENT
+
+WWW: Final = "www.example.com"
+EU: Final = {"aws-region": "eu-west-1"}
+US: Final = {"aws-region": "us-east-1"}
+PRIMARY: Final = {"aws-failover": "PRIMARY", "aws-health-check-id": "known"}
+SECONDARY: Final = {"aws-failover": "SECONDARY"}
+
+
+class Policies(Deployment):
+    """A deployment in which ``a`` is 10.9.0.1, ``b`` 10.9.0.2 and so on. ``refusals``: what Route 53 refused."""
+
+    def __init__(self) -> None:
+        super().__init__(limits=Limits(health_checks=frozenset({"known"})), domain_filter=("example.com",))
+        self.refusals: list[Sequence[str]] = []
+        change = self.route53.change
+
+        def noted(zone_id: str, changes: Sequence[BatchChange], comment: str, session: str) -> None:
+            try:
+                change(zone_id, changes, comment, session)
+            except BatchRefusedError as refused:
+                self.refusals.append(refused.messages)
+                raise
+
+        self.route53.change = noted  # type: ignore[method-assign]
+
+    def ask(self, name: str, policy: dict[str, str] | None, identifier: str = "", seconds: float = 4.0) -> None:
+        """A Service that asks for the name; without a policy: a simple set."""
+        asked = {"hostname": WWW} | ({} if policy is None else {"set-identifier": identifier or name, **policy})
+        self.apply(name, a_service(cluster_ips=(f"10.9.0.{ord(name) - 96}",), ports=(), annotations=asked))
+        self.pass_time(seconds)
+
+    def www(self) -> dict[str, str]:
+        """What stands at the name: by set identifier, the policy and the last part of the address."""
+        return {
+            key.identifier: f"{found.routing.words} at {found.values[0][-1]}"
+            for key, found in self.route53.records(ZONE_ID).items()
+            if key.name == WWW
+        }
+
+    def told(self, name: str) -> list[str]:
+        return [problem.message for problem in self.state(name).problems]
+
+
+@pytest.fixture
+def deployment() -> Iterator[Policies]:
+    made = Policies()
+    made.start()
+    yield made
+    made.close()
+
+
+def test_i9_region_belongs_to_who_came_first_and_goes_to_the_next(deployment: Policies) -> None:
+    deployment.ask("a", EU)
+    deployment.ask("b", US)
+    deployment.ask("c", EU)
+    assert deployment.www() == {"a": "latency eu-west-1 at 1", "b": "latency us-east-1 at 2"}
+    assert deployment.told("c") == ["prod/shop/a has it: only one set of a name has latency eu-west-1"]
+    assert deployment.state("c").waits == {next(n for n in deployment.state("a").claims if n.seat and n.name == WWW)}
+    deployment.delete("a")
+    deployment.pass_time(4.0)
+    assert deployment.www() == {"b": "latency us-east-1 at 2", "c": "latency eu-west-1 at 3"}
+    assert (deployment.told("c"), deployment.waiters(), deployment.heirs()) == ([], [], [])
+    assert deployment.refusals == []
+
+
+def test_i9_who_wants_another_region_keeps_what_it_has_until_that_is_free(deployment: Policies) -> None:
+    deployment.ask("a", EU)
+    deployment.ask("b", US)
+    deployment.ask("b", EU)
+    assert deployment.www() == {"a": "latency eu-west-1 at 1", "b": "latency us-east-1 at 2"}
+    deployment.ask("a", {"aws-region": "sa-east-1"})
+    assert deployment.www() == {"a": "latency sa-east-1 at 1", "b": "latency eu-west-1 at 2"}
+    claims = {claim for claim in deployment.claims() if claim.startswith(WWW)}
+    assert claims == {
+        f"{WWW}#set#a", f"{WWW}#set#b", f"{WWW}#is#latency%20sa-east-1", f"{WWW}#is#latency%20eu-west-1"
+    }  # fmt: skip
+    assert deployment.refusals == []
+
+
+@pytest.mark.parametrize("other", [PRIMARY, SECONDARY, {"aws-multi-value-answer": "true"}, {}, None])
+def test_i9_name_has_one_policy_and_who_wants_another_waits(deployment: Policies, other: dict[str, str] | None) -> None:
+    deployment.ask("a", EU)
+    deployment.ask("b", other)
+    assert deployment.www() == {"a": "latency eu-west-1 at 1"}
+    [told] = deployment.told("b")
+    assert told.startswith("the name is claimed by prod/shop/a, ")
+    deployment.delete("a")
+    deployment.pass_time(4.0)
+    assert next(iter(deployment.www().values())).endswith(" at 2")
+    assert (deployment.told("b"), deployment.waiters(), deployment.refusals) == ([], [], [])
+
+
+@pytest.mark.parametrize("first", [PRIMARY, {}, None])
+def test_i9_who_changes_to_a_policy_that_the_name_does_not_have_keeps_what_it_has(
+    deployment: Policies, first: dict[str, str] | None
+) -> None:
+    deployment.ask("a", first)
+    if first is not None:
+        deployment.ask("b", SECONDARY if first else {})
+    deployment.ask("a", EU)
+    stood = deployment.www()
+    if first is None:
+        assert stood == {"a": "latency eu-west-1 at 1"}, "alone, it changes"
+        return
+    assert list(stood) == ["a", "b"]
+    assert "latency" not in str(stood)
+    deployment.delete("b")
+    deployment.pass_time(4.0)
+    assert deployment.www() == {"a": "latency eu-west-1 at 1"}
+    assert deployment.refusals == []
+
+
+def test_i9_who_leaves_a_policy_that_others_have_keeps_what_it_has(deployment: Policies) -> None:
+    deployment.ask("a", EU)
+    deployment.ask("b", US)
+    for other in ({}, None, SECONDARY):
+        deployment.ask("b", other)
+        assert deployment.www() == {"a": "latency eu-west-1 at 1", "b": "latency us-east-1 at 2"}
+    assert deployment.refusals == []
+
+
+def test_policy_of_one_service_changes_in_one_batch_and_leaves_nothing_behind(deployment: Policies) -> None:
+    for policy, stands in (
+        (None, "simple at 1"), ({}, "weighted 1 at 1"), (EU, "latency eu-west-1 at 1"), (US, "latency us-east-1 at 1"),
+        (PRIMARY, "failover PRIMARY, health check known at 1"), ({"aws-weight": "0"}, "weighted 0 at 1"), (None, "simple at 1"),
+    ):  # fmt: skip
+        sent = len(deployment.sent)
+        deployment.ask("a", policy)
+        assert list(deployment.www().values()) == [stands]
+        assert len(deployment.sent) == sent + 1
+    assert {claim for claim in deployment.claims() if claim.startswith(WWW)} == {WWW}
+    item = deployment.store.get(state_key(ObjectKey("prod", "shop", "a")))
+    assert item is not None
+    assert item["v"] == 1, "an older release reads it again"
+    assert deployment.refusals == []
+
+
+def test_i5_key_with_another_policy_has_a_form_that_older_releases_leave_alone(deployment: Policies) -> None:
+    deployment.ask("a", EU)
+    deployment.ask("b", {})
+    for name in ("a", "b"):  # b waits in the line of a seat
+        item = deployment.store.get(state_key(ObjectKey("prod", "shop", name)))
+        assert item is not None
+        assert item["v"] == 4
+
+
+def test_i9_service_without_endpoints_for_a_moment_keeps_its_region(deployment: Policies) -> None:
+    headless = a_service(headless=True, ports=(), annotations={"hostname": WWW, "set-identifier": "a", **EU})
+    deployment.apply("a", headless)
+    deployment.apply("a", an_endpoints("10.9.0.1", service="a"), slice_name="a-1")
+    deployment.pass_time(4.0)
+    deployment.apply("a", an_endpoints(service="a"), slice_name="a-1")
+    deployment.pass_time(4.0)
+    deployment.ask("b", EU)
+    assert deployment.www() == {}
+    assert deployment.told("b") == ["prod/shop/a has it: only one set of a name has latency eu-west-1"]
+    deployment.apply("a", an_endpoints("10.9.0.1", service="a"), slice_name="a-1")
+    deployment.pass_time(4.0)
+    assert deployment.www() == {"a": "latency eu-west-1 at 1"}
+
+
+def test_i4_health_check_that_route_53_does_not_know_holds_up_no_other(deployment: Policies) -> None:
+    deployment.ask("a", {**EU, "aws-health-check-id": "unknown"}, seconds=0.0)
+    deployment.ask("b", US)
+    assert deployment.www() == {"b": "latency us-east-1 at 2"}
+    mark = deployment.state("a").opened
+    assert mark is not None
+    assert (mark.code, mark.reason) == (
+        "RoutingNotPossible", "Route 53 rejects it: A health check with id unknown does not exist."
+    )  # fmt: skip
+    deployment.ask("a", {**EU, "aws-health-check-id": "known"})
+    assert deployment.www()["a"] == "latency eu-west-1, health check known at 1"
+
+
+@pytest.mark.parametrize(("policy", "most"), [({}, 100), ({"aws-geoproximity-region": "eu-west-1"}, 30)])
+def test_sets_of_a_name_are_not_more_than_route_53_allows(
+    deployment: Policies, policy: dict[str, str], most: int
+) -> None:
+    for number in range(most + 1):
+        asked = {"hostname": WWW, "set-identifier": f"s{number:03}", **policy}
+        deployment.apply(f"s{number:03}", a_service(cluster_ips=("10.9.0.1",), ports=(), annotations=asked))
+    deployment.pass_time(8.0)
+    assert len(deployment.www()) == most
+    (last,) = [n for n in range(most + 1) if f"s{n:03}" not in deployment.www()]
+    [told] = deployment.told(f"s{last:03}")
+    assert f"at most {most} " in told
+    assert deployment.refusals == []
+
+
+KINDS: Final[tuple[dict[str, str] | None, ...]] = (
+    None, {}, {"aws-weight": "5"}, EU, US, PRIMARY, SECONDARY, {"aws-multi-value-answer": "true"},
+    {"aws-geolocation-country-code": "SE"}, {"aws-geolocation-continent-code": "EU"}, {"aws-geoproximity-region": "eu-west-1"},
+    {"aws-failover": "PRIMARY"}, {**EU, **PRIMARY},
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """``policy``: an index of ``KINDS``; None: the Service is deleted. ``dies``: the session, at its next write of this kind."""
+
+    name: str
+    policy: int | None
+    identifier: str = ""
+    dies: str = ""
+
+
+steps = st.builds(
+    Step,
+    st.sampled_from("abc"),
+    st.one_of(st.none(), st.integers(0, len(KINDS) - 1), st.integers(0, len(KINDS) - 1)),
+    st.sampled_from(["", "", "", "x"]),
+    st.sampled_from(["", "", "", "", RECORD, SENT]),
+)
+
+
+@given(st.lists(steps, min_size=2, max_size=12))
+@settings(max_examples=25, deadline=None)
+def test_i9_what_route_53_would_refuse_is_never_sent_and_no_name_is_away_while_somebody_may_have_it(
+    drawn: list[Step],
+) -> None:
+    deployment = Policies()
+    deployment.start()
+    asked: dict[str, Step] = {}
+    for step in drawn:
+        held = set(deployment.www().values())
+        if step.policy is None:
+            if asked.pop(step.name, None) is None:
+                continue
+            deployment.delete(step.name)
+        else:
+            asked[step.name] = step
+        if step.dies:
+            deployment.at(step.dies, deployment.kill)
+        if step.policy is not None:
+            deployment.ask(step.name, KINDS[step.policy], step.identifier, seconds=0.0)
+        deployment.pass_time(5.0)
+        deployment.spare()
+        if step.dies:
+            deployment.kill()
+            deployment.pass_time(30.0)
+            deployment.start()
+        deployment.pass_time(8.0)
+        assert deployment.refusals == []
+        stands = deployment.www()
+        still = {each for each in held if each[-1] in {str(ord(name) - 96) for name in asked if name != step.name}}
+        assert still <= set(stands.values()), "who had it and did not change has it"
+        possible = [each for each in asked.values() if each.policy is not None and each.policy < len(KINDS) - 2]
+        assert stands or not possible, "somebody has it, if anybody could"
+        assert deployment.heirs() == []
+        for name in "abc":
+            state = deployment.state(name)
+            assert state.opened is None
+            assert state.applied == state.intended
+    deployment.close()
