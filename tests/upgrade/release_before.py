@@ -31,15 +31,12 @@ SECTIONS_SINCE: Final = frozenset(
         "Annotations that ask for something else",
         "Addresses that are not let in",
         "Networks of a cluster",
-<<<<<<< HEAD
         "Ingress",
         "Names of an Ingress: `hostname` and `ingress-hostname-source`",
         "Targets of an Ingress: `target` and `alias`",
         "Classes of Ingresses: `--ingress-class`",
         "Names that Services and Ingresses want",
-=======
         "Other routing policies",
->>>>>>> fa706512 (Publish every routing policy that annotations ask for)
     }
 )
 """Headings of docs/dns.md whose rows all are such."""

@@ -14,16 +14,10 @@ from kubesync.cluster.keys.allowed_names import held_only
 from kubesync.domain.batches import units_of
 from kubesync.domain.dns.desired import Desired
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Service
-<<<<<<< HEAD
-from kubesync.domain.plan import Policy, assign_names, changes_of
+from kubesync.domain.plan import Policy, assign_names, changes_of, waits_for
 from kubesync.domain.sources import ingresses, services
 from kubesync.domain.sources.ingresses import Ingress
-from kubesync.domain.state import KeyState, Name
-=======
-from kubesync.domain.plan import Policy, assign_names, changes_of, waits_for
-from kubesync.domain.sources.services import desired
 from kubesync.domain.state import KeyState, Name, policies_of
->>>>>>> fa706512 (Publish every routing policy that annotations ask for)
 from kubesync_local.registration.clusters import why_clashing, why_outside, why_useless
 
 UNKNOWN = "not known yet"
@@ -77,17 +71,12 @@ class Case:
             ]
         return [line for _, line in sorted(lines)], sorted(problems)
 
-<<<<<<< HEAD
     def _desired(self, key: ObjectKey, given: Service | Ingress | None) -> Desired:
-        before, rules = KeyState(key, intended=sets_of(self.stands)), rules_for(key.cluster, self.settings)
+        stands, rules = sets_of(self.stands), rules_for(key.cluster, self.settings)
+        before = KeyState(key, intended=stands, applied=stands)
         if isinstance(given, Ingress):
             return held_only(ingresses.desired(key, given, rules, before.held), before)
         return held_only(services.desired(key, given, self.pods, rules, before.held), before)
-=======
-    def _desired(self, key: ObjectKey, service: Service | None) -> Desired:
-        before = KeyState(key, intended=sets_of(self.stands), applied=sets_of(self.stands))
-        return held_only(desired(key, service, self.pods, rules_for(key.cluster, self.settings), before.held), before)
->>>>>>> fa706512 (Publish every routing policy that annotations ask for)
 
 
 def _waits(key: ObjectKey, policies: Mapping[Name, str], owners: Mapping[Name, ObjectKey | None]) -> dict[Name, Name]:

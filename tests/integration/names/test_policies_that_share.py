@@ -83,6 +83,19 @@ def test_i9_region_belongs_to_who_came_first_and_goes_to_the_next(deployment: Po
     assert deployment.refusals == []
 
 
+@pytest.mark.parametrize("then", [None, {}, US])
+def test_i9_identifier_and_region_go_to_the_next_together(deployment: Policies, then: dict[str, str] | None) -> None:
+    deployment.ask("a", EU, "x")
+    deployment.ask("b", EU, "x")
+    deployment.ask("a", then, "y", seconds=8.0)
+    assert deployment.state("a").opened is None
+    assert ("x", "latency eu-west-1 at 2") in deployment.www().items() or not then  # else the name is of another policy
+    deployment.delete("a")
+    deployment.pass_time(8.0)
+    assert deployment.www() == {"x": "latency eu-west-1 at 2"}
+    assert (deployment.waiters(), deployment.heirs(), deployment.refusals) == ([], [], [])
+
+
 def test_i9_who_wants_another_region_keeps_what_it_has_until_that_is_free(deployment: Policies) -> None:
     deployment.ask("a", EU)
     deployment.ask("b", US)

@@ -29,11 +29,8 @@ ADVICE: Final[Mapping[str, str]] = {
     "InvalidSetIdentifier": "Correct the annotation.",
     "InvalidWeight": "Correct the annotation.",
     "WeightWithoutIdentifier": "Add the set-identifier annotation, or remove the weight.",
-<<<<<<< HEAD
     "InvalidHostnameSource": "Write annotation-only or defined-hosts-only, or remove the annotation.",
-=======
     "RoutingNotPossible": "Correct what the message names. docs/dns.md lists what each routing policy needs.",
->>>>>>> fa706512 (Publish every routing policy that annotations ask for)
     "InvalidTarget": "Correct the annotation.",
     "InvalidClusterIp": "Look at the Service's spec.clusterIPs.",
     "InvalidStatus": "Look at the Service's status.loadBalancer, and at the controller that writes it.",

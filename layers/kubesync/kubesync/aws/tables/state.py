@@ -57,7 +57,9 @@ def open_key(key: ObjectKey) -> Key:
 
 def _promoted_key(key: ObjectKey, name: Name) -> Key:
     place = open_key(key)
-    return Key(STATE, place.partition, f"{place.sort}#heir#{name.zone_id}/{name.name}")
+    # A key can be given an identifier and its seat in one transaction.
+    seat = f"/{name.seat}" if name.seat else ""
+    return Key(STATE, place.partition, f"{place.sort}#heir#{name.zone_id}/{name.name}{seat}")
 
 
 def _changed_key(cluster: str, reference: Reference) -> Key:
