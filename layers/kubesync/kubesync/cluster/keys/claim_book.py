@@ -2,7 +2,7 @@
 
     book ── gain ── wait ── give up ── let go ── actions, each conditional on what the one before it leaves behind
 
-Sets of one name that exclude each other in Route 53 have claims of their own (ADR 0010, ADR 0047). In a cluster with rules for names, and
+Sets of one name that exclude each other in Route 53 have claims of their own (ADR 0010, ADR 0048). In a cluster with rules for names, and
 for policies other than weights in every cluster, who wants a set waits for the claim of one that excludes it (``domain.plan.waits_for``).
 
 Who is given such a claim takes what it wants, or waits for the next claim in its way, and hands that one on.
