@@ -68,7 +68,7 @@ def _of_name(name: str, configs: Sequence[ClusterConfig], work: Workplace) -> di
     shown = []
     for zone in zones:
         plain = Name(zone.id, name)
-        owned = claims.read([plain]) | claims.read_weighted(plain)
+        owned = claims.read_all(plain)
         shown.append(
             {
                 "zone": zone.id,
