@@ -168,7 +168,7 @@ class ZoneSets:
         """The view of a cluster that is not listed in this run, as the tables have it."""
         if config.name not in self._stored:
             states = self._master.tables.state.load_all(config.name)
-            self._stored[config.name] = view_of(rules_of(config), states)
+            self._stored[config.name] = view_of(rules_of(config), states, reads_ingresses="ingress" in config.sources)
         return self._stored[config.name]
 
 
@@ -210,7 +210,7 @@ class ClusterRecovery:
         # If the tables are older than many deletions, the guard of absences takes the cluster for an emptied one (I5).
         report["held"] = dict(held)
         taken = [key for zone in self._rules.zones for key in self._zone(zone, states, report)]
-        self.view = view_of(self._rules, states, taken)
+        self.view = view_of(self._rules, states, taken, reads_ingresses="ingress" in self._config.sources)
         return report
 
     def _zone(self, zone: Zone, states: list[KeyState], report: dict[str, Any]) -> set[RecordKey]:

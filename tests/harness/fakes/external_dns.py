@@ -65,7 +65,7 @@ class ExternalDns:
 
     Args:
         template: gives ``{name}`` of each Service of the namespace that asks for no name (``--fqdn-template``).
-        ingresses: address and labels by host.
+        ingresses: address, or host name of a load balancer, and labels by host.
         label_filter: whether it sees only what has the label ``external-dns=keep``.
         replicas: at 0 it does nothing.
     """
@@ -150,8 +150,7 @@ class ExternalDns:
         for host, (address, labels) in self.ingresses.items():
             if self._sees(labels):
                 name = host.partition(".")[0]
-                (made,) = _sets(host, [address], {})
-                found[_id(made)] = (made, f"ingress/{self.namespace}/{name}")
+                found |= {_id(made): (made, f"ingress/{self.namespace}/{name}") for made in _sets(host, [address], {})}
         return found
 
     def _sees(self, labels: dict[str, str]) -> bool:

@@ -59,6 +59,7 @@ class Player:
         self.external_dns = ExternalDns(api, self._route53, stack.zone_id, form)
         self.external_dns.ingresses["front.example.com"] = ("203.0.113.20", {})
         self.ran: list[Ran] = []
+        self.more_options: list[str] = []  # of ``cluster add``
         self._seen, self._names = 0, set[tuple[str, str, str]]()
 
     # -- the page ------------------------------------------------------------------------------------------------
@@ -98,6 +99,8 @@ class Player:
         if "--eks" in words:
             at = words.index("--eks")
             words = [*words[:at], *server, *words[at + 2 :]]
+        if words[:2] == ["cluster", "add"]:
+            words = [*words, *self.more_options]
         if words[0] == "recover":
             words = [*words, *self.form.options]
         if "--registry-changes" in words:
@@ -230,13 +233,39 @@ WHY: Final = {
     "plain.example.com": (
         "service/shop/plain", "cluster IPs (--publish-internal-services) at a name that no annotation asks for"
     ),
-    "front.example.com": ("ingress/shop/front", "made of ingress shop/front: kubesync reads only Services"),
+    "front.example.com": ("ingress/shop/front", "made of ingress shop/front: the cluster's --sources leave Ingresses out"),
     "legacy.example.com": ("service/old/legacy", "no Service of this cluster asks for it"),
 }  # fmt: skip
 
 
 def test_i3_page_moves_every_name_and_none_is_away_or_without_an_owner(player: Player) -> None:
-    stack, used = player.stack, MOVED | KEPT | OTHERS
+    moves_every_name(player, MOVED, WHY)
+
+
+@pytest.mark.parametrize("player", [RegistryForm(), RegistryForm(old=True, prefix="reg-")], indirect=True)
+def test_i3_names_of_ingresses_move_with_those_of_services(player: Player) -> None:
+    cluster, moved = player.stack.api.cluster, {"store": "203.0.113.21", "alb": ELB}
+    left_out = {"kubesync.io/exclude": "true"}
+    for name, address in {**moved, "front": "203.0.113.20"}.items():
+        host = f"{name}.example.com"
+        spec = {"rules": [{"host": host}], "tls": [{"hosts": [host]}]}
+        cluster.expose_ingress("shop", name, spec, annotations=left_out if name == "front" else None)
+        cluster.set_ingress("shop", name, [{"hostname" if address == ELB else "ip": address}])
+        player.external_dns.ingresses[host] = (address, {})
+    player.external_dns.sync()
+    list(player.names_at_every_change())
+    player.more_options = ["--sources", "service,ingress"]
+    found = {("store.example.com", "A", ""), ("alb.example.com", "A", ""), ("alb.example.com", "AAAA", "")}
+    why = {**WHY, "front.example.com": ("ingress/shop/front", "kubesync.io/exclude leaves the Ingress out")}
+    moves_every_name(player, MOVED | found, why)
+    cluster.set_ingress("shop", "store", [{"ip": "203.0.113.98"}])
+    assert player.stack.session().json["clean"]
+    assert player.stack.zone_records()["store.example.com A"] == ["203.0.113.98"]
+
+
+def moves_every_name(player: Player, moved: set[tuple[str, str, str]], why: dict[str, tuple[str, str]]) -> None:
+    """Play the page. ``why``: of each name that external-dns has and kubesync does not want at first."""
+    stack, used = player.stack, moved | KEPT | OTHERS
     player.play(1)
     assert stack.session(lambda: "kubesync-first.example.com A" in stack.zone_records() and stack.settled()).json[
         "clean"
@@ -246,7 +275,7 @@ def test_i3_page_moves_every_name_and_none_is_away_or_without_an_owner(player: P
 
     # Step 2 as far as its first look: what external-dns keeps is known before anything is switched off.
     dry = player.recovered()
-    assert {row["name"]: (row["resource"], row["why"]) for row in dry["registered"]} == WHY
+    assert {row["name"]: (row["resource"], row["why"]) for row in dry["registered"]} == why
     assert {row["owner"] for row in dry["registered"]} == {"default", "other"}
     (cluster,) = dry["clusters"]
     assert [(row["name"], row["differs"]) for row in cluster["differing"]] == [("nodes.example.com", ["values"])]
@@ -255,13 +284,13 @@ def test_i3_page_moves_every_name_and_none_is_away_or_without_an_owner(player: P
     decided = player.recovered()
     (cluster,) = decided["clusters"]
     claimed = {(row["name"], row["type"], row.get("identifier", "")) for row in cluster["claimed"]}
-    assert (claimed, cluster["unproven"], cluster["differing"]) == (MOVED, [], [])
+    assert (claimed, cluster["unproven"], cluster["differing"]) == (moved, [], [])
     rows = decided["registered"]
     assert {(row["name"], row["type"], "") for row in rows} == KEPT | {("legacy.example.com", "A", "")}
     assert player.standing() == before, "to decide changes no record set"
 
     player.play(3)
-    assert player.held() == MOVED | {FIRST}
+    assert player.held() == moved | {FIRST}
     assert player.standing() == before, "to take over changes no record set"
     player.play(4)
     assert player.standing() == before

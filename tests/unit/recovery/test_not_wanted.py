@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from kubesync.domain.dns.desired import DnsRules
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet, Zone
 from kubesync.domain.objects import ObjectKey, Resource, Service, ServicePort
+from kubesync.domain.sources.ingresses import INGRESSES, Ingress
 from kubesync.domain.state import KeyState, Part, PartId
 from kubesync_local.recovery.not_wanted import WHY, ClusterView, view_of, why_not_wanted
 
@@ -65,10 +67,59 @@ def test_case_is_told(case: str, view: ClusterView, label: str) -> None:
     assert why(view, label) == WHY[case]
 
 
-def test_what_is_not_of_a_service_is_said_to_be_so() -> None:
-    assert (
-        why(a_view(asking()), resource="ingress/shop/web") == "made of ingress shop/web: kubesync reads only Services"
+def test_what_is_of_another_source_is_said_to_be_so() -> None:
+    said = "made of pod shop/web: kubesync reads only Services and Ingresses"
+    assert why(a_view(asking()), resource="pod/shop/web") == said
+    said = "made of ingress shop/web: the cluster's --sources leave Ingresses out"
+    assert why(a_view(asking()), resource="ingress/shop/web") == said
+
+
+WWW = Ingress(hosts=("WWW.example.com",), ingress_ips=("192.0.2.1",))
+
+
+def of_ingress(
+    ingress: Ingress,
+    label: str = "www.example.com A",
+    wanted: str = "",
+    problems: tuple[Problem, ...] = (),
+    **rules: Any,
+) -> tuple[str, str]:
+    state = KeyState(
+        ObjectKey("prod", "shop", "web", "Ingress"),
+        parts={PartId(INGRESSES, "web"): Part("uid", 1, 0, ingress)},
+        intended={a_key(wanted): RecordSet(300, ("192.0.2.1",))} if wanted else {},
+        problems=problems,
     )
+    view = view_of(DnsRules("prod", "prod.example.com", (ZONE,), **rules), [state], reads_ingresses=True)
+    answer = why_not_wanted(a_key(label), RecordSet(300, ("203.0.113.1",)), "ingress/shop/web", [view])
+    return answer.why, answer.service
+
+
+@pytest.mark.parametrize(
+    ("case", "given"),
+    [
+        ("class", {"ingress": replace(WWW, class_name="nginx"), "ingress_classes": ("alb",)}),
+        ("pending", {"ingress": replace(WWW, ingress_ips=())}),
+        ("ingress template", {"ingress": WWW, "label": "other.example.com A"}),
+        ("other type", {"ingress": WWW, "label": "www.example.com AAAA", "wanted": "www.example.com A"}),
+        ("nothing", {"ingress": WWW}),
+    ],
+)
+def test_case_of_an_ingress_is_told(case: str, given: dict[str, Any]) -> None:
+    assert of_ingress(**given) == (WHY[case], "prod/shop/Ingress:web")
+
+
+def test_ingress_that_is_left_out_or_refused_is_told() -> None:
+    excluded = replace(WWW, annotations=(("kubesync.io/exclude", "true"),))
+    assert of_ingress(excluded)[0] == "kubesync.io/exclude leaves the Ingress out"
+    assert of_ingress(WWW, opt_in=True)[0] == "the cluster is opt-in, and the Ingress has no kubesync.io/include"
+    refused = Problem("OutsideDomains", "www.example.com", "it is not at or below other.example.com")
+    assert of_ingress(WWW, problems=(refused,))[0] == "OutsideDomains: it is not at or below other.example.com"
+
+
+def test_ingress_that_no_cluster_has_is_told() -> None:
+    view = view_of(DnsRules("prod", "prod.example.com", (ZONE,)), [], reads_ingresses=True)
+    assert why(view, resource="ingress/shop/web") == WHY["no ingress"]
 
 
 def test_refused_name_is_told_with_its_code() -> None:
