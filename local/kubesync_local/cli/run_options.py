@@ -91,8 +91,8 @@ def _add_recover(commands: Commands) -> None:
         "recover",
         help="take over record sets that already are as wanted: from external-dns, or after tables were lost",
         description="Shows what would be recovered; --apply does it. Raises the epoch above every journal in the zones, and "
-        "takes over the record sets that clusters want in exactly their current form. The dry run is a session too: it "
-        "waits for a session that ends soon, takes the lease, and releases it.",
+        "takes over the record sets that clusters want in exactly their current form. The dry run takes no lease and writes nothing: it "
+        "works beside a running session. --apply is a session: it waits for one that ends soon, takes the lease, and releases it.",
     )
     recover.add_argument("--cluster", metavar="NAME", default="", help="only this cluster (default: all)")
     recover.add_argument(

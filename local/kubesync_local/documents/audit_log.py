@@ -14,7 +14,7 @@ from kubesync.aws.tables.items import unpack
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync_local.documents.kinds import kind_of_key
 
-KINDS: Final = ("intended", "record", "refused", "upstream")
+KINDS: Final = ("intended", "record", "refused", "upstream", "settings")
 """The first word of ``Entry.what`` is one of these."""
 _RECORD_SET: Final = re.compile(r"(?P<name>\S+) (?P<type>[A-Z]+)(?: \[(?P<identifier>.*)\])? in (?P<zone>\S+)")
 _OBJECT: Final = re.compile(r"(?P<why>.*) (?P<object>[a-z]+/\S+)@(?P<version>\d+)", re.DOTALL)

@@ -84,9 +84,10 @@ class OverlayStore:
             for action in actions:
                 self._apply(action)
 
-    def changed_since(self, key: Key) -> bool:
-        """Whether somebody wrote an item of the state table after it was read here first."""
-        return key in self._seen and self._seen[key] != _digest(self._below.get(key))
+    def changed_since(self, keys: Sequence[Key]) -> set[Key]:
+        """Which of these items of the state table somebody wrote after they were read here first."""
+        now = self._below.batch_get(keys)
+        return {key for key in keys if key in self._seen and self._seen[key] != _digest(now.get(key))}
 
     def _apply(self, action: Action) -> StoredItem | None:
         item = self.get(action.key)

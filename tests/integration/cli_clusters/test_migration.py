@@ -13,7 +13,12 @@ import pytest
 from harness.cli_stack import CliStack, a_cli_stack
 from harness.memory_tables import WHERE
 from harness.stack import a_boto_session
+from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, Update
 from kubesync.aws.route53.client import build_route53_client
+from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.state import state_key
+from kubesync.domain.objects import ObjectKey
+from kubesync_local.workplace.looking import OnlyRead
 
 ELB = "a1b2c3-123456789.eu-west-1.elb.amazonaws.com"
 ELB_ZONE = "Z32O12XQLNTSW2"
@@ -253,3 +258,43 @@ def test_one_name_moves_alone(stack: CliStack) -> None:
     }  # fmt: skip
     rest = [each for each in ALL_MOVED if each[0] != "ip.example.com"]
     assert recovered(stack)["claimed"] == rest
+
+
+def test_look_works_beside_a_running_session_and_writes_nothing(stack: CliStack) -> None:
+    assert stack.add_cluster("prod", *SAME_AS_EXTERNAL_DNS, "--policy", "create-only").status == 0
+    assert stack.session().json["clean"]
+    lease = LeaseTable(stack.store, "0")
+    lease.take(lease.read(), "another", lease.draw_epoch(), 4_000_000_000_000)
+    before = [stack.zone_records(), *(sorted(stack.store.scan(table), key=repr) for table in (CONTROL, STATE, AUDIT))]
+
+    ran = stack.call("recover", "--output", "json")
+
+    assert ran.status == 0, ran.err
+    (cluster,) = ran.json["clusters"]
+    assert sorted((row["name"], row["type"]) for row in cluster["claimed"]) == ALL_MOVED
+    assert ran.json["under_way"] == []
+    after = [stack.zone_records(), *(sorted(stack.store.scan(table), key=repr) for table in (CONTROL, STATE, AUDIT))]
+    assert after == before
+
+
+def test_key_that_a_session_is_writing_is_left_out_of_a_look_and_named(
+    stack: CliStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert stack.add_cluster("prod", *SAME_AS_EXTERNAL_DNS, "--policy", "create-only").status == 0
+    assert stack.session().json["clean"]
+    key = state_key(ObjectKey("prod", "shop", "short"))
+    walk = OnlyRead.walk
+
+    def walk_while_another_session_writes(zones: OnlyRead, zone_id: str) -> Any:
+        stack.store.write(Update(key, add={"version": 1}))
+        return walk(zones, zone_id)
+
+    monkeypatch.setattr(OnlyRead, "walk", walk_while_another_session_writes)
+    ran = stack.call("recover", "--output", "json")
+
+    (cluster,) = ran.json["clusters"]
+    assert ran.json["under_way"] == ["prod/shop/short"]
+    assert sorted((row["name"], row["type"]) for row in cluster["claimed"]) == [
+        each for each in ALL_MOVED if each[0] != "short.example.com"
+    ]
+    assert "left out, because a session is writing them: prod/shop/short; run it again" in ran.lines

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         change = replace(change, disabled=True)
     if known is not None and change.settings and not arguments.yes and can_ask():
         agree(change.plan(work), f"Change cluster {form.config.name}?", yes=False)
-    stored = change.write(work)
+    stored = change.write(work, "cluster add")
     work.lease.signal()
     zones = ", ".join(f"{zone.name} ({'private, ' if zone.private else ''}{zone.id})" for zone in stored.zones)
     done = "changed" if known is not None else "registered"

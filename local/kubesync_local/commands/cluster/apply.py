@@ -43,6 +43,7 @@ from kubesync_local.registration.named_upstreams import NamedRegistry
 from kubesync_local.terminal.asking import NOTHING_CHANGED, can_ask
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import remark
+from kubesync_local.workplace.people import note
 from kubesync_local.workplace.workplace import Workplace
 
 
@@ -199,11 +200,12 @@ def _write(wanted: _Wanted, work: Workplace) -> int:
     todo = [f"cluster {change.name}" for change in wanted.changes] + [f"removal of {c.name}" for c in wanted.removed]
     try:
         for change in wanted.changes:
-            stored = change.write(work)
+            stored = change.write(work, "cluster apply")
             done.append(f"cluster {stored.name} {'added' if change.before is None else 'changed'}")
         for config in wanted.removed:
             only_if = unless_referred_to(config.name, NamedRegistry(work.store))
             work.clusters.put(config.model_copy(update={"deleting": True}), only_if)
+            note(work, config.name, "cluster apply", [("deleting", None, config.on_delete.value)])
             done.append(f"cluster {config.name} is being removed")
     except KubesyncError as error:
         return _half_done(done, todo[len(done) :], error, work)

@@ -19,6 +19,7 @@ from kubesync_local.plans.plan import Group, Line, Plan, Sign
 from kubesync_local.plans.view import show_for_question
 from kubesync_local.registration.clusters import why_clashing
 from kubesync_local.terminal.asking import NOTHING_CHANGED, can_ask, confirm
+from kubesync_local.workplace.people import note
 from kubesync_local.workplace.workplace import Workplace
 
 
@@ -57,8 +58,12 @@ class Change:
         records = plan_of_change(self.before.config, self.after.config, work.store, work.now())
         return replace(_plan_of(f"cluster {self.name}", self.settings) + records, quiet=records.quiet, in_conflict=0)
 
-    def write(self, work: Workplace) -> ClusterConfig:
-        """Write roles of zones and the configuration. Raises ChangedMeanwhileError if somebody else changed it since it was read."""
+    def write(self, work: Workplace, did: str) -> ClusterConfig:
+        """Write roles of zones and the configuration, and who did it. Raises ChangedMeanwhileError if somebody else changed it since it was read.
+
+        Args:
+            did: the command, for the audit.
+        """
         ways = ZoneAccessTable(work.store)
         for zone_id, access in self.after.access.items():
             if self.before is None or zone_id not in self.before.access or self.before.access[zone_id] != access:
@@ -67,7 +72,11 @@ class Change:
         if self.before is not None:
             disabled = self.disabled or self.before.config.disabled
             kept = {"revision": self.before.config.revision, "disabled": disabled}
-        return work.clusters.put(self.after.config.model_copy(update=kept))
+        stored = work.clusters.put(self.after.config.model_copy(update=kept))
+        note(
+            work, self.name, did, [(line.subject, _joined(line.before), _joined(line.after)) for line in self.settings]
+        )
+        return stored
 
 
 def registered(config: ClusterConfig, work: Workplace) -> Form:
@@ -102,6 +111,10 @@ def agree(plan: Plan, question: str, *, yes: bool) -> None:
     elif plan.numbers.delete:
         show_for_question(plan)
         raise UsageError(f"{plan.question} Nobody can be asked here: give --yes; {NOTHING_CHANGED}")
+
+
+def _joined(side: tuple[str, ...] | None) -> str | None:
+    return None if side is None else ", ".join(side)
 
 
 def _plan_of(title: str, settings: Sequence[Line]) -> Plan:

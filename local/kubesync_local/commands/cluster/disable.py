@@ -6,6 +6,7 @@ import argparse
 
 from kubesync.domain.errors import UsageError
 from kubesync_local.terminal.output import remark
+from kubesync_local.workplace.people import note
 from kubesync_local.workplace.workplace import Workplace
 
 
@@ -21,6 +22,8 @@ def run(arguments: argparse.Namespace) -> int:
         remark(f"cluster {config.name} is already {'disabled' if disabled else 'enabled'}")
         return 0
     work.clusters.put(config.model_copy(update={"disabled": disabled}))
+    change = ("disabled", str(config.disabled).lower(), str(disabled).lower())
+    note(work, config.name, f"cluster {arguments.command}", [change])
     work.lease.signal()
     if disabled:
         remark(f"cluster {config.name} is disabled: its record sets and upstreams stay as they are")

@@ -14,6 +14,7 @@ from kubesync_local.plans.view import show_for_question
 from kubesync_local.registration.named_upstreams import NamedRegistry, referring_to
 from kubesync_local.terminal.asking import can_ask, confirm
 from kubesync_local.terminal.output import counted, remark
+from kubesync_local.workplace.people import note
 from kubesync_local.workplace.workplace import Workplace
 
 
@@ -29,7 +30,9 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.yes and can_ask():
             show_for_question(removal := plan_of_removal(marked, work.store))
             confirm(_question(marked, removal))
+        before = config.on_delete.value if config.deleting else None
         config = work.clusters.put(marked, only_if)
+        note(work, config.name, "cluster remove", [("deleting", before, config.on_delete.value)])
     work.lease.signal()
     held = not work.lease.read().free(int(work.now() * 1000))
     who = "the running session does it now" if held else "the next session does it"

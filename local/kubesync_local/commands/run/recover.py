@@ -7,17 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kubesync.aws.tables.state import state_key
 from kubesync.domain.errors import ErrorCode, KubesyncError, UsageError
+from kubesync.domain.objects import ObjectKey
 from kubesync_local.commands.run.recover_rows import COLUMNS, RECORD_COLUMNS, record_rows_of, rows_of, unwanted_only
 from kubesync_local.plans.plan import some
 from kubesync_local.recovery.conflict_words import OTHER_FORM
-from kubesync_local.recovery.recovery import RecoveryRequest
+from kubesync_local.recovery.recovery import KINDS, RecoveryRequest
 from kubesync_local.recovery.registry_changes import empty_folder, write_changes
 from kubesync_local.recovery.txt_registry import Affixes
 from kubesync_local.sessions.ending import ended_by_signals
 from kubesync_local.sessions.live import showing_progress
 from kubesync_local.terminal.asking import can_ask, confirm
 from kubesync_local.terminal.output import new_console, print_document, print_table, remark
+from kubesync_local.workplace.looking import Look
+from kubesync_local.workplace.people import note
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
 _COUNTED = {
@@ -26,6 +30,7 @@ _COUNTED = {
     "differing": "in another form",
     "unwanted": "that no Service wants",
 }
+_NAMED = 3
 _CHECK = "check them with `kubesync plan`"
 
 
@@ -46,6 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
         _agree(_recovered(work, replace(request, dry_run=True)))
     found = _recovered(work, request)
     for cluster in found["clusters"]:
+        if not found["dry_run"] and "error" not in cluster:
+            taken = len(cluster["claimed"])
+            note(work, cluster["cluster"], "recover --apply", [("record sets taken over", None, str(taken))])
         remark(_summary(found, cluster))
         for resource, reason in cluster.get("held", {}).items():
             remark(f"{cluster['cluster']}: deletions of {resource} are held back: {reason}; {_CHECK}")
@@ -53,6 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
         remark(line)
     for line in _registry_lines(found):
         remark(line)
+    if under_way := found.get("under_way"):
+        more = f" and {len(under_way) - _NAMED} more" if len(under_way) > _NAMED else ""
+        remark(f"left out, because a session is writing them: {', '.join(under_way[:_NAMED])}{more}; run it again")
     if found["dry_run"]:
         remark("nothing was changed: this was a dry run; --apply recovers")
     if folder is not None:
@@ -67,7 +78,30 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if any("error" in cluster for cluster in found["clusters"]) else 0
 
 
+def _looked_at(work: Workplace, request: RecoveryRequest) -> dict[str, Any]:
+    """The report of a dry run. It works beside a master: what that one is just writing is left out, and named in ``under_way``."""
+    look = Look(work)
+    with showing_progress(compares=True) as progress:
+        session = look.session(progress)
+        with ended_by_signals(lambda: session):
+            report = session.run(recovery=request)
+    if not report.recoveries:
+        raise RecoverError(f"nothing was compared: {report.ended} {report.message}".rstrip())
+    found: dict[str, Any] = report.recoveries[0]
+    rows = [row for cluster in found["clusters"] for kind in KINDS for row in cluster.get(kind, ()) if row["service"]]
+    keys = {row["service"]: state_key(ObjectKey.parse(row["service"])) for row in rows}
+    changed = look.store.changed_since(list(keys.values())) if keys else set()
+    under_way = {service for service, key in keys.items() if key in changed}
+    for cluster in found["clusters"]:
+        for kind in KINDS:
+            if kind in cluster:
+                cluster[kind] = [row for row in cluster[kind] if row["service"] not in under_way]
+    return {**found, "under_way": sorted(under_way)}
+
+
 def _recovered(work: Workplace, request: RecoveryRequest) -> dict[str, Any]:
+    if request.dry_run:
+        return _looked_at(work, request)
     application = work.application  # loaded before the live view: a signal meanwhile ends the process at once
     with showing_progress(compares=request.dry_run) as progress:
         session = application.new_session(progress)
@@ -76,7 +110,7 @@ def _recovered(work: Workplace, request: RecoveryRequest) -> dict[str, Any]:
     if not report.recoveries:
         # Whoever was the master has lost the lease, or met fences that rise again and again: a pause changes neither.
         other = report.code == ErrorCode.NOT_MASTER and not report.epoch
-        hint = "; pause the schedule and try again" if other else "; run it again"
+        hint = "; let the session end, or pause the schedule, and try again" if other else "; run it again"
         raise RecoverError(f"nothing was recovered: {report.ended} {report.message}".rstrip() + hint)
     found: dict[str, Any] = report.recoveries[0]
     return found

@@ -19,6 +19,7 @@ from kubesync_local.sessions.ending import ended_by_signals
 from kubesync_local.sessions.live import showing_progress
 from kubesync_local.terminal.asking import can_ask
 from kubesync_local.terminal.output import counted, print_document, print_table, remark, side_in_words
+from kubesync_local.workplace.people import note
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
 _PLURALS: Final = {
@@ -38,6 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
     wanted = ResyncEvent(cluster=arguments.cluster, dry_run=arguments.dry_run, force=arguments.force)
     if arguments.force and not arguments.dry_run and not arguments.yes and can_ask():
         agree(work, lambda: report_of(work, wanted.model_copy(update={"dry_run": True}), arguments.timeout))
+    if arguments.force and not arguments.dry_run:
+        for config in work.chosen(arguments.cluster):
+            note(work, config.name, "resync --force", [("held deletions", "held back", "to be made")])
     report = report_of(work, wanted, arguments.timeout)
     remark_on(report)
     output = arguments.output or ("table" if sys.stdout.isatty() else "json")

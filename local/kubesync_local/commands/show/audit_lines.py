@@ -11,7 +11,7 @@ from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import readable
 from kubesync_local.terminal.output import new_console, print_folded, side_in_words
 
-_STYLES: Final = {"record": "green", "refused": "bold red", "upstream": "cyan"}
+_STYLES: Final = {"record": "green", "refused": "bold red", "upstream": "cyan", "settings": "magenta"}
 _BATCH_SHOWN: Final = 8
 
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from kubesync.aws.tables.audit import NAMED
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.named_upstreams import Registration, Registry
@@ -16,6 +17,7 @@ from kubesync_local.commands.upstream.form import read_holder, read_members
 from kubesync_local.documents.named_upstream import NamedDocument
 from kubesync_local.registration.named_upstreams import NamedRegistry
 from kubesync_local.terminal.output import counted, print_document, print_rows, print_table, remark
+from kubesync_local.workplace.people import note
 from kubesync_local.workplace.workplace import Workplace
 
 LIST: Final = ("name", "upstream", "members", "version", "nodes", "held_by", "included_in", "state")
@@ -41,8 +43,10 @@ def _add(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) -
         raise UsageError(f"there is no named upstream {name} to replace: leave out --replace")
     clusters = _clusters(wanted, {config.name: config for config in work.clusters.all()})
     shard = _shard(wanted, clusters, registry, work.settings.shard)
-    named.put(Registration(wanted, shard), registry, [work.clusters.unchanged(c) for c in clusters.values()])
+    registered = Registration(wanted, shard)
+    named.put(registered, registry, [work.clusters.unchanged(c) for c in clusters.values()])
     LeaseTable(work.store, shard).signal()
+    note(work, NAMED, "upstream add", [(named_key(name), _members(known), _members(registered))])
     done = "changed" if known is not None else "registered"
     remark(f"named upstream {name} {done}: {counted(len(wanted.members), 'member')}, for proxies as {named_key(name)}")
     standing = UpstreamTable(work.store).current([source.upstream for source in wanted.services])
@@ -118,6 +122,9 @@ def _remove(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry
     work.lease.bind(work.settings.deployment)
     registry = named.read()
     named.remove(arguments.name, registry)
+    note(
+        work, NAMED, "upstream remove", [(named_key(arguments.name), _members(registry.entries[arguments.name]), None)]
+    )
     shard = registry.entries[arguments.name].shard
     LeaseTable(work.store, shard).signal()
     held = not LeaseTable(work.store, shard).read().free(int(work.now() * 1000))
@@ -125,15 +132,22 @@ def _remove(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry
     remark(f"named upstream {arguments.name} is removed; {who}")
 
 
-def _hold(arguments: argparse.Namespace, _work: Workplace, named: NamedRegistry) -> None:
+def _members(registration: Registration | None) -> str | None:
+    return None if registration is None else ", ".join(str(member) for member in registration.upstream.members)
+
+
+def _hold(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) -> None:
     who = read_holder(arguments.by)
     fresh = named.hold(arguments.name, who, named.read())
+    if fresh:
+        note(work, NAMED, "upstream hold", [(f"{named_key(arguments.name)} held by", None, who)])
     remark(f"named upstream {arguments.name} is {'' if fresh else 'already '}held by {who}")
 
 
-def _release(arguments: argparse.Namespace, _work: Workplace, named: NamedRegistry) -> None:
+def _release(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) -> None:
     who = read_holder(arguments.by)
     named.release(arguments.name, who, named.read())
+    note(work, NAMED, "upstream release", [(f"{named_key(arguments.name)} held by", who, None)])
     remark(f"named upstream {arguments.name} is no longer held by {who}")
 
 
