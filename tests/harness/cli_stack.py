@@ -25,7 +25,6 @@ from harness.secrets_watch import TOKEN as TOKEN
 from harness.waiting import PATIENCE_SECONDS
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store, table_names
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import Clock, SystemClock
@@ -34,6 +33,7 @@ from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.apiserver.objects.resources import BY_PLURAL
 from kubesync_local.standins.apiserver.objects.store import VersionGoneError
 from kubesync_local.standins.route53 import StrictRoute53
+from kubesync_local.workplace.readings import ListenerReadings
 from kubesync_local.workplace.registry import ClusterRegistry
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -109,7 +109,7 @@ class CliStack:
 
     def _unread(self) -> bool:
         """Whether the API server has a change that a listener has yet to record. A change without effect may take 30 s (I6)."""
-        listeners = ListenerTable(self.store)
+        listeners = ListenerReadings(self.store)
         return any(
             self._changed_after(resource, checkpoint.resource_version)
             for config in ClusterRegistry(self.store).all()
@@ -125,7 +125,7 @@ class CliStack:
 
     def last_errors(self, cluster: str) -> list[dict[str, Any]]:
         """The last real error of each listener of a cluster that had one."""
-        return [dict(each.last) for each in ListenerTable(self.store).errors(cluster).values() if each.last]
+        return [dict(each.last) for each in ListenerReadings(self.store).errors(cluster).values() if each.last]
 
     def start(self, *arguments: str, **changes: str) -> subprocess.Popen[str]:
         """Start a command that goes on running."""
@@ -267,7 +267,7 @@ def settled(store: Store) -> bool:
     for config in ClusterRegistry(store).all():
         if config.disabled:
             continue
-        found = ListenerTable(store).checkpoints(config.name)
+        found = ListenerReadings(store).checkpoints(config.name)
         listed = [each for each in config.resources if each in found and found[each].basis.revision == config.revision]
         if config.deleting or len(listed) != len(config.resources):
             return False

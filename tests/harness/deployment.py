@@ -25,7 +25,6 @@ from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import BatchRefusedError
@@ -35,6 +34,7 @@ from kubesync.domain.state import KeyState
 from kubesync_local.documents.audit_log import AuditLog, Span
 from kubesync_local.standins.route53.zone.model import Limits
 from kubesync_local.standins.route53.zone.zone import Account
+from kubesync_local.workplace.readings import ZoneReadings
 from simulation.cluster import ScriptedCluster
 from simulation.gate import Outward
 from simulation.world import SETTINGS, Running, World
@@ -341,7 +341,7 @@ class Deployment(StoredItems):
 
     def problems(self) -> list[str]:
         """What is reported on the zone."""
-        return [found.problem for found in ZoneProblemTable(self.store, "0", "").current()]
+        return [found.problem for found in ZoneReadings(self.store, "0", "").current()]
 
     def zone_report(self, report: SessionReport) -> dict[str, Any]:
         """What a session reports of the zone."""

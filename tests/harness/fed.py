@@ -20,7 +20,6 @@ from kubesync.aws.dynamodb.store import AUDIT, CONTROL, Key
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.credential_ends import Credential
@@ -30,6 +29,7 @@ from kubesync.domain.report import SessionReport
 from kubesync.domain.sources import services
 from kubesync.domain.state import KeyState
 from kubesync_local.documents.audit_log import AuditLog, Span
+from kubesync_local.workplace.readings import ListenerReadings
 from simulation.cluster import ScriptedCluster
 from simulation.world import SETTINGS, Running, World
 
@@ -146,7 +146,7 @@ class FedSession:
         self.deployment = deployment
         self.state_table = StateTable(deployment.store)
         self.claim_table = ClaimTable(deployment.store)
-        self.listeners = ListenerTable(deployment.store)
+        self.listeners = ListenerReadings(deployment.store)
         gate = deployment.world.new_gate()
         self.running = deployment.running = deployment.world.new_session(gate)
         connector = deployment.world.connectors[gate.name]

@@ -33,7 +33,6 @@ from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.aws.tables.state import StateTable
@@ -47,6 +46,7 @@ from kubesync.session.session import Session
 from kubesync.settings import Settings
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.route53 import Limits, StrictRoute53
+from kubesync_local.workplace.readings import ListenerReadings
 from kubesync_local.workplace.registry import ClusterRegistry
 from kubesync_local.workplace.tables import create_tables
 
@@ -268,7 +268,7 @@ class Stack:
         What a key led to stands in zone and table before that: the checkpoint of a list comes last, and of the listeners
         any may be first.
         """
-        config, found = ClusterRegistry(self.store).get(cluster), ListenerTable(self.store).checkpoints(cluster)
+        config, found = ClusterRegistry(self.store).get(cluster), ListenerReadings(self.store).checkpoints(cluster)
         assert config is not None
         recorded = all(each in found and found[each].basis.revision for each in config.resources)
         return recorded and not any(StateTable(self.store).open_keys(cluster))

@@ -36,7 +36,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         name="fence-lowered",
         without="a fence can be lowered again",
         invariants="I2",
-        file="aws/tables/control/fences.py",
+        file="aws/fencing/take_over.py",
         old='conditions=(AbsentOrBelow("epoch", epoch),)',
         new="conditions=()",
         caught_by=(
@@ -48,7 +48,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         name="fence-without-lease",
         without="a fence is raised without a check that the lease is still held",
         invariants="I2",
-        file="aws/tables/control/fences.py",
+        file="aws/fencing/take_over.py",
         old="            store.transact([*updates, lease], secrets.token_hex(16))\n",
         new="            store.transact(updates, secrets.token_hex(16))\n",
         caught_by=(
@@ -70,7 +70,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         name="epoch-of-another-counts-as-ours",
         without="a fence with the epoch of this session counts as raised by it, whoever raised it",
         invariants="I2",
-        file="aws/tables/control/fences.py",
+        file="aws/fencing/take_over.py",
         old="if left[index] not in mine]:",
         new="if False]:",
         caught_by=(

@@ -10,7 +10,6 @@ from typing import Any, Final
 from chaos.stories.requests_story import ask
 from harness.seen import named
 from harness.seen.named import member
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ErrorCode, UsageError
@@ -19,6 +18,7 @@ from kubesync.domain.plan import Policy
 from kubesync.domain.report import SessionReport
 from kubesync.domain.upstreams.named import Member, NamedUpstream
 from kubesync_local.registration.named_upstreams import referring_to
+from kubesync_local.workplace.readings import ListenerReadings
 from sequences.outside import WINDOW_CLOSES_SECONDS, Delivery, UnrulyConnector, an_outside, register
 from sequences.steps import (
     Compact,
@@ -147,7 +147,7 @@ class Player:
         return Delivery(step.order, step.late, bookmark, step.most, floors)
 
     def _floors(self) -> dict[tuple[str, Resource], int]:
-        table = ListenerTable(self.world.store)
+        table = ListenerReadings(self.world.store)
         return {
             (name, resource): checkpoint.resource_version
             for name in self.world.clusters

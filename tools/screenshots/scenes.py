@@ -16,8 +16,7 @@ from harness.seen.raw_objects import put_raw, raw_service
 from kubesync.aws.dynamodb.store import Key, Put, Store
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.errors import ErrorCode
@@ -29,6 +28,7 @@ from kubesync_local.standins.apiserver.transport.faults import Delay
 from kubesync_local.standins.apiserver.workloads.story import story
 from kubesync_local.standins.route53.http_api.faults import CHANGE
 from kubesync_local.standins.route53.zone.model import Change, Limits, SetKey, StoredSet
+from kubesync_local.workplace.readings import ListenerReadings, ZoneReadings
 from kubesync_local.workplace.registry import ClusterRegistry
 from screenshots.terminals import View
 
@@ -106,7 +106,7 @@ def failing() -> Iterator[Scene]:
         unreachable = ["cluster", "add", "edge", "--server", "https://127.0.0.1:9", "--domain", "edge.example.com",
             "--zone", stack.zone_id, "--token", "env:KUBESYNC_TEST_TOKEN", "--endpoints-source", "endpointslices"]  # fmt: skip
         assert stack.call(*unreachable).status == 0
-        problems = ZoneProblemTable(stack.store, "0", "")
+        problems = ZoneReadings(stack.store, "0", "")
         stack.session(lambda: problems.current() and stack.last_errors("edge") and _conflicts(stack.store) >= 2)
         paths = {"overview": "/", "cluster": "/cluster/prod", "unreachable": "/cluster/edge", "zone": f"/zone/{stack.zone_id}",
             "blocked": f"/zone/{blocked}", "zones": "/zones", "service": "/service/prod/shop/asks-0",
@@ -229,10 +229,12 @@ def _write_many(store: Store) -> None:
             checkpoint = Checkpoint(
                 880_000 + number, 1, Basis(1, config.server, 1), 1, now - (40 if number % 9 else 240)
             )
-            store.write(_as_put(ListenerTable.put_checkpoint(name, resource, checkpoint, "t")))
+            store.write(_as_put(ListenerReadings.put_checkpoint(name, resource, checkpoint, "t")))
             ended = {"code": 5, "key": "ERR_MAX_RUNTIME", "message": "", "works_since": _at_time(now - 900)}
             store.write(
-                _any(ListenerTable.count_error(name, resource, ErrorCode.MAX_RUNTIME, ended, _at_time(now - 45), "s1"))
+                _any(
+                    ListenerReadings.count_error(name, resource, ErrorCode.MAX_RUNTIME, ended, _at_time(now - 45), "s1")
+                )
             )
             if number in (31, 112):
                 why = {
@@ -242,7 +244,7 @@ def _write_many(store: Store) -> None:
                 }
                 store.write(
                     _any(
-                        ListenerTable.count_error(
+                        ListenerReadings.count_error(
                             name, resource, ErrorCode.CONNECT_FAILED, why, _at_time(now - 20), "s1"
                         )
                     )

@@ -11,13 +11,13 @@ from kubesync.aws.route53.journal import Journal, journal_record_key, read_journ
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.domain.dns.names import zones_of
 from kubesync.domain.errors import ZoneError, ZoneThrottledError
 from kubesync.settings import Settings
 from kubesync_local.check.step import Result, Step, passed
 from kubesync_local.registration.clusters import name_form, why_outside
 from kubesync_local.registration.name_rules import how_to_limit, rules_in_words
+from kubesync_local.workplace.readings import ZoneReadings
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class ZoneCheck:
         step = self._journal(name, journal)
         if step is not None:
             return step
-        known = ZoneProblemTable(self.store, self.settings.shard, "").read(reference.id)
+        known = ZoneReadings(self.store, self.settings.shard, "").read(reference.id)
         if known:
             return _failed(name, f"the last session reports: {known}", "see docs/runbook.md")
         by = "" if access is None else f" by {access.role}"

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.credential_ends import SHOWN_DAYS, days_left, end_in_words
+from kubesync_local.workplace.readings import ListenerReadings
 
 
-def credential_rows(config: ClusterConfig, table: ListenerTable, now: float) -> list[dict[str, Any]]:
+def credential_rows(config: ClusterConfig, table: ListenerReadings, now: float) -> list[dict[str, Any]]:
     """One row for each end that sessions have seen under this configuration, the first end first."""
     stored = table.credentials(config.name)
     if stored is None or stored.revision != config.revision:

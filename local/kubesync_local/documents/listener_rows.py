@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubesync.aws.tables.control.listeners import Checkpoint, ListenerErrors, ListenerTable, failing_since, works_since
+from kubesync.aws.tables.control.listeners import Checkpoint, ListenerErrors, failing_since, works_since
 from kubesync.domain.errors import ErrorCode
+from kubesync_local.workplace.readings import ListenerReadings
 
 
-def listener_rows(cluster: str, table: ListenerTable) -> list[dict[str, Any]]:
+def listener_rows(cluster: str, table: ListenerReadings) -> list[dict[str, Any]]:
     """One row for each listener that ever ran."""
     checkpoints, errors = table.checkpoints(cluster), table.errors(cluster)
     return [

@@ -26,8 +26,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 from kubesync.actors.parallel import ParallelMap
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
 from kubesync.aws.tables.state import BUCKETS, StateTable
 from kubesync.domain.errors import KubesyncError, UsageError
 from kubesync.domain.objects import ObjectKey
@@ -43,6 +41,7 @@ from kubesync_local.documents.named_upstream import problems_of_named
 from kubesync_local.page.answers import Answer, Answers, is_old
 from kubesync_local.page.facts import ClusterFacts, FactsReader
 from kubesync_local.page.lag import MINUTES
+from kubesync_local.workplace.readings import ListenerReadings, ZoneProblem, ZoneReadings
 from kubesync_local.workplace.workplace import Workplace
 
 OVERVIEW_SECONDS: Final = 5.0
@@ -180,13 +179,13 @@ class Gatherer:
         lease = lease_document(work.lease.read(), int(at * 1000))
         configs = work.clusters.read()
         names = sorted(configs)
-        listeners, state = ListenerTable(store), StateTable(store)
+        listeners, state = ListenerReadings(store), StateTable(store)
         rows = self.for_each(lambda name: listener_rows(name, listeners), names)
         known = [config for config in configs.values() if config is not None]
         ends = {config.name: config for config in known}
         credentials = self.for_each(lambda name: credential_rows(ends[name], listeners, at), sorted(ends))
         marks = self.for_each(lambda name: list(state.open_keys(name)), names)
-        problems = ZoneProblemTable(store, shard, "").current()
+        problems = ZoneReadings(store, shard, "").current()
         lag = tuple(lag_by_minute(AuditLog(store), at - MINUTES * 60, at))
         return Overview(
             read_at=at,

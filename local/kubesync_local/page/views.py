@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.tables.control.zone_problems import ZoneProblem
 from kubesync.domain.errors import UsageError
 from kubesync.domain.reasons import advice_for
 from kubesync_local.commands.show.service_keys import parse_service_key
@@ -21,6 +20,7 @@ from kubesync_local.page.lag import LagPicture, picture
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.registration.name_rules import rules_in_words
 from kubesync_local.terminal.output import counted, side_in_words
+from kubesync_local.workplace.readings import ZoneProblem
 
 CLUSTERS_SHOWN: Final = 50
 SERVICES_SHOWN: Final = 50

@@ -20,7 +20,6 @@ from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.audit import AuditTable, Entry
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedReferrals
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.of_clusters import Tables
@@ -36,6 +35,7 @@ from kubesync.domain.state import KeyState, Name
 from kubesync.operations.record_rows import side
 from kubesync_local.plans.plan import UPSTREAMS, Group, Line, Numbers, Plan, Sign, in_order, parts_of, sign_of
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
+from kubesync_local.workplace.readings import ListenerReadings
 
 _KEYS_AT_A_TIME: Final = 200
 _FIRST: Final = 10
@@ -62,7 +62,7 @@ def plan_of_change(before: ClusterConfig, after: ClusterConfig, store: Store, no
         now: epoch seconds.
     """
     states = sorted(StateTable(store).load_all(before.name), key=_age)
-    listed = ListenerTable(store).checkpoints(before.name).keys()
+    listed = ListenerReadings(store).checkpoints(before.name).keys()
     notes = _notes(before, after, listed=bool(listed))
     if after.annotation_prefix != before.annotation_prefix or not states:
         return Plan(quiet=_QUIET, notes=notes)  # planned with the stored annotations, names would seem to go
@@ -138,7 +138,7 @@ def planner_of(
         NameCountTable(store),
         ClaimTable(store),
         UpstreamTable(store),
-        ListenerTable(store),
+        ListenerReadings(store),
         AuditTable("plan"),
         NamedReferrals(config.shard),
     )

@@ -30,7 +30,6 @@ from harness.seen import named
 from kubesync.aws.dynamodb.store import AUDIT, STATE, Item, Key
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.named_upstreams import Registration
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
 from kubesync.domain.errors import ErrorCode
@@ -38,6 +37,7 @@ from kubesync.domain.report import SessionReport
 from kubesync_local.documents.last_resync import last_resyncs
 from kubesync_local.recovery.recovery import RecoveryRequest
 from kubesync_local.registration.named_upstreams import NamedRegistry
+from kubesync_local.workplace.readings import ZoneReadings
 from simulation.gate import Gate, Outward
 from simulation.world import SETTINGS, World
 
@@ -325,7 +325,7 @@ def _wrong(tried: Play, there: Registered) -> list[str]:
     lines = [line for line in lines if not (line.startswith("claim ") or line.endswith("#gone"))]
     if LEAVING not in {config.name for config in world.configured()}:  # nobody reads them
         lines = [line for line in lines if not line.startswith(f"mark left over: {LEAVING}#")]
-    lines += [f"zone {p.zone_id}: {p.problem}" for p in ZoneProblemTable(world.store, SETTINGS.shard, "").current()]
+    lines += [f"zone {p.zone_id}: {p.problem}" for p in ZoneReadings(world.store, SETTINGS.shard, "").current()]
     last = tried.reports[-1]
     if last is None or not last.clean:
         lines.append(f"the last session did not end cleanly: {last and last.message}")
@@ -356,7 +356,7 @@ def _told(tried: Play, there: Registered) -> bool:
     world = tried.world
     registered = {config.name for config in world.configured()}
     missing = [line for line in _missing(world, there) if line != _LEFT]
-    if any(ZoneProblemTable(world.store, SETTINGS.shard, "").current()) or missing or _forgotten(world):
+    if any(ZoneReadings(world.store, SETTINGS.shard, "").current()) or missing or _forgotten(world):
         return True
     if any(stored.upstream.startswith(f"{LEAVING}/") for stored in _standing(world)) and LEAVING not in registered:
         return True

@@ -9,7 +9,8 @@ import pytest
 
 from harness.fakes.fencing import NO_LEASE
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put, Store
-from kubesync.aws.tables.control.fences import fence_check, fence_key, raise_fences
+from kubesync.aws.fencing.take_over import raise_fences
+from kubesync.aws.tables.control.fences import fence_check, fence_key
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.errors import NotMasterError, TransactionRefusedError
 

@@ -18,13 +18,14 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Item, Key, Put, Store, Value
+from kubesync.aws.fencing.take_over import raise_fences
 from kubesync.aws.tables.audit import AuditTable, Entry
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.tables.control.fences import fence_key, raise_fences, shard_fence_key
+from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable, held_check
-from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
+from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
@@ -48,6 +49,7 @@ from kubesync.domain.objects import (
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
 from kubesync.domain.upstreams.named import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
 from kubesync_local.registration.named_upstreams import NamedRegistry
+from kubesync_local.workplace.readings import ListenerReadings
 from kubesync_local.workplace.registry import ClusterRegistry
 
 DIRECTORY: Final = Path(__file__).resolve().parents[2] / "golden"
@@ -167,7 +169,7 @@ def write_everything(store: Store) -> None:
     actions += [table.mark_promoted(API, NAME), table.remember_slice("prod", "shop", "web-abcde", "web")]
     actions += ClaimTable.gain(NAME, WEB)
     actions += ClaimTable.gain(WEIGHTED, API)
-    listeners = ListenerTable(store)
+    listeners = ListenerReadings(store)
     actions += [
         listeners.put_checkpoint("prod", Resource.SERVICES, CHECKPOINT, "tx-1"),
         listeners.put_identity("prod", "uid-of-kubernetes"),

@@ -26,15 +26,15 @@ from harness.seen.named import member, named_nodes, register, unregister
 from harness.stack import RunningSession
 from kubesync.aws.tables.audit import NAMED
 from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete
-from kubesync.aws.tables.control.listeners import ListenerTable, StoredCredentials
+from kubesync.aws.tables.control.listeners import StoredCredentials
 from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Policy
 from kubesync_local.registration.named_upstreams import NamedRegistry
+from kubesync_local.workplace.readings import ListenerReadings, ZoneReadings
 from kubesync_local.workplace.registry import ClusterRegistry
 
 OUTCOMES: Final = TABLES.parent / "outcomes"
@@ -55,8 +55,8 @@ def errors_and_problems(stage: Stage) -> Document:
     stage.stack.r53.faults.deny(when=lambda call: call.zone_id == PRIVATE)
     running = stage.start()
     running.wait_for(lambda: "kubernetes.default.svc.prod.example.com A" in stage.stack.records())
-    running.wait_for(lambda: bool(ListenerTable(stage.store).errors("stage")))
-    running.wait_for(lambda: bool(ZoneProblemTable(stage.store, "0", "any").current()))
+    running.wait_for(lambda: bool(ListenerReadings(stage.store).errors("stage")))
+    running.wait_for(lambda: bool(ZoneReadings(stage.store, "0", "any").current()))
     assert stage.start().join().code == 4
     assert running.end().code == 1
     stage.stack.r53.faults.clear()
@@ -70,7 +70,7 @@ def long_in_conflict(stage: Stage) -> Document:
     stage.by_hand("CREATE", "taken.example.com", "A", "192.0.2.9")
     expose(stage, "prod", "late", "10.61.0.14", asks={"hostname": "taken.example.com"})
     key = ObjectKey("prod", "shop", "late")
-    table = ZoneProblemTable(stage.store, "0", "any")
+    table = ZoneReadings(stage.store, "0", "any")
     for attempts in range(1, 20):
 
         def checked(number: int = attempts) -> bool:
@@ -95,7 +95,7 @@ def failing_since(stage: Stage) -> Document:
     stage.by_hand("CREATE", "taken.example.com", "A", "192.0.2.9")
     expose(stage, "prod", "late", "10.61.0.14", asks={"hostname": "taken.example.com"})
     running = stage.start()
-    running.wait_for(lambda: bool(ListenerTable(stage.store).errors("stage")))
+    running.wait_for(lambda: bool(ListenerReadings(stage.store).errors("stage")))
     running.wait_for(lambda: [mark.attempts for _, mark in StateTable(stage.store).open_keys("prod")] == [1])
     assert running.end().clean
     return stage.document(str(failing_since.__doc__))
@@ -255,8 +255,8 @@ def configurations_with_credentials(stage: Stage) -> Document:
     for name in ("ending", "unending"):
         ClusterRegistry(stage.store).put(ClusterConfig(**common, name=name, server=f"https://{name}.test"))
     ends = {what: START + 86_400.0 * days for days, what in enumerate(Credential, start=5)}
-    stage.store.write(ListenerTable.put_credentials("ending", StoredCredentials(1, ends), "tx-1"))
-    stage.store.write(ListenerTable.put_credentials("unending", StoredCredentials(1, {}), "tx-2"))
+    stage.store.write(ListenerReadings.put_credentials("ending", StoredCredentials(1, ends), "tx-1"))
+    stage.store.write(ListenerReadings.put_credentials("unending", StoredCredentials(1, {}), "tx-2"))
     return stage.document(str(configurations_with_credentials.__doc__))
 
 

@@ -6,16 +6,17 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Store
-from kubesync.aws.tables.control.listeners import ListenerErrors, ListenerTable
+from kubesync.aws.tables.control.listeners import ListenerErrors
 from kubesync.aws.tables.items import unpack
 from kubesync.clock import SystemClock
 from kubesync.domain.objects import Resource
 from kubesync_local.documents.audit_log import AuditLog
+from kubesync_local.workplace.readings import ListenerReadings
 
 
 def errors_of(store: Store, cluster: str = "prod", resource: Resource = Resource.SERVICES) -> ListenerErrors:
     """What went wrong with one listener so far."""
-    return ListenerTable(store).errors(cluster).get(resource, ListenerErrors())
+    return ListenerReadings(store).errors(cluster).get(resource, ListenerErrors())
 
 
 def last_of(store: Store, cluster: str = "prod", resource: Resource = Resource.SERVICES) -> dict[str, Any]:

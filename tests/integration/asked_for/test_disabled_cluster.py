@@ -9,10 +9,10 @@ from harness.fakes.memory_store import MemoryStore
 from harness.stack import TOKEN, RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.state import StateTable
 from kubesync_local.standins.apiserver import ApiServer
+from kubesync_local.workplace.readings import ListenerReadings
 from kubesync_local.workplace.registry import ClusterRegistry
 
 WEB = "web.default.svc.prod.example.com A"
@@ -55,7 +55,7 @@ def test_disabled_cluster_stays_as_it_is_over_sessions_and_catches_up_when_it_is
         running = a_master(stack)
         disabled(stack, running)
         ended = {"services": "ERR_CONFIG_UPDATE", "endpointslices": "ERR_CONFIG_UPDATE"}
-        errors = ListenerTable(stack.store).errors
+        errors = ListenerReadings(stack.store).errors
         running.wait_for(lambda: {r.value: e.ended["key"] for r, e in errors("prod").items() if e.ended} == ended)
         before = outputs(stack)
         stack.api.requests.clear()

@@ -21,7 +21,6 @@ from harness.cli_stack import ROOT, CliStack, a_cli_stack, environment_of, loggi
 from harness.seen.raw_objects import a_port, put_raw, raw_endpoints, raw_service
 from harness.terminal import on_a_terminal
 from kubesync.aws.tables.audit import AuditTable, Entry
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync_local.demo.board import Board
 from kubesync_local.demo.screen import showing
 from kubesync_local.standins.apiserver.transport.faults import Answer
@@ -29,6 +28,7 @@ from kubesync_local.standins.route53.http_api.faults import CHANGE
 from kubesync_local.standins.route53.zone.model import Change, Limits, SetKey, StoredSet
 from kubesync_local.terminal.logs import set_up_logs
 from kubesync_local.terminal.output import new_console
+from kubesync_local.workplace.readings import ZoneReadings
 
 # A title, an erased screen, a bell, steps back, a carriage return and lines that look like ours, C1 with its own CSI, DEL, bidirectional
 # controls, what hides (no width, soft hyphen, byte order mark, fillers, variations, tags), and ends of lines that are none in ASCII.
@@ -102,7 +102,7 @@ def stack() -> Iterator[CliStack]:
         assert made.session().json["clean"]
         _fail(made)
         put_raw(made.api, raw_service("late", metadata={"annotations": {}}))
-        blocked = ZoneProblemTable(made.store, "0", "")
+        blocked = ZoneReadings(made.store, "0", "")
         made.session(lambda: blocked.current() and made.last_errors("prod"))
         audit = AuditTable("0000").changes("prod", [Entry(f"refused {HOSTILE}", HOSTILE, {"ttl": 1, "values": [HOSTILE]},
             f"watch services/{HOSTILE}@7", f"prod/shop/{HOSTILE}", HOSTILE, HOSTILE, HOSTILE)], 1, time.time(), "t")  # fmt: skip

@@ -11,9 +11,9 @@ import pytest
 from harness.cli_stack import CliStack, a_cli_stack, environment_of, logging_restored
 from harness.ended_sessions import ended_when
 from harness.terminal import on_a_terminal
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync_local.commands.show.watch import gathered
 from kubesync_local.standins.route53.http_api.faults import CHANGE
+from kubesync_local.workplace.readings import ZoneReadings
 from kubesync_local.workplace.workplace import Workplace
 
 
@@ -73,7 +73,7 @@ def test_watched_status_is_drawn_until_a_signal_and_leaves_the_terminal_as_it_wa
 
 def test_watched_status_says_which_zone_a_service_waits_for(stack: CliStack) -> None:
     stack.route53.faults.deny(operation=CHANGE, times=None, message="not authorized")
-    stack.session(lambda: bool(ZoneProblemTable(stack.store, "0", "").current()))
+    stack.session(lambda: bool(ZoneReadings(stack.store, "0", "").current()))
     with environment_of(stack.environment), logging_restored():
         view = gathered(Workplace(), "prod")
     (problem,) = view.zone_problems

@@ -15,8 +15,8 @@ import pytest
 
 from harness.cli_stack import CliStack, Ran, a_cli_stack, call, environment_of, logging_restored
 from harness.dynamodb import a_table_prefix
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync_local.cli.main import main
+from kubesync_local.workplace.readings import ZoneReadings
 
 NAME: Final = "a-service-with-a-rather-long-name.customer-facing-shop.svc.prod.example.com"
 LISTS: Final = [["records"], ["errors"], ["cluster", "list"], ["upstreams"], ["status"], ["audit"],
@@ -201,7 +201,7 @@ def test_status_begins_with_what_blocks_a_zone_and_says_how_to_find_out_about_a_
         # Tables anew: the zone's journal is ahead of them. And a token that is refused.
         stack.environment["KUBESYNC_TABLE_PREFIX"] = a_table_prefix()
         assert stack.add_cluster().status == 0
-        stack.session(lambda: any(ZoneProblemTable(stack.store, "0", "").current()))
+        stack.session(lambda: any(ZoneReadings(stack.store, "0", "").current()))
         refused = {"ERR_REQUEST_DENIED"}
         stack.session(
             lambda: {each["key"] for each in stack.last_errors("prod")} == refused,

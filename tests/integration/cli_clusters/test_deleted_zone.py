@@ -11,7 +11,7 @@ from harness.cli_stack import CliStack, a_cli_stack
 from harness.memory_tables import WHERE
 from harness.stack import a_boto_session
 from kubesync.aws.route53.client import build_route53_client
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync_local.workplace.readings import ZoneReadings
 
 
 @pytest.fixture(params=WHERE)
@@ -43,7 +43,7 @@ def test_cluster_leaves_a_deleted_zone_by_the_runbook(stack: CliStack) -> None:
     assert names(stack, other) == names(stack, stack.zone_id) != set()
     delete_zone(stack.route53.url, other)
     stack.api.cluster.expose("shop", "new", {"ports": [{"port": 80}]})
-    problems = ZoneProblemTable(stack.store, "0", "")
+    problems = ZoneReadings(stack.store, "0", "")
     new = "new.shop.svc.prod.example.com A"
     report = stack.session(lambda: new in stack.zone_records() and any(problems.current())).json
     assert [zone["zone"] for zone in report["zones"] if zone["blocked"]] == [other]

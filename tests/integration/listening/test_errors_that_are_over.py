@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from harness.stack import Stack, a_stack
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.domain.objects import Resource
 from kubesync_local.documents.listener_rows import listener_row
 from kubesync_local.standins.apiserver.transport import faults
+from kubesync_local.workplace.readings import ListenerReadings
 
 SERVICES = Resource.SERVICES
 
 
 def row(stack: Stack) -> dict[str, object]:
-    table = ListenerTable(stack.store)
+    table = ListenerReadings(stack.store)
     return listener_row(table.checkpoints("prod").get(SERVICES), table.errors("prod").get(SERVICES))
 
 

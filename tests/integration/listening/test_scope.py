@@ -14,10 +14,10 @@ from harness.fakes.memory_store import MemoryStore
 from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import Resource
 from kubesync_local.standins.apiserver import ApiServer
+from kubesync_local.workplace.readings import ListenerReadings
 from kubesync_local.workplace.registry import ClusterRegistry
 
 HOSTNAME = "external-dns.kubernetes.io/hostname"
@@ -171,7 +171,7 @@ def listed(stack: Stack) -> bool:
     """Whether both listeners have listed under the configuration as it is now."""
     config = ClusterRegistry(stack.application().store()).get("prod")
     assert config is not None
-    found = ListenerTable(stack.store).checkpoints("prod")
+    found = ListenerReadings(stack.store).checkpoints("prod")
     sources = (Resource.SERVICES, config.endpoints_source)
     return all(resource in found and found[resource].basis.revision == config.revision for resource in sources)
 
@@ -236,7 +236,7 @@ def test_changed_option_leads_to_exactly_the_new_configuration_and_back(option: 
         change(stack, **fields)
         settled(stack, running, sets, upstreams)
         source = fields.get("endpoints_source", Resource.ENDPOINTSLICES)
-        ended = {r.value: e.ended["key"] for r, e in ListenerTable(stack.store).errors("prod").items() if e.ended}
+        ended = {r.value: e.ended["key"] for r, e in ListenerReadings(stack.store).errors("prod").items() if e.ended}
         assert ended == {"services": "ERR_CONFIG_UPDATE", "endpointslices": "ERR_CONFIG_UPDATE"}
         assert running.end().clean
         assert left_over(stack) == {}

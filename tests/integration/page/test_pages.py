@@ -17,12 +17,12 @@ from harness.page_visitor import Seen, Visitor, a_visited_page, parsed
 from harness.secrets_watch import AWS_SECRET, leak_in
 from harness.seen.raw_objects import a_port, put_raw, raw_endpoints, raw_service
 from kubesync.aws.tables.audit import AuditTable, Entry
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync_local.page import changes
 from kubesync_local.page.gathering import Gatherer
 from kubesync_local.standins.apiserver.transport.faults import Answer
 from kubesync_local.standins.route53.http_api.faults import CHANGE
 from kubesync_local.standins.route53.zone.model import Change, Limits, SetKey, StoredSet
+from kubesync_local.workplace.readings import ZoneReadings
 
 # Markup, attributes that end early, addresses of scripts, templates of Jinja, and what hides or reorders text.
 HOSTILE: Final = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>{{7*7}}{%if%}javascript:alert(3)\u202egnp\u200b\x1b[31m\u3164"
@@ -58,7 +58,7 @@ def stack() -> Iterator[CliStack]:
         made.api.faults.add(Answer(500, "Odd", HOSTILE), resource="endpoints", times=None)
         made.route53.faults.deny(operation=CHANGE, message=HOSTILE_XML)
         put_raw(made.api, raw_service("late", metadata={"annotations": {}}))
-        blocked = ZoneProblemTable(made.store, "0", "")
+        blocked = ZoneReadings(made.store, "0", "")
         made.session(lambda: blocked.current() and made.last_errors("prod"))
         entry = Entry(f"refused {HOSTILE}", HOSTILE, {"ttl": 1, "values": [HOSTILE]}, f"watch services/{HOSTILE}@7",
             f"prod/shop/{HOSTILE}", HOSTILE, HOSTILE, HOSTILE)  # fmt: skip

@@ -5,10 +5,10 @@ from __future__ import annotations
 from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ErrorCode
 from kubesync_local.standins.route53.http_api.faults import Call
+from kubesync_local.workplace.readings import ZoneReadings
 
 GOOD, BAD = "web.default.svc.prod.example.com A", "web.default.svc.test.example.net A"
 
@@ -50,7 +50,7 @@ class TwoZones:
 
     def noted(self) -> bool:
         """Whether the zone's trouble stands where ``kubesync status`` finds it."""
-        return [each.zone_id for each in ZoneProblemTable(self.stack.store, "0", "").current()] == [self.bad]
+        return [each.zone_id for each in ZoneReadings(self.stack.store, "0", "").current()] == [self.bad]
 
     def asked(self) -> int:
         """Requests about the zone in trouble, refused ones included."""

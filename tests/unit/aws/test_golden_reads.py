@@ -13,11 +13,10 @@ from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.listeners import Basis, Checkpoint, ListenerTable
+from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration, Registry
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
-from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
@@ -36,6 +35,7 @@ from kubesync.domain.objects import (
 from kubesync.domain.sources import services
 from kubesync.domain.state import Name, OpenMark, Part, PartId, UpstreamState
 from kubesync.domain.upstreams.named import Member, NamedOf, NamedUpstream, parse_service, parse_static
+from kubesync_local.workplace.readings import ListenerReadings, ZoneProblem, ZoneReadings
 
 # --- keys, names, marks ---
 
@@ -230,7 +230,7 @@ def test_lease_of_a_master_that_was_killed_and_of_one_that_ended_cleanly() -> No
 
 
 def test_checkpoints_identity_and_ends_of_listeners() -> None:
-    table = ListenerTable(tables("at-rest"))
+    table = ListenerReadings(tables("at-rest"))
     found = table.remembered({"prod": services.KIND.resources})["prod"]
     basis = Basis(1, "https://prod.test:6443", 3)
     assert found.checkpoints[Resource.SERVICES] == Checkpoint(
@@ -245,14 +245,14 @@ def test_checkpoints_identity_and_ends_of_listeners() -> None:
 
 
 def test_checkpoint_of_a_selector() -> None:
-    found = ListenerTable(tables("scopes")).remembered({"prod": services.KIND.resources})["prod"].checkpoints
+    found = ListenerReadings(tables("scopes")).remembered({"prod": services.KIND.resources})["prod"].checkpoints
     assert {resource: (each.selector, each.basis.revision) for resource, each in found.items()} == {
         Resource.SERVICES: ("!hidden", 1), Resource.ENDPOINTS: ("!hidden", 1),
     }  # fmt: skip
 
 
 def test_error_of_a_listener_beside_its_end() -> None:
-    errors = ListenerTable(tables("errors-and-problems")).errors("stage")[Resource.SERVICES]
+    errors = ListenerReadings(tables("errors-and-problems")).errors("stage")[Resource.SERVICES]
     assert errors.counts == {"ERR_REQUEST_DENIED": 1, "ERR_WORKER_EXITING": 1}
     assert errors.last is not None
     assert {name: errors.last[name] for name in ("code", "status", "at")} == {"code": 10, "status": 403, "at": AT}
@@ -269,8 +269,8 @@ def test_access_to_zones_their_problems_and_conflict_checks() -> None:
     assert access.read(PUBLIC) == ZoneAccess("arn:aws:iam::222222222222:role/dns", "shared-dns")
     assert (access.read("ZLEFT"), access.read(PRIVATE)) == (None, None)
     denied = "AccessDenied: User: arn:aws:iam::123456789012:user/nobody is not authorized to perform this operation"
-    assert ZoneProblemTable(store, "0", "any").current() == [ZoneProblem(PRIVATE, denied, AT)]
-    assert ZoneProblemTable(tables("long-in-conflict"), "0", "any").checks() == {PUBLIC: START + 40_000}
+    assert ZoneReadings(store, "0", "any").current() == [ZoneProblem(PRIVATE, denied, AT)]
+    assert ZoneReadings(tables("long-in-conflict"), "0", "any").checks() == {PUBLIC: START + 40_000}
 
 
 def test_request_that_waits_and_answer_that_was_not_fetched() -> None:

@@ -22,12 +22,12 @@ from harness.golden.golden_items import DIRECTORY, FILES, record
 from harness.golden.golden_stage import items_of, names_of_documents, read_document
 from harness.golden.item_kinds import KINDS, kind_of_item
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Item, Key, Put
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync_local.registration.named_upstreams import NamedRegistry
+from kubesync_local.workplace.readings import ListenerReadings
 
 SCENES: Final = names_of_documents()
 type Rewrite = Callable[["Scene", Key, Item], list[Action]]
@@ -45,9 +45,9 @@ class Scene:
 
 def ends_of_credentials(scene: Scene, key: Key, item: Item) -> list[Action]:
     cluster = key.partition.removeprefix("cluster#")
-    found = ListenerTable(scene.store).credentials(cluster)
+    found = ListenerReadings(scene.store).credentials(cluster)
     assert found is not None
-    return [ListenerTable.put_credentials(cluster, found, str(item["tx"]))]
+    return [ListenerReadings.put_credentials(cluster, found, str(item["tx"]))]
 
 
 def a_conflict_check(scene: Scene, key: Key, item: Item) -> list[Action]:

@@ -5,23 +5,24 @@ from __future__ import annotations
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_config
-from kubesync.aws.tables.control.listeners import ListenerTable, StoredCredentials
+from kubesync.aws.tables.control.listeners import StoredCredentials
 from kubesync.domain.credential_ends import Credential
 from kubesync_local.documents.credential_rows import credential_rows, near_ends
+from kubesync_local.workplace.readings import ListenerReadings
 
 NOW = 1_800_000_000.0  # 2027-01-15 08:00:00 UTC
 DAY = 86_400.0
 
 
-def table(revision: int = 3) -> ListenerTable:
+def table(revision: int = 3) -> ListenerReadings:
     store = MemoryStore(clock=ManualClock())
     ends = {
         Credential.CA: NOW + 31 * DAY,
         Credential.TOKEN: NOW + 30 * DAY - 1,
         Credential.CLIENT_CERTIFICATE: NOW - 2.5 * DAY,
     }
-    store.write(ListenerTable.put_credentials("prod", StoredCredentials(revision, ends), "tx"))
-    return ListenerTable(store)
+    store.write(ListenerReadings.put_credentials("prod", StoredCredentials(revision, ends), "tx"))
+    return ListenerReadings(store)
 
 
 def test_first_end_comes_first_and_what_is_near_gets_a_line() -> None:

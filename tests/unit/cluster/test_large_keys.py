@@ -13,7 +13,6 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import SERVICES, SLICES, a_config, a_key, a_service, an_endpoints, saw
 from kubesync.aws.dynamodb.store import Put
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.committer import Change, Committer, Pair, Recorded
@@ -23,6 +22,7 @@ from kubesync.domain.errors import NotMasterError
 from kubesync.domain.large_keys import Deaths, LargeKeys
 from kubesync.domain.objects import EndpointPort, EndpointsObject, ObjectKey, Observation, Resource, Service
 from kubesync.domain.state import KeyState, Part, PartId
+from kubesync_local.workplace.readings import ListenerReadings
 from toy.rules import Toy
 
 ENDPOINT = "10.0.0.1"
@@ -222,7 +222,7 @@ def test_lease_that_is_lost_while_a_large_key_is_planned_is_no_death_of_it() -> 
 
     writer.run, writer.last_word = run, last_word
     committer._fenced_writer = writer  # type: ignore[assignment]
-    committer.tables = SimpleNamespace(state=None, listeners=ListenerTable)  # type: ignore[assignment]
+    committer.tables = SimpleNamespace(state=None, listeners=ListenerReadings)  # type: ignore[assignment]
     parts = {PartId(SLICES, f"{n}"): Part("u", 5, 1, an_endpoints(*[ENDPOINT] * 201, ports=())) for n in range(100)}
     change = Change([a_key()], lambda state: replace(state, parts=parts), plan, news=seen(web=20_100))
 

@@ -27,8 +27,7 @@ ALLOWED: Final[dict[str, frozenset[str]]] = {
     "kubernetes/transport/connections.py": frozenset({"threading"}),
     "kubernetes/transport/credential_ends.py": frozenset({"threading"}),
     # Tokens that make one transaction idempotent; nothing is decided by them, and nothing stored holds them.
-    "aws/tables/control/fences.py": frozenset({"secrets"}),
-    "aws/tables/control/clusters.py": frozenset({"secrets"}),
+    "aws/fencing/take_over.py": frozenset({"secrets"}),
     # Jitter of clients over real sockets; ``bootstrap`` gives them the scheduler's.
     "aws/route53/client.py": frozenset({"random"}),
     "aws/dynamodb/client.py": frozenset({"random"}),

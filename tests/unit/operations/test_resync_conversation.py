@@ -50,7 +50,7 @@ from kubesync.messages import (
 )
 from kubesync.operations.cluster_resync import ClusterResync
 from kubesync.operations.ports import Master
-from kubesync.operations.requests import ResyncDesk, ResyncRunner
+from kubesync.operations.requests import ResyncRunner, ResyncWorker
 from kubesync.operations.resync import Resync
 from kubesync.operations.resync_progress import ResyncProgress
 from kubesync.settings import Settings
@@ -205,8 +205,8 @@ class Played:
         return request
 
     @property
-    def desk(self) -> ResyncDesk:
-        return ResyncDesk(cast("Master", self), self.requests)
+    def worker(self) -> ResyncWorker:
+        return ResyncWorker(cast("Master", self), self.requests)
 
     def result(self) -> dict[str, Any]:
         (found,) = last_resyncs(self.store, "0", 5)
@@ -396,7 +396,7 @@ def test_i5_forced_resync_stops_once_its_caller_has_withdrawn_it(played: Played)
     played.serve("a", "b", "c")
     request = played.ask(force=True)
     played.relisting = lambda: played.requests.withdraw(request)
-    report = played.desk.do(request, own_session=False)
+    report = played.worker.do(request, own_session=False)
     assert [relist.forced for relist in played.of(Relist)] == [True]
     assert errors_in(report) == dict.fromkeys("abc", "the resync was withdrawn")
     assert played.result()["forced"], "what was done is kept"
@@ -406,7 +406,7 @@ def test_i5_forced_resync_stops_once_its_caller_has_withdrawn_it(played: Played)
 def test_forced_resync_that_is_withdrawn_before_its_answer_keeps_its_result(played: Played) -> None:
     request = played.ask(force=True)
     played.fenced_writer.writing = lambda: played.requests.withdraw(request)
-    report = played.desk.do(request, own_session=False)
+    report = played.worker.do(request, own_session=False)
     assert errors_in(report) == {"prod": None}
     assert (played.result()["id"], played.result()["errors"]) == (request.id, 0)
     assert played.requests.collect(request) is None
@@ -421,7 +421,7 @@ def test_last_write_of_an_own_session_that_fails_leaves_its_report(played: Playe
             raise StoreUnavailableError("no answer")
 
     played.fenced_writer.writing = broken
-    assert played.desk.do(request, own_session=True)["clusters"] == []
+    assert played.worker.do(request, own_session=True)["clusters"] == []
 
 
 @pytest.mark.parametrize("update", [{"deleting": True}, {"disabled": True}, {"revision": 9}], ids=str)
@@ -435,7 +435,7 @@ def test_resync_of_all_is_not_failed_by_a_changed_cluster(
         played.change("b", **update)
     else:
         played.relisting = lambda: played.change("b", **update) if len(played.of(Relist)) == 2 else None
-    report = played.desk.do(played.ask(), own_session=False)
+    report = played.worker.do(played.ask(), own_session=False)
     stays = set(update) == {"revision"}
     assert errors_in(report) == ({"a": None, "b": None} if stays else {"a": None})
     assert [each.errors for each in played.resynced] == [0]
@@ -445,7 +445,7 @@ def test_progress_that_an_earlier_release_left_raises_no_alarm(played: Played) -
     request = played.ask()
     played.store.transact(played.results.put_progress(request, "s", 2, 1, played.clock.epoch(), "x"), "x")
     played.store.write(played.requests.remove(request))
-    played.desk.expire(request)
+    played.worker.expire(request)
     assert (
         [each.errors for each in played.resynced],
         last_resyncs(played.store, "0", 5),

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.tables.control.zone_problems import ZoneProblem
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import (
     Endpoint,
@@ -27,6 +26,7 @@ from kubesync_local.page.gathering import Named, Overview
 from kubesync_local.page.lag import picture
 from kubesync_local.page.needs import needs_of
 from kubesync_local.page.views import page_of, plan_of
+from kubesync_local.workplace.readings import ZoneProblem
 
 NOW = 1_767_261_600.0  # 2026-01-01T10:00:00Z
 ROW = {

@@ -9,8 +9,9 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import LandLater, MemoryStore
 from harness.fakes.store_faults import StoreFaults, writes_to
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, Absent, Action, Equals, Key, Put, Update
+from kubesync.aws.fencing.take_over import raise_fences
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
-from kubesync.aws.tables.control.fences import fence_key, raise_fences
+from kubesync.aws.tables.control.fences import fence_key
 from kubesync.domain.errors import (
     NotMasterError,
     StoreBusyError,

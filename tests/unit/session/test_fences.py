@@ -9,8 +9,8 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import Call, MemoryStore
 from harness.fakes.store_faults import StoreFaults, writes_to
 from kubesync.aws.dynamodb.store import Key
-from kubesync.aws.fencing.take_over import Fencing, retry_while_throttled
-from kubesync.aws.tables.control.fences import fence_key, raise_fences, shard_fence_key
+from kubesync.aws.fencing.take_over import Fencing, raise_fences, retry_while_throttled
+from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
 from kubesync.aws.tables.control.lease import LeaseTable, held_check, lease_key
 from kubesync.domain.errors import FencedOutError, NotMasterError, StoreBusyError, StoreOutcomeUnknownError
 

@@ -35,7 +35,7 @@ from kubesync.operations.resync_report import figures_of, in_short, proven
 NOT_DONE: Final = "no session finished the resync within an hour: run it again"
 
 
-class ResyncDesk:
+class ResyncWorker:
     """Does resyncs and keeps their results, for a running master and for a session that was started for one."""
 
     def __init__(self, master: Master, table: ResyncTable) -> None:
@@ -154,7 +154,7 @@ class ResyncRunner:
     def __init__(self, master: Master, table: ResyncTable, activity: Activity) -> None:
         self._master = master
         self._table = table
-        self._desk = ResyncDesk(master, table)
+        self._worker = ResyncWorker(master, table)
         self._queue: deque[ResyncRequest] = deque()
         self._known: set[str] = set()
         self._closed = False
@@ -216,12 +216,12 @@ class ResyncRunner:
 
     def _do(self, request: ResyncRequest) -> None:
         if request.expires_at <= self._master.parts.clock.epoch() and request.goes_on:
-            self._desk.expire(request)
+            self._worker.expire(request)
             return
         if not self._table.waiting(request):
             return
         self._master.term.progress("resync", {"text": f"{_in_words(request)} was requested"})
-        self._desk.do(request, own_session=False)
+        self._worker.do(request, own_session=False)
         self._master.term.progress("resync", {"text": f"{_in_words(request)} was answered"})
 
 

@@ -162,7 +162,7 @@ class Resync:
             return cluster is None or cluster.knows(upstream)
 
         try:
-            for upstream, state in self._master.tables.upstreams.strays(is_known) if reading else ():
+            for upstream, state in self._master.tables.upstreams.orphans(is_known) if reading else ():
                 found[upstream.partition("/")[0]].append((upstream, state))
         except KubesyncError as error:
             self._fail(reading, error, str(error))

@@ -24,7 +24,7 @@ from kubesync.domain.report import DONE, ResyncEnded, SessionReport
 from kubesync.log import logger
 from kubesync.operations.asking import SessionEndsError
 from kubesync.operations.ports import MasterParts, Recovery, Term
-from kubesync.operations.requests import ResyncDesk, ResyncRunner
+from kubesync.operations.requests import ResyncRunner, ResyncWorker
 from kubesync.operations.resync_progress import NotKeptError
 from kubesync.session.control import Control
 from kubesync.session.health import Minute, harmless, recovery_in_short, session_in_short
@@ -190,9 +190,9 @@ class Session:
         return master
 
     def _resync(self, master: Master, request: ResyncRequest) -> None:
-        desk = ResyncDesk(master, self._parts.resyncs)
+        worker = ResyncWorker(master, self._parts.resyncs)
         try:
-            self.report.resyncs.append(desk.do(request, own_session=True))
+            self.report.resyncs.append(worker.do(request, own_session=True))
         except (SessionEndsError, NotKeptError, StaleStateError, StoreError) as error:
             logger.info("the resync was cut off", request=request.id, reason=str(error))
             self.stop(ErrorCode.MAX_RUNTIME)

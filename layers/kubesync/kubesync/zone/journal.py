@@ -128,7 +128,7 @@ class ZoneJournal:
             return True
         if self._announced(journal):
             return False
-        self.doubt()
+        self.reread_inflight()
         if self._announced(journal):
             # A master that was paused has written it since: what it sent has to be settled first.
             raise StaleStateError(())
@@ -163,8 +163,8 @@ class ZoneJournal:
             self._inflight_read = True
         return self._inflight
 
-    def doubt(self) -> None:
-        """A condition failed: read the inflight item again before the next write."""
+    def reread_inflight(self) -> None:
+        """Read the inflight item again before the next write: a condition failed."""
         self._inflight_read = False
 
     def announce(self, batch: str, units: tuple[Unit, ...]) -> None:

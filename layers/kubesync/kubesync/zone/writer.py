@@ -77,7 +77,7 @@ class BatchWriter:
     def unsettle(self) -> None:
         """What is under way is not certain any more: the zone settles, from the inflight item as it stands, before it sends anything."""
         self.settled, self.sent = False, None
-        self._journal.doubt()
+        self._journal.reread_inflight()
 
     def start(self, units: Sequence[Unit], denied: tuple[Unit, ...] = (), why: str = "") -> None:
         """Announce a batch of these units, as far as one inflight item can name their clusters. The rest: see ``Sent``."""

@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kubesync.aws.tables.control.listeners import ListenerErrors, ListenerTable
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.aws.tables.control.listeners import ListenerErrors
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
 from kubesync_local.documents.audit_log import AuditLog
 from kubesync_local.terminal.output import print_document, print_table, remark
+from kubesync_local.workplace.readings import ListenerReadings, ZoneReadings
 from kubesync_local.workplace.workplace import Workplace
 
 _LISTENERS = ("cluster", "listener", "what", "code", "message", "at", "times")
@@ -23,7 +23,7 @@ _KINDS = {"last": "last error", "ended": "last end", "count": "earlier", "histor
 def run(arguments: argparse.Namespace) -> int:
     """Show one row for each last error, end, count, history entry and session."""
     work = Workplace()
-    listeners, audit = ListenerTable(work.store), AuditLog(work.store)
+    listeners, audit = ListenerReadings(work.store), AuditLog(work.store)
     now: list[dict[str, Any]] = []
     past: list[dict[str, Any]] = []
     names = work.names(arguments.cluster, lambda name: any(True for _ in audit.read_errors(name, work.now(), 1)))
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not now and not past:
         remark("no listener errors yet; only sessions that never held the lease are listed here")
         return 0
-    for zone in ZoneProblemTable(work.store, work.settings.shard, "").current():
+    for zone in ZoneReadings(work.store, work.settings.shard, "").current():
         remark(f"zone {zone.zone_id}: {zone.problem}; `kubesync status` shows zones")
     if not any(row["key"] not in _GOOD_ENDS for row in (*now, *past)):
         remark("no listener errors: the rows show how listeners and sessions ended")

@@ -11,8 +11,6 @@ from dataclasses import replace
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
@@ -32,6 +30,7 @@ from kubesync_local.commands.show.service_keys import key_in
 from kubesync_local.documents.explanation import Evidence, document, empty_claims
 from kubesync_local.documents.outlook import Surroundings
 from kubesync_local.terminal.output import print_document
+from kubesync_local.workplace.readings import ListenerReadings, ZoneReadings
 from kubesync_local.workplace.workplace import Workplace
 
 
@@ -51,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     states = StateTable(work.store)
     state = states.load([key])[key]
     if state == KeyState(key):
-        if not ListenerTable(work.store).checkpoints(config.name):
+        if not ListenerReadings(work.store).checkpoints(config.name):
             raise NothingSeenError(
                 f"no session has listed cluster {config.name} yet: `kubesync session` runs one, "
                 f"`kubesync cluster check {config.name}` tests what the cluster needs"
@@ -68,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
     """Everything that is known about a key, with what the zones hold now."""
     now, lease = work.now(), work.lease.read()
-    listed = frozenset(ListenerTable(work.store).checkpoints(config.name)).intersection(config.resources)
+    listed = frozenset(ListenerReadings(work.store).checkpoints(config.name)).intersection(config.resources)
     want = _wanted(state, config, listed, work.store)
     allowed = held_only(want, state).records
     withheld = frozenset[RecordKey]()
@@ -86,7 +85,7 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
     turns = _turns(state, names_of(want.records or {}), owned, queues)
     current, unread = current_at(work.application.zones(), names)
     upstreams, named = UpstreamTable(work.store), sorted({*(want.upstreams or {}), *state.upstreams})
-    of_zones = ZoneProblemTable(work.store, config.shard, "")
+    of_zones = ZoneReadings(work.store, config.shard, "")
     problems = {each.zone_id: each.problem for each in of_zones.current()}
     return Evidence(
         config=config,

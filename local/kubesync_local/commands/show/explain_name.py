@@ -11,8 +11,6 @@ from rich.text import Text
 
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import rules_of
@@ -31,6 +29,7 @@ from kubesync_local.commands.show.records import rows_of
 from kubesync_local.plans.plan import parts_of
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import new_console, print_document, print_folded, print_table
+from kubesync_local.workplace.readings import ListenerReadings, ZoneReadings
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
 _ALIKE: Final = 3
@@ -61,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _of_name(name: str, configs: Sequence[ClusterConfig], work: Workplace) -> dict[str, Any]:
     zones = zones_of(name, (zone.zone for config in configs for zone in config.zones))
     claims = ClaimTable(work.store)
-    problems = {each.zone_id: each.problem for each in ZoneProblemTable(work.store, work.settings.shard, "").current()}
+    problems = {each.zone_id: each.problem for each in ZoneReadings(work.store, work.settings.shard, "").current()}
     current, unread = current_at(work.application.zones(), [Name(zone.id, name) for zone in zones])
     here = {key: found for key, found in current.items() if key.name == name}
     rows, known, why, ours = _wanted_at(name, configs, work)
@@ -139,7 +138,7 @@ def _why_nobody(
         yield "no Service that kubesync knows asks for the name"
     if close := difflib.get_close_matches(name, sorted(known), n=_ALIKE, cutoff=0.8):
         yield f"names that are like it: {', '.join(close)}"
-    listeners = ListenerTable(work.store)
+    listeners = ListenerReadings(work.store)
     for config in configs:
         if not zones_of(name, (zone.zone for zone in config.zones)):
             continue

@@ -10,10 +10,9 @@ from typing import Any, Final, Protocol
 from kubesync.aws.dynamodb.store import CONTROL, Key, Store
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
-from kubesync.aws.tables.control.listeners import ListenerTable, failing_since
+from kubesync.aws.tables.control.listeners import failing_since
 from kubesync.aws.tables.control.lost_clusters import lost_clusters
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
-from kubesync.aws.tables.control.zone_problems import ZoneProblem, ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.cluster.keys.open_keys import waiting_for_person
@@ -36,6 +35,7 @@ from kubesync_local.documents.named_upstream import problems_of_named
 from kubesync_local.documents.outlook import NOTHING_THERE, tried_next, zone_code
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import print_document, print_line, remark
+from kubesync_local.workplace.readings import ListenerReadings, ZoneProblem, ZoneReadings
 from kubesync_local.workplace.registry import ClusterRegistry
 from kubesync_local.workplace.workplace import Workplace
 
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def status_document(work: Place, chosen: Sequence[ClusterConfig], *, every: bool = True) -> dict[str, Any]:
     """The status of these clusters. ``every``: these are all clusters; also say which ones cannot be read."""
-    problems = {each.zone_id: each for each in ZoneProblemTable(work.store, work.settings.shard, "").current()}
+    problems = {each.zone_id: each for each in ZoneReadings(work.store, work.settings.shard, "").current()}
     zones = {zone.id: zone for config in chosen for zone in config.zones}
     registered = ClusterRegistry(work.store).read() if every else {}
     return {
@@ -132,7 +132,7 @@ def _check(status: dict[str, Any], work: Workplace, output: str) -> int:
 
 
 def _failing_since(status: dict[str, Any], work: Workplace) -> dict[tuple[str, str], str]:
-    table = ListenerTable(work.store)
+    table = ListenerReadings(work.store)
     since: dict[tuple[str, str], str] = {}
     for cluster in status["clusters"]:
         name = cluster["cluster"]
@@ -178,10 +178,10 @@ def lease_document(lease: Lease, now_ms: int) -> dict[str, Any]:
 def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProblem]) -> dict[str, Any]:
     try:
         states, newer = list(StateTable(work.store).load_all(config.name)), ""
-        listeners = listener_rows(config.name, ListenerTable(work.store))
+        listeners = listener_rows(config.name, ListenerReadings(work.store))
     except NewerSchemaError as error:  # others are shown all the same
         states, newer, listeners = [], f"{_ITEMS} ({error})", []
-    looks = ZoneProblemTable(work.store, config.shard, "").checks()
+    looks = ZoneReadings(work.store, config.shard, "").checks()
     empty = {name: state.key for state in states for name in empty_claims(state)}
     return {
         "cluster": config.name,
@@ -196,7 +196,7 @@ def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProb
         "problem": newer or None,
         "unguarded": None if newer else _unguarded(config, work.store),
         "listeners": listeners,
-        "credentials": credential_rows(config, ListenerTable(work.store), work.now()),
+        "credentials": credential_rows(config, ListenerReadings(work.store), work.now()),
         "open": [_open(state, state.opened, problems, looks) for state in states if state.opened is not None],
         "problems": [
             {
@@ -223,7 +223,7 @@ def _unguarded(config: ClusterConfig, store: Store) -> str | None:
     if config.shows_identity or store.get(Key(CONTROL, f"cluster#{config.name}", "identity")) is not None:
         return None
     asked_with = IDENTITY[0] if config.lists_services else config.resources[0]
-    return UNGUARDED if ListenerTable(store).checkpoints(config.name).get(asked_with) else None
+    return UNGUARDED if ListenerReadings(store).checkpoints(config.name).get(asked_with) else None
 
 
 def _open(

@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import Clock
 from kubesync.domain.errors import KubesyncError, NewerSchemaError, StoreError, UsageError
@@ -19,6 +18,7 @@ from kubesync_local.commands.show.service_keys import key_in
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import spelled
 from kubesync_local.terminal.output import print_rows, remark
+from kubesync_local.workplace.readings import ListenerReadings
 from kubesync_local.workplace.workplace import Workplace
 
 _COLUMNS: Final = ("name", "type", "identifier", "weight", "ttl", "values", "alias", "zone", "state", "reason")
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"namespace {key.namespace} is not watched: `kubesync cluster show {config.name}` says which are"
         )
     states = StateTable(work.store)
-    listeners = ListenerTable(work.store)
+    listeners = ListenerReadings(work.store)
     version = arguments.resource_version or 0
 
     def look() -> Look:

@@ -18,8 +18,6 @@ from rich.text import Text
 from kubesync.actors.parallel import ParallelMap
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import Clock, SystemClock
 from kubesync.domain.errors import KubesyncError, UsageError
@@ -30,6 +28,7 @@ from kubesync_local.documents.lag import lag_by_minute
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import new_console
+from kubesync_local.workplace.readings import ListenerReadings, ZoneReadings
 from kubesync_local.workplace.workplace import Workplace
 
 _EVERY_SECONDS: Final = 5.0
@@ -134,7 +133,7 @@ def gathered(work: Workplace, cluster: str) -> View:
     now, shard = work.now(), work.settings.shard
     configs = work.chosen(cluster)
     audit = AuditLog(work.store)
-    problems = ZoneProblemTable(work.store, shard, "").current()
+    problems = ZoneReadings(work.store, shard, "").current()
     blocked = {each.zone_id for each in problems}
 
     def read(config: ClusterConfig) -> tuple[ClusterView, list[dict[str, Any]]]:
@@ -168,4 +167,4 @@ def _cluster(config: ClusterConfig, work: Workplace, blocked: AbstractSet[str]) 
         )
         for key, mark in marks
     ]
-    return ClusterView(config.name, config.state, listener_rows(config.name, ListenerTable(work.store)), opened)
+    return ClusterView(config.name, config.state, listener_rows(config.name, ListenerReadings(work.store)), opened)

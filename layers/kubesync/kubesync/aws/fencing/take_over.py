@@ -5,18 +5,28 @@ Fences are raised before the master reads what they guard (I2). ``Master.take_ov
 
 from __future__ import annotations
 
+import secrets
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from itertools import batched, count
-from typing import Final
+from typing import Final, cast
 
 from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
-from kubesync.aws.dynamodb.store import Key, Store
-from kubesync.aws.tables.control.fences import MAX_FENCES_AT_A_TIME, fence_key, raise_fences, shard_fence_key
+from kubesync.aws.dynamodb.store import MAX_TRANSACTION_ACTIONS, AbsentOrBelow, Check, Key, Store, Update
+from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
 from kubesync.aws.tables.control.lease import held_check
-from kubesync.domain.errors import StoreBusyError, StoreOutcomeUnknownError
+from kubesync.domain.errors import (
+    FencedOutError,
+    NotMasterError,
+    StoreBusyError,
+    StoreOutcomeUnknownError,
+    TransactionRefusedError,
+)
+
+# The transaction also checks the lease.
+MAX_FENCES_AT_A_TIME: Final = MAX_TRANSACTION_ACTIONS - 1
 
 
 class Fencing:
@@ -111,3 +121,44 @@ def retry_while_throttled[T](
                 raise
         scheduler.sleep(_BACKOFF.delay(failures, scheduler.random()))
     raise AssertionError
+
+
+def raise_fences(
+    store: Store, fences: Sequence[Key], epoch: int, lease: Check, mine: Container[Key] = frozenset()
+) -> None:
+    """Exclude every master with a lower epoch: raises all of these fences, or none. Fences only move up.
+
+    One transaction raises several fences: each one checks the lease item, and such transactions collide with one another and with renewals.
+
+    Args:
+        fences: at most ``MAX_FENCES_AT_A_TIME``.
+        lease: checks that the lease is ours (``lease.held_check``). Without it, a master that lost the lease unnoticed could
+            fence a cluster that its successor does not know yet.
+        mine: fences that this session has raised, or tried to. Another one with this epoch is of another session: a counter of
+            epochs that was restored gives two of them one epoch.
+
+    Raises:
+        FencedOutError: a fence is higher, or another session has this epoch. A later master raised it, or the counter of epochs was lost.
+        NotMasterError: a later master holds the lease.
+        StoreBusyError, StoreOutcomeUnknownError: the caller tries again.
+    """
+    left = list(fences)
+    while left:
+        updates = [Update(place, set={"epoch": epoch}, conditions=(AbsentOrBelow("epoch", epoch),)) for place in left]
+        try:
+            store.transact([*updates, lease], secrets.token_hex(16))
+        except TransactionRefusedError as refused:
+            if len(updates) in refused.failed:
+                raise NotMasterError("the lease was lost to another session") from refused
+            found = {index: cast(int, (now or {}).get("epoch", 0)) for index, now in refused.failed.items()}
+            highest = max(found, key=found.__getitem__)
+            if found[highest] != epoch:
+                said = f"the fence of {left[highest].partition} has epoch {found[highest]}, above that of this session ({epoch})"
+                raise FencedOutError(said, found[highest]) from refused
+            if foreign := [left[index].partition for index in refused.failed if left[index] not in mine]:
+                raise FencedOutError(
+                    f"another session has raised the fence of {foreign[0]} to {epoch}", epoch
+                ) from refused
+            left = [place for index, place in enumerate(left) if index not in refused.failed]
+        else:
+            return

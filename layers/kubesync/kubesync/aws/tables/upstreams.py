@@ -99,7 +99,7 @@ class UpstreamTable:
             if stored is not None:
                 yield stored
 
-    def strays(self, is_known: Callable[[str], bool]) -> Iterator[tuple[str, UpstreamState]]:
+    def orphans(self, is_known: Callable[[str], bool]) -> Iterator[tuple[str, UpstreamState]]:
         """Upstreams that are not known, in order. One scan of the table; it keeps nothing of those that are known. For full resyncs only."""
         heads: dict[str, Item] = {}
         items: Counter[str] = Counter()

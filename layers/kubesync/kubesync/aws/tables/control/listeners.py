@@ -110,7 +110,8 @@ def _believed(item: Item) -> Believed:
     return Believed(by_minute, noted, cast(bool, item.get("holding", False)))
 
 
-def _errors(item: Item) -> ListenerErrors:
+def errors_of(item: Item) -> ListenerErrors:
+    """The errors that an item holds."""
     counts = {
         name.removeprefix("count_"): cast(int, value) for name, value in item.items() if name.startswith("count_")
     }
@@ -139,7 +140,8 @@ def failing_since(checkpoint: Checkpoint | None, errors: ListenerErrors | None) 
     return since if works_since(checkpoint, errors) < since else ""
 
 
-def _credentials(item: Item | None) -> StoredCredentials | None:
+def credentials_of(item: Item | None) -> StoredCredentials | None:
+    """The ends that an item holds. None: no end was ever known."""
     if item is None:
         return None
     ends = cast("Mapping[str, int]", item["ends"])
@@ -193,12 +195,12 @@ class ListenerTable:
             failing: dict[Resource, float] = {}
             for resource in of_cluster:
                 errors = found.get(_place(name, f"errors#{resource}"))
-                if errors is not None and (since := failing_since(checkpoints.get(resource), _errors(errors))):
+                if errors is not None and (since := failing_since(checkpoints.get(resource), errors_of(errors))):
                     failing[resource] = datetime.fromisoformat(since).timestamp()
             made[name] = Remembered(
                 checkpoints,
                 None if identity is None else cast(str, identity["uid"]),
-                _credentials(found.get(_place(name, "credentials"))),
+                credentials_of(found.get(_place(name, "credentials"))),
                 failing,
                 _large(found.get(_place(name, "planning"))),
             )
@@ -223,10 +225,6 @@ class ListenerTable:
     def put_identity(cluster: str, uid: str) -> Action:
         return put(_place(cluster, "identity"), uid=uid)
 
-    def credentials(self, cluster: str) -> StoredCredentials | None:
-        """When a cluster's credentials end. None: no end was ever known."""
-        return _credentials(self._store.get(_place(cluster, "credentials")))
-
     @staticmethod
     def put_credentials(cluster: str, credentials: StoredCredentials, token: str) -> Put:
         ends = {what.value: int(end) for what, end in credentials.ends.items()}
@@ -239,14 +237,6 @@ class ListenerTable:
         well = {"well": 0, "well_of": dict(large.well)}
         under_way = list(large.under_way or ())
         return put(_place(cluster, "planning"), tx=token, **well, under_way=under_way, deaths=deaths)
-
-    def errors(self, cluster: str) -> dict[Resource, ListenerErrors]:
-        """The errors of each listener, and how each ended."""
-        found: dict[Resource, ListenerErrors] = {}
-        for item in self._store.query(CONTROL, f"cluster#{cluster}", prefix="errors#"):
-            resource = Resource(cast(str, item["sk"]).removeprefix("errors#"))
-            found[resource] = _errors(item)
-        return found
 
     @staticmethod
     def count_error(

@@ -9,21 +9,11 @@ looks#<shard>    <zone id>     looked_at (ms): the time since which every settle
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put, Store
 from kubesync.aws.tables.items import put
 from kubesync.aws.tables.upstreams import timestamp
-
-
-@dataclass(frozen=True, slots=True)
-class ZoneProblem:
-    """The last problem of a zone. ``problem`` is empty once it is solved."""
-
-    zone_id: str
-    problem: str
-    at: str
 
 
 class ZoneProblemTable:
@@ -45,14 +35,6 @@ class ZoneProblemTable:
         item = self._store.get(Key(CONTROL, self._partition, zone_id))
         return "" if item is None else cast(str, item["problem"])
 
-    def current(self) -> list[ZoneProblem]:
-        """Zones that have a problem now."""
-        return [
-            ZoneProblem(cast(str, item["sk"]), cast(str, item["problem"]), cast(str, item["at"]))
-            for item in self._store.query(CONTROL, self._partition)
-            if item["problem"]
-        ]
-
     def put_check(self, zone_id: str, at: float, token: str) -> Put:
         """Store ``at``, the time (epoch seconds) since which every settled name in conflict in a zone has been checked."""
         return put(Key(CONTROL, self._checks, zone_id), looked_at=round(at * 1000), tx=token)
@@ -61,8 +43,3 @@ class ZoneProblemTable:
         """The stored time of one zone; 0 if there is none."""
         item = self._store.get(Key(CONTROL, self._checks, zone_id))
         return 0.0 if item is None else cast(int, item["looked_at"]) / 1000
-
-    def checks(self) -> dict[str, float]:
-        """The stored times of all zones."""
-        items = self._store.query(CONTROL, self._checks)
-        return {cast(str, item["sk"]): cast(int, item["looked_at"]) / 1000 for item in items}
