@@ -245,33 +245,6 @@ def test_watch_keeps_a_forbidden_address_that_the_file_has_until_it_goes(rendere
     ]
 
 
-@pytest.mark.parametrize("source", ["polled", "followed"])
-def test_watch_says_once_what_is_left_out_and_again_when_it_changes(
-    source: str, rendered: Rendered, tmp_path: Path
-) -> None:
-    rendered.put(API, "10.0.1.1")
-    which = ["--upstream", KEY, "--upstream", API] if source == "polled" else ["--cluster", "prod"]
-    watched = Watched(rendered, tmp_path / "up.conf", *which, "--max-nodes", "1")
-    wait_until(lambda: watched.servers == ["10.0.1.1:8080", "10.0.0.1:8080"])
-    # Two changes of another upstream: the table was looked at again and again, and KEY was part of it.
-    rendered.put(API, "10.0.1.2")
-    wait_until(lambda: "10.0.1.2:8080" in watched.servers)
-    rendered.put(API, "10.0.1.3")
-    wait_until(lambda: "10.0.1.3:8080" in watched.servers)
-    rendered.put(API, "10.0.1.3", "10.0.1.4")
-    wait_until(lambda: len(watched.said) == 3)
-    rendered.put(KEY, "10.0.0.7")
-    wait_until(lambda: "10.0.0.7:8080" in watched.servers)
-
-    assert watched.end() == [
-        f"{KEY}: 1 of 2 nodes left out: 1 over --max-nodes 1",
-        f"{API}: 1 of 2 nodes left out: 1 over --max-nodes 1",
-        "in sum 2 of 4 nodes left out, of 2 of 2 upstreams",
-        f"{KEY}: no node is left out any more",
-        "ended by SIGTERM; the configuration stays",
-    ]
-
-
 def test_many_upstreams_are_named_up_to_a_limit_and_all_are_counted(rendered: Rendered) -> None:
     for port in range(1, 31):
         rendered.put(f"prod/shop/many/{port}/TCP", "10.0.3.1", "10.0.3.2")
