@@ -69,14 +69,15 @@ retest: $(ready)
 
 .PHONY: check
 check: cases := thorough and not soak
-check: $(if $(SKIP_TESTS),,test) side-by-side thorough other-python
+check: $(if $(SKIP_TESTS),,test) side-by-side archive thorough other-python
 	@echo "· all checks passed"
 
-# Each of the two uses one core. What the second says is shown when both are done.
+# Each of the two uses one core. What the first says is shown when both are done. No test may run beside them: what it compiles would
+# get into the built layer.
 .PHONY: side-by-side
 side-by-side: $(ready)
-	@said=$$(mktemp); $(MAKE) --keep-going wheel package audit >"$$said" 2>&1 & shipped=$$!; failed=0; \
-	$(MAKE) --keep-going static || failed=1; wait $$shipped || failed=1; cat "$$said"; rm "$$said"; exit $$failed
+	@said=$$(mktemp); $(MAKE) --keep-going sam audit >"$$said" 2>&1 & built=$$!; failed=0; \
+	$(MAKE) --keep-going static wheel || failed=1; wait $$built || failed=1; cat "$$said"; rm "$$said"; exit $$failed
 
 .PHONY: static lint format types layering tree
 static: lint format types layering tree
@@ -127,8 +128,11 @@ wheel: $(ready)
 		else echo "· wheel on Python $$version: not on this machine, skipped"; fi; \
 	done
 
-.PHONY: package
-package: sam .venv-tools/.requirements $(ready)
+.PHONY: package archive
+package: sam archive
+
+# Of what is built.
+archive: .venv-tools/.requirements $(ready)
 	@if PYTHON= tools/find-python 3.13 >/dev/null 2>&1; then $(python) tools/package.py; \
 	else echo "· package: needs Python 3.13, skipped"; fi
 
