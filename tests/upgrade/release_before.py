@@ -19,6 +19,31 @@ COMMIT: Final = "30a0a3ae9cf097ce7f2853e5bc15854905213e21"
 
 ROWS_SINCE: Final = frozenset(
     {
+        "a CloudFront distribution: its health is not evaluated",
+        "a CloudFront distribution, its health is to be evaluated",
+        "a CloudFront distribution, with the option only",
+        "a CloudFront distribution in a private zone",
+        "a CloudFront distribution as a failover set",
+        "a CloudFront distribution with a weight",
+        "a global accelerator",
+        "a VPC endpoint",
+        "an API Gateway",
+        "an API Gateway in an unknown region",
+        "a name that only ends like CloudFront's",
+        "A alone",
+        "AAAA alone, in small letters",
+        "a chosen hosted zone of the target",
+        "a chosen hosted zone of the target, by its whole id",
+        "a chosen hosted zone of the target, that is no id",
+        "a chosen hosted zone of the target without alias has no effect",
+        "a name of the same zone",
+        "the same zone as that of the target",
+        "a Service that is pinned to the private zone",
+        "a Service that is pinned by a whole id",
+        "a Service that is pinned to the shorter zone",
+        "a Service that is pinned to a zone that does not hold its name",
+        "a Service that is pinned to a zone that the cluster does not have",
+        "the same, at a Service that holds its name",
         "other annotations do not matter",  # it keeps less of the Service
         "as much as the cluster allows",  # it has no longest TTL
         "more than the cluster allows",

@@ -37,10 +37,7 @@ def _line(row: KnownAnnotation) -> str:
     cells = [f"`{row.name}`", row.text]
     if row.use is Use.REFUSED:
         kind = "headless Services" if row.kind == HEADLESS else f"Services of type {row.kind}"
-        values = " or ".join(f"`{value.upper()}`" for value in row.values)
-        cells.append(
-            f"with the value {values}" if values else f"at {kind}, if it has a value" if row.kind else "always"
-        )
+        cells.append(f"at {kind}, if it has a value" if row.kind else "always")
     return f"| {' | '.join(cells)} |"
 
 

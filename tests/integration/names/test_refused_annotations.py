@@ -30,9 +30,7 @@ REFUSED: Final = {
     "aws-geoproximity-local-zone-group": "usw2-lax1-az1",
     "aws-multi-value-answer": "",
     "aws-health-check-id": "0123",
-    "aws-hosted-zone-id": "Z2",
-    "aws-target-hosted-zone": "Z3",
-    "alias": "AAAA",
+    "aws-target-hosted-zone": "z-3",
     "record-type": "TXT",
     "controller": "other",
 }

@@ -25,7 +25,7 @@ ADVICE: Final[Mapping[str, str]] = {
         "Do nothing if another controller publishes the Service. Otherwise remove the annotation, or write dns-controller or kubesync."
     ),
     "UnknownAnnotation": "Correct or remove the annotation. docs/annotations.md lists all that kubesync knows.",
-    "NoAliasTarget": "Remove the alias annotation, or use the load balancer's own host name as target.",
+    "NoAliasTarget": "Remove the alias annotation, use the target's own host name, or name its hosted zone (aws-target-hosted-zone).",
     "InvalidSetIdentifier": "Correct the annotation.",
     "InvalidWeight": "Correct the annotation.",
     "WeightWithoutIdentifier": "Add the set-identifier annotation, or remove the weight.",

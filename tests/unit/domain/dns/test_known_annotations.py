@@ -51,7 +51,7 @@ def test_every_annotation_of_external_dns_has_its_class() -> None:
         "aws-evaluate-target-health", "controller", "aws-failover", "aws-region", "aws-geolocation-continent-code",
         "aws-geolocation-country-code", "aws-geolocation-subdivision-code", "aws-geoproximity-region",
         "aws-geoproximity-bias", "aws-geoproximity-coordinates", "aws-geoproximity-local-zone-group",
-        "aws-multi-value-answer", "aws-health-check-id",
+        "aws-multi-value-answer", "aws-health-check-id", "aws-hosted-zone-id", "aws-target-hosted-zone",
     ]  # fmt: skip
     assert [name for name, use in found.items() if use == "ignored"] == [
         "cloudflare-proxied", "cloudflare-custom-hostname", "cloudflare-region-key", "cloudflare-record-comment",
@@ -64,9 +64,10 @@ def test_every_annotation_of_external_dns_has_its_class() -> None:
     ("kind", "name", "text", "refused"),
     [
         ("ClusterIP", "record-type", "", True),
-        ("ClusterIP", "alias", "a", True),
-        ("ClusterIP", "alias", " AAAA ", True),
+        ("ClusterIP", "alias", " AAAA ", False),
         ("ClusterIP", "alias", "true", False),
+        ("ClusterIP", "aws-target-hosted-zone", "z-1", True),
+        ("ClusterIP", "aws-target-hosted-zone", "/hostedzone/Z1", False),
         ("NodePort", "access", "private", True),
         ("NodePort", "access", " ", False),
         ("LoadBalancer", "access", "private", False),
@@ -89,8 +90,8 @@ def test_first_prefix_decides_what_is_refused_too() -> None:
     assert not read_annotations(one).only_held
     other = [(NEW + "controller", ""), (OLD + "controller", "kubesync")]
     assert [(p.code, p.subject) for p in read_annotations(other).problems] == [("OtherController", NEW + "controller")]
-    both = [(NEW + "alias", "A"), (OLD + "alias", "true")]
-    assert [(p.code, p.subject) for p in read_annotations(both).problems] == [("UnsupportedAnnotation", NEW + "alias")]
+    both = [(NEW + "alias", "maybe"), (OLD + "alias", "true")]
+    assert [(p.code, p.subject) for p in read_annotations(both).problems] == [("InvalidAlias", NEW + "alias")]
     assert read_annotations(both).alias is None
 
 
@@ -111,10 +112,10 @@ def test_unknown_annotation_names_the_nearest(name: str, close: str) -> None:
 
 
 def test_health_is_evaluated_unless_it_is_false() -> None:
-    def health(text: str) -> bool:
+    def health(text: str) -> bool | None:
         return read_annotations([(OLD + "aws-evaluate-target-health", text)]).evaluate_health
 
-    assert [health(text) for text in ("true", "false", " False ", "", "no")] == [True, False, False, True, True]
+    assert [health(text) for text in ("true", "false", " False ", "", "no")] == [True, False, False, None, None]
     assert reported(aws_evaluate_target_health="no") == [("InvalidEvaluateTargetHealth", "aws-evaluate-target-health")]
 
 

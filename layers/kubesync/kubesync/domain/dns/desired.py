@@ -10,7 +10,6 @@ from typing import Final
 from kubesync.domain.dns.addresses import Network, parse_address
 from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.dns.annotations.reading import MAX_TTL_SECONDS, DnsAnnotations, read_annotations
-from kubesync.domain.dns.elb_zones import elb_zone_id
 from kubesync.domain.dns.names import canonical_name, why_illegal
 from kubesync.domain.dns.permissions import NameRules, refusal
 from kubesync.domain.dns.provenance import Origin
@@ -86,7 +85,11 @@ class Desired:
 
 def asked_of(annotations: Iterable[tuple[str, str]], rules: DnsRules, kind: str = "") -> DnsAnnotations:
     """What the annotations of an object ask for. ``kind``: a Service's type, or ``headless``."""
-    return read_annotations(annotations, rules.annotation_prefixes, kind, rules.max_ttl)
+    asked = read_annotations(annotations, rules.annotation_prefixes, kind, rules.max_ttl)
+    if not asked.zone_id or asked.zone_id in {zone.id for zone in rules.zones}:
+        return asked
+    unknown = Problem("NoZone", asked.zone_id, "the cluster has no such hosted zone; what is held stays published")
+    return replace(asked, only_held=True, zone_id="", problems=(*asked.problems, unknown))
 
 
 def left_out(asked: DnsAnnotations, rules: DnsRules) -> Desired | None:
@@ -103,9 +106,9 @@ def plan_for(asked: DnsAnnotations, rules: DnsRules, held: Held) -> RecordPlan:
     """An empty plan of what an object asks for, with the problems of its annotations."""
     ttl = rules.default_ttl if asked.ttl_seconds is None else asked.ttl_seconds
     nets, excluded = rules.target_nets, rules.excluded_nets
-    plan = RecordPlan(
-        rules.zones, ttl, asked.identifier, asked.routing, asked.evaluate_health, nets, held, excluded=excluded
-    )
+    zones = tuple(zone for zone in rules.zones if asked.zone_id in ("", zone.id))
+    plan = RecordPlan(zones, ttl, asked.identifier, asked.routing, asked.evaluate_health, nets, held, excluded=excluded)
+    plan.alias_types, plan.alias_zone = asked.alias_types, asked.alias_zone
     plan.problems.update(asked.problems)
     return plan
 
@@ -169,11 +172,11 @@ def _alias(asked: DnsAnnotations, rules: DnsRules) -> bool:
 
 
 def report_alias(asked: DnsAnnotations, targets: Targets, plan: RecordPlan) -> None:
-    """Report that an alias was asked for where the host name is no load balancer of AWS."""
-    if asked.alias and (host := min(targets.hosts, default="")) and not targets.addresses and elb_zone_id(host) is None:
-        plan.problems.add(
-            Problem("NoAliasTarget", host, "is not an AWS load balancer with a known hosted zone; a CNAME is published")
-        )
+    """Report that an alias was asked for where the hosted zone of the host name is not known."""
+    host = min(targets.hosts, default="")
+    if asked.alias and host and not targets.addresses and plan.alias_zone_id(host) is None:
+        why = "is no host of AWS with a known hosted zone; a CNAME is published"
+        plan.problems.add(Problem("NoAliasTarget", host, why))
 
 
 def without_valid_target(annotations: Iterable[tuple[str, str]], rules: DnsRules) -> bool:

@@ -1,8 +1,15 @@
-"""Hosted zone ids of AWS load balancers. An alias record needs them in addition to the load balancer's host name.
+"""Hosted zone ids of load balancers and other services of AWS. An alias record needs them in addition to the host name.
 
-Source: AWS General Reference, "Elastic Load Balancing endpoints and quotas"
-(https://docs.aws.amazon.com/general/latest/gr/elb.html). The table holds only regions that a second source confirms. A load
-balancer in another region gets a CNAME.
+    host name                                     id, source
+    ---------                                     ----------
+    load balancers                                by region: AWS General Reference, "Elastic Load Balancing endpoints and quotas"
+                                                  (https://docs.aws.amazon.com/general/latest/gr/elb.html)
+    *.cloudfront.net, edge-optimized APIs too     one: Route 53 API reference, AliasTarget
+    *.awsglobalaccelerator.com                    one: AWS General Reference, "Global Accelerator endpoints and quotas"
+    *.<region>.vpce.amazonaws.com                 by region: what describe-vpc-endpoints answers; the table of external-dns
+    *.execute-api.<region>.amazonaws.com          by region: AWS General Reference, "API Gateway endpoints and quotas"
+
+The tables hold only regions that a second source confirms. A host in another region gets a CNAME.
 """
 
 from __future__ import annotations
@@ -57,6 +64,81 @@ _ZONE_IDS: Final = {
     "us-west-1": ("Z368ELLRRE2KJ0", "Z24FKFUX50B4VW"),
     "us-west-2": ("Z1H1FL5HABSF5", "Z18D5FSROUN65G"),
 }
+
+
+CLOUDFRONT_ZONE: Final = "Z2FDTNDATAQYW2"
+_VPC_ENDPOINTS: Final = {
+    "af-south-1": "Z09302161J80N9A7UTP7U",
+    "ap-east-1": "Z2LIHJ7PKBEMWN",
+    "ap-east-2": "Z09379811HWP0POAUWVN3",
+    "ap-northeast-1": "Z2E726K9Y6RL4W",
+    "ap-northeast-2": "Z27UANNT0PRK1T",
+    "ap-northeast-3": "Z376B5OMM2JZL2",
+    "ap-south-1": "Z2KVTB3ZLFM7JR",
+    "ap-south-2": "Z0952991RWSF5AHIQDIY",
+    "ap-southeast-1": "Z18LLCSTV4NVNL",
+    "ap-southeast-2": "ZDK2GCRPAFKGO",
+    "ap-southeast-3": "Z03881013RZ9BYYZO8N5W",
+    "ap-southeast-4": "Z07508191CO1RNBX3X3AU",
+    "ca-central-1": "ZRCXCF510Y6P9",
+    "eu-central-1": "Z273ZU8SZ5RJPC",
+    "eu-central-2": "Z045369019J4FUQ4S272E",
+    "eu-north-1": "Z3OWWK6JFDEDGC",
+    "eu-south-1": "Z2A5FDNRLY7KZG",
+    "eu-south-2": "Z014396544HENR57XQCJ",
+    "eu-west-1": "Z38GZ743OKFT7T",
+    "eu-west-2": "Z7K1066E3PUKB",
+    "eu-west-3": "Z1DWHTMFP0WECP",
+    "me-central-1": "Z07122992YCEUCB9A9570",
+    "me-south-1": "Z3B95P3VBGEQGY",
+    "sa-east-1": "Z2LXUWEVLCVZIB",
+    "us-east-1": "Z7HUB22UULQXV",
+    "us-east-2": "ZC8PG0KIFKBRI",
+    "us-gov-east-1": "Z2MU5TEIGO9WXB",
+    "us-gov-west-1": "Z12529ZODG2B6H",
+    "us-west-1": "Z12I86A8N7VCZO",
+    "us-west-2": "Z1YSA3EXCYUU9Z",
+}
+_API_GATEWAYS: Final = {
+    "af-south-1": "Z2DHW2332DAMTN",
+    "ap-east-1": "Z3FD1VL90ND7K5",
+    "ap-east-2": "Z02909591O7FG9Q56HWB1",
+    "ap-northeast-1": "Z1YSHQZHG15GKL",
+    "ap-northeast-2": "Z20JF4UZKIW1U8",
+    "ap-south-1": "Z3VO1THU9YC4UR",
+    "ap-southeast-1": "ZL327KTPIQFUL",
+    "ap-southeast-2": "Z2RPCDW04V8134",
+    "ca-central-1": "Z19DQILCV0OWEC",
+    "eu-central-1": "Z1U9ULNL0V5AJ3",
+    "eu-north-1": "Z3UWIKFBOOGXPP",
+    "eu-south-1": "Z3BT4WSQ9TDYZV",
+    "eu-south-2": "Z02499852UI5HEQ5JVWX3",
+    "eu-west-1": "ZLY8HYME6SFDD",
+    "eu-west-2": "ZJ5UAJN8Y3Z2Q",
+    "eu-west-3": "Z3KY65QIEKYHQQ",
+    "me-central-1": "Z08780021BKYYY8U0YHTV",
+    "me-south-1": "Z20ZBPC0SS8806",
+    "sa-east-1": "ZCMLWB8V5SYIT",
+    "us-east-1": "Z1UJRXOUMOOFQ8",
+    "us-east-2": "ZOJJZC49E0EPZ",
+    "us-gov-east-1": "Z3SE9ATJYCRCZJ",
+    "us-gov-west-1": "Z1K6XKP9SAGWDV",
+    "us-west-1": "Z2MUQ32089INYE",
+    "us-west-2": "Z2OJLYMUO9EFXC",
+}
+_BY_SUFFIX: Final = {
+    "cloudfront.net": CLOUDFRONT_ZONE,
+    "awsglobalaccelerator.com": "Z2BJ6XQ5FK7U4H",
+    **{f"{region}.vpce.amazonaws.com": zone_id for region, zone_id in _VPC_ENDPOINTS.items()},
+    **{f"execute-api.{region}.amazonaws.com": zone_id for region, zone_id in _API_GATEWAYS.items()},
+}
+
+
+def alias_zone_id(host: str) -> str | None:
+    """The hosted zone id for the host name (canonical form) of a service of AWS; None if the tables do not know it."""
+    labels = host.split(".")
+    suffixes = (".".join(labels[start:]) for start in range(1, len(labels)))
+    return elb_zone_id(host) or next((_BY_SUFFIX[suffix] for suffix in suffixes if suffix in _BY_SUFFIX), None)
 
 
 def elb_zone_id(host: str) -> str | None:

@@ -24,7 +24,7 @@ from itertools import product
 from typing import Final
 
 from kubesync.domain.dns.addresses import Address, Network, lies_in
-from kubesync.domain.dns.elb_zones import elb_zone_id
+from kubesync.domain.dns.elb_zones import CLOUDFRONT_ZONE, alias_zone_id, elb_zone_id
 from kubesync.domain.dns.endpoints import not_let_in
 from kubesync.domain.dns.names import why_illegal, zones_of
 from kubesync.domain.dns.provenance import Origin
@@ -55,7 +55,8 @@ class RecordPlan:
     """Collects the record sets of one service, and the problems of what cannot be published.
 
     ``identifier`` is the set identifier of all the sets (empty: simple sets); ``routing`` goes with it.
-    ``evaluate_health``: of aliases. ``networks``: only addresses of these are published; empty: all. ``excluded``: none of these.
+    ``evaluate_health``: of aliases; None: of all but those to CloudFront. ``alias_types``: the types of aliases that an annotation asks
+    for; ``alias_zone``: their targets' hosted zone. ``networks``: only addresses of these are published; empty: all. ``excluded``: none of these.
     ``held``: what the key has.
     """
 
@@ -63,10 +64,12 @@ class RecordPlan:
     ttl_seconds: int
     identifier: str = ""
     routing: Routing = SIMPLE
-    evaluate_health: bool = True
+    evaluate_health: bool | None = None
     networks: tuple[Network, ...] = ()
     held: Held = NOTHING_HELD
     excluded: tuple[Network, ...] = ()
+    alias_types: tuple[str, ...] = ()
+    alias_zone: str = ""
     sets: dict[RecordKey, RecordSet] = field(default_factory=dict)
     problems: set[Problem] = field(default_factory=set)
     origins: dict[str, set[Origin]] = field(default_factory=dict)
@@ -102,12 +105,21 @@ class RecordPlan:
         if host == name:
             self.problems.add(Problem("CnameLoop", name, "the name would lead to itself"))
             return False
-        elb = elb_zone_id(host) if targets.alias else None
-        if elb is not None:
-            self._put_alias(zones, name, AliasTarget(elb, host, self.evaluate_health))
+        if targets.alias and (zone_id := self.alias_zone_id(host)) is not None:
+            health = zone_id != CLOUDFRONT_ZONE if self.evaluate_health is None else self.evaluate_health
+            self._put_alias(zones, name, AliasTarget(zone_id, host, health))
             return True
         self._put_cname(zones, name, host)
         return False
+
+    def alias_zone_id(self, host: str) -> str | None:
+        """The hosted zone of an alias target. The cluster's option counts for load balancers, an annotation for all that is known.
+
+        A name of the same zone is no target: whether Route 53 takes it depends on what stands there.
+        """
+        if self.alias_zone:
+            return None if self.alias_zone in {zone.id for zone in self.zones} else self.alias_zone
+        return alias_zone_id(host) if self.alias_types else elb_zone_id(host)
 
     def publish_srv(self, name: str, values: Iterable[str]) -> None:
         """Plan an SRV set at an owner name such as ``_http._tcp.web.shop.svc.example.com``."""
@@ -165,7 +177,7 @@ class RecordPlan:
         # The name of a load balancer does not show whether it has IPv6. If it has none, an AAAA alias answers with no data,
         # which is right. external-dns makes both for the same reason, and evaluates health by default.
         for zone in zones:
-            for record_type in ("A", "AAAA"):
+            for record_type in self.alias_types or ("A", "AAAA"):
                 self._plan(zone, name, record_type, RecordSet(None, (), alias=target, routing=self.routing))
 
     def _plan(self, zone: Zone, name: str, record_type: str, record_set: RecordSet) -> None:

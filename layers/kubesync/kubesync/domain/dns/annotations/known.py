@@ -42,7 +42,7 @@ class KnownAnnotation:
     Args:
         name: without its prefix. With ``*`` at its end: every name that begins like this.
         text: what it asks for, in Markdown.
-        kind: refused only at Services of this kind. values: refused only with one of these values.
+        kind: refused only at Services of this kind.
         short: no longer value than ``_MAX_SHORT_CHARACTERS`` means anything.
     """
 
@@ -50,7 +50,6 @@ class KnownAnnotation:
     use: Use
     text: str
     kind: str = ""
-    values: tuple[str, ...] = ()
     short: bool = False
 
     def means(self, name: str) -> bool:
@@ -83,8 +82,21 @@ TABLE: Final = (
     KnownAnnotation(
         "alias",
         Use.OBEYED,
-        '`"true"`: publish alias records in place of a CNAME if the host name is a load balancer of AWS; '
+        '`"true"`: publish alias records in place of a CNAME if the host name is a load balancer, a CloudFront distribution, a global '
+        "accelerator, a VPC endpoint or an API Gateway of AWS; `A` or `AAAA`: an alias of this type alone; "
         '`"false"`: never; missing: the cluster\'s `--load-balancer-alias` counts',
+    ),
+    KnownAnnotation(
+        "aws-target-hosted-zone",
+        Use.OBEYED,
+        "the id of the hosted zone of the alias target, for hosts that kubesync does not know; only with `alias`",
+        short=True,
+    ),
+    KnownAnnotation(
+        "aws-hosted-zone-id",
+        Use.OBEYED,
+        "the id of a hosted zone of the cluster: names are published in this zone alone",
+        short=True,
     ),
     KnownAnnotation(
         "set-identifier",
@@ -117,8 +129,8 @@ TABLE: Final = (
     KnownAnnotation(
         "aws-evaluate-target-health",
         Use.OBEYED,
-        'for alias records. `"false"`: Route 53 answers with them also while the load balancer is not '
-        'healthy; `"true"` or missing: it does not',
+        'for alias records. `"false"`: Route 53 answers with them also while their target is not '
+        'healthy; `"true"` or missing: it does not. Aliases to CloudFront are always `"false"`',
     ),
     KnownAnnotation(
         "controller",
@@ -126,9 +138,6 @@ TABLE: Final = (
         "`dns-controller`, `kubesync` or missing: kubesync publishes the Service. With any other value, "
         "it belongs to another controller, and only the names that it holds stay published",
     ),
-    KnownAnnotation("aws-hosted-zone-id", Use.REFUSED, "one chosen hosted zone"),
-    KnownAnnotation("aws-target-hosted-zone", Use.REFUSED, "a chosen hosted zone of the alias target"),
-    KnownAnnotation("alias", Use.REFUSED, "an alias for one address family", values=("a", "aaaa")),
     KnownAnnotation("record-type", Use.REFUSED, "another type of record"),
     KnownAnnotation("access", Use.REFUSED, "addresses of nodes", kind="NodePort"),
     KnownAnnotation("endpoints-type", Use.REFUSED, "addresses of nodes", kind=HEADLESS),

@@ -31,6 +31,8 @@ CONTROLLERS: Final = ("dns-controller", "kubesync")
 """Values of ``controller`` that leave a Service to kubesync. The first is external-dns' own."""
 _HOLDS_ON: Final = "names that the Service holds stay published, other names are not published"
 
+# https://docs.aws.amazon.com/Route53/latest/APIReference/API_AliasTarget.html, HostedZoneId.
+_ZONE_ID: Final = re.compile("[A-Z0-9]{1,32}")
 # Longer than any sensible TTL; limits the arithmetic on text that people write.
 _MAX_TTL_CHARACTERS: Final = 40
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -55,7 +57,8 @@ class DnsAnnotations:
     ``targets`` is None if the annotation is missing or empty; an empty tuple means that it holds nothing usable.
     ``alias`` is None if the cluster's setting decides. ``identifier`` and ``routing`` are those of all record sets of the
     Service: see ``dns.routing.reading``. ``unpublishable``: Route 53 does not accept the identifier. Nothing is published
-    then, because simple sets would exclude other Services that share the name. ``evaluate_health``: of its aliases.
+    then, because simple sets would exclude other Services that share the name. ``evaluate_health``: of its aliases; None: not said.
+    ``alias_types``: those that it asks for by annotation. ``alias_zone``: the hosted zone of their targets. ``zone_id``: the only zone for its names.
 
     ``only_held``: an annotation asks for what is not possible, or leaves the Service to another controller. It keeps the
     names that it holds, and gets no others. ``prefixes`` are those under which the annotations were read.
@@ -71,7 +74,10 @@ class DnsAnnotations:
     identifier: str = ""
     routing: Routing = SIMPLE
     unpublishable: bool = False
-    evaluate_health: bool = True
+    alias_types: tuple[str, ...] = ()
+    alias_zone: str = ""
+    zone_id: str = ""
+    evaluate_health: bool | None = None
     only_held: bool = False
     prefixes: tuple[str, ...] = PREFIXES
     problems: tuple[Problem, ...] = ()
@@ -114,11 +120,17 @@ def read_annotations(
             )
     routed = read_routing(given.find)
     problems += routed.problems
-    alias = _switch(given, "alias", "InvalidAlias", "the cluster's setting is used", problems)
+    family = (given.find("alias")[1] or "").strip().upper()
+    types = (family,) if family in ("A", "AAAA") else ()
+    alias = True if types else _switch(given, "alias", "InvalidAlias", "the cluster's setting is used", problems)
+    zone_id, alias_zone = _zone_id(given, "aws-hosted-zone-id"), _zone_id(given, "aws-target-hosted-zone")
     health = _switch(
         given, "aws-evaluate-target-health", "InvalidEvaluateTargetHealth", "health is evaluated", problems
     )
     withheld = [*_unsupported(given, kind), *_other_controller(given)]
+    if alias_zone and not _ZONE_ID.fullmatch(alias_zone):
+        key = given.find("aws-target-hosted-zone")[0]
+        withheld.append(Problem("UnsupportedAnnotation", key, f"is no id of a hosted zone: {_HOLDS_ON}"))
     problems += [*withheld, *_unknown(given)]
     return DnsAnnotations(
         exclude=exclude == "true",
@@ -131,7 +143,10 @@ def read_annotations(
         identifier=routed.identifier,
         routing=routed.routing,
         unpublishable=routed.unpublishable,
-        evaluate_health=health is not False,
+        alias_types=types or (("A", "AAAA") if alias else ()),
+        alias_zone=alias_zone,
+        zone_id=zone_id,
+        evaluate_health=health,
         only_held=bool(withheld) or routed.routing == NOT_POSSIBLE,
         prefixes=prefixes,
         problems=tuple(problems),
@@ -157,14 +172,13 @@ def _switch(given: _Given, name: str, code: str, otherwise: str, problems: list[
     key, text = given.find(name)
     word = (text or "").strip().lower()
     if word not in {"", "true", "false"}:
-        if not _refused_value(name, word):  # reported as such
-            problems.append(Problem(code, key, f'must be "true" or "false"; {otherwise}'))
+        problems.append(Problem(code, key, f'must be "true" or "false"; {otherwise}'))
         return None
     return word == "true" if word else None
 
 
-def _refused_value(name: str, word: str) -> bool:
-    return any(row.use is Use.REFUSED and row.name == name and word in row.values for row in TABLE)
+def _zone_id(given: _Given, name: str) -> str:
+    return (given.find(name)[1] or "").strip().removeprefix("/hostedzone/")
 
 
 def _unsupported(given: _Given, kind: str) -> Iterator[Problem]:
@@ -172,7 +186,6 @@ def _unsupported(given: _Given, kind: str) -> Iterator[Problem]:
 
     row of the table         refused
     ----------------         -------
-    with values              these values, in any case
     for a kind of Service    any value but an empty one, at Services of this kind
     other                    any value: external-dns goes by the presence of some of them
     """
@@ -182,7 +195,7 @@ def _unsupported(given: _Given, kind: str) -> Iterator[Problem]:
         for row in TABLE:
             if row.use is not Use.REFUSED or not row.means(name):
                 continue
-            if word in row.values if row.values else (bool(word) and row.kind == kind) if row.kind else True:
+            if not row.kind or (word and row.kind == kind):
                 yield Problem("UnsupportedAnnotation", key, f"kubesync does not do this ({row.text}): {_HOLDS_ON}")
 
 

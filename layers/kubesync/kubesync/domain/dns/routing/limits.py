@@ -14,12 +14,9 @@ API: https://docs.aws.amazon.com/Route53/latest/APIReference/API_ResourceRecordS
 
 from __future__ import annotations
 
-from typing import Final
-
+from kubesync.domain.dns.elb_zones import CLOUDFRONT_ZONE
 from kubesync.domain.dns.records import RecordSet
 from kubesync.domain.dns.routing.policies import PRIMARY, Failover, Multivalue
-
-CLOUDFRONT_ZONE: Final = "Z2FDTNDATAQYW2"
 
 
 def why_not_possible(record_type: str, record_set: RecordSet, *, private: bool) -> str:
