@@ -222,7 +222,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="a list replaces the endpoints of a key that is set aside",
         invariants="I5",
         file="cluster/keys/list_diff.py",
-        old="""            if aside and resource is not KINDS[key.kind].main:
+        old="""            if aside and resource is not main:
 """,
         new="""            if False:
 """,

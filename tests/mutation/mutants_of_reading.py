@@ -14,6 +14,7 @@ _IN_TURN = "integration/listening/test_lists_in_turn.py::"
 _ROOM = "unit/kubernetes/test_list_room.py::"
 _WAITS = "integration/kubernetes/test_lists_wait_for_room.py::"
 _STEPS = "integration/recording/test_lists_in_steps.py::"
+_CONFIGURED = "integration/recording/test_changed_configurations.py::"
 _LISTS = "unit/cluster/test_recorder_lists.py::"
 _SCOPED = "unit/cluster/test_scope_lists.py::"
 _OBJECTS = "unit/kubernetes/wire/test_wire_objects.py::"
@@ -121,7 +122,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="a list that lacks most objects is trusted",
         invariants="I5",
         file="domain/merge.py",
-        old="    if before >= GUARD_MINIMUM_OBJECTS and absent + believed > GUARD_SHARE * before:\n",
+        old="    if too_many(live, absent, believed):\n",
         new="    if live < 0:\n",
         caught_by=(_LISTS + "test_guard_holds_deletions_beyond_30_percent_of_10_or_more_i5",),
         section=7,
@@ -207,6 +208,51 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         new="    if state:\n",
         caught_by=(_SCOPED + "test_changed_selector_takes_away_whatever_it_leaves_out_and_nothing_is_held_i5",),
         section=15,
+    ),
+    Mutant(
+        name="configuration-is-not-judged",
+        without="a changed configuration deletes whatever it no longer wants",
+        invariants="I5",
+        file="cluster/keys/reconciler.py",
+        old="            merge.hold = True\n",
+        new="",
+        caught_by=(_CONFIGURED + "test_prefix_that_nothing_matches_deletes_nothing_until_it_is_forced_i5",),
+    ),
+    Mutant(
+        name="kept-until-the-next-news",
+        without="a deletion that a configuration asked for is held until the key is planned again",
+        invariants="I5",
+        file="cluster/keys/planner.py",
+        old=" if self._hold or key in seen.kept}\n",
+        new=" if self._hold}\n",
+        caught_by=(_CONFIGURED + "test_prefix_that_nothing_matches_deletes_nothing_until_it_is_forced_i5",),
+    ),
+    Mutant(
+        name="kept-although-it-is-gone",
+        without="what was held back stays although the Service is deleted",
+        invariants="I5",
+        file="cluster/keys/planner.py",
+        old="        goes = self._hold is False or self._states.config.deleting or ended\n",
+        new="        goes = self._hold is False or self._states.config.deleting\n",
+        caught_by=(_CONFIGURED + "test_prefix_that_nothing_matches_deletes_nothing_until_it_is_forced_i5",),
+    ),
+    Mutant(
+        name="any-number-is-confirmed",
+        without="whoever confirms some deletions confirms all",
+        invariants="I5",
+        file="cluster/keys/reconciler.py",
+        old="merge.unwanted + gone > allowed and",
+        new="not allowed and",
+        caught_by=(_CONFIGURED + "test_so_many_deletions_as_a_person_confirmed_go_i5",),
+    ),
+    Mutant(
+        name="confirmed-for-good",
+        without="a confirmation counts for the rules of later releases, too",
+        invariants="I5",
+        file="cluster/keys/key_states.py",
+        old="        return self.config.allowed_deletions if changed else 0\n",
+        new="        return self.config.allowed_deletions\n",
+        caught_by=(_CONFIGURED + "test_confirmation_is_of_no_use_for_later_rules_i5",),
     ),
     Mutant(
         name="newer-part-is-absent",

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from kubesync.actors.scheduler import Thread
 
+_ALL_DELETIONS = 1_000_000
 # The lease is renewed often, so that it does not take long until a session knows what somebody asks for.
 SETTINGS = Settings(
     deployment="test",
@@ -300,13 +301,17 @@ class World:
         self.machine.close()
 
     def configure(self, name: str, **changes: Any) -> None:
-        """Register a cluster, or change its configuration, and tell the master."""
+        """Register a cluster, or change its configuration, and tell the master.
+
+        Whoever does it confirms all deletions that follow, unless ``allowed_deletions`` says how many.
+        """
+        allowed = changes.pop("allowed_deletions", _ALL_DELETIONS)
         table = ClusterRegistry(self.store)
         known = table.get(name)
         if known is None:
             table.put(ClusterConfig(name=name, **changes))
         else:
-            table.put(known.model_copy(update=changes))
+            table.put(known.model_copy(update=changes), allowed_deletions=allowed)
         LeaseTable(self.store, SETTINGS.shard).signal()
 
     def configured(self) -> list[ClusterConfig]:
@@ -320,7 +325,7 @@ class World:
 
     def register(self, config: ClusterConfig) -> None:
         """Register a cluster as it was, in tables that do not know it."""
-        fields = ClusterConfig.model_fields.keys() - {"name", "revision"}
+        fields = ClusterConfig.model_fields.keys() - {"name", "revision", "allowed_deletions"}
         self.configure(config.name, **{field: getattr(config, field) for field in sorted(fields)})
 
     def normal(self) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from kubesync_local.cli.parser import Commands, add_output, add_sort, add_yes, count, limit
+from kubesync_local.cli.parser import Commands, add_allow_deletions, add_output, add_sort, add_yes, count, limit
 
 _ZONE_HELP: Final = (
     "hosted zones: ID[,ID...], or ID@ROLE_ARN[#EXTERNAL_ID] for one in another AWS account; may be given several times"
@@ -166,6 +166,7 @@ def _add_cluster_add(actions: Commands) -> None:
         help="register it disabled: `kubesync plan --cluster NAME` shows what it would write",
     )
     add_yes(add, "--replace shows on a terminal what changes, and asks")
+    add_allow_deletions(add)
     _add_options(add, change=False)
     add.set_defaults(ca_pem=None)
 
@@ -176,7 +177,8 @@ def _add_cluster_set(actions: Commands) -> None:
         argument_default=argparse.SUPPRESS,
         help="change some options of a cluster and leave the others",
         description="Changes the options that are given. Shows each of them with its old and its new value, and what this means for "
-        "record sets as far as the tables can tell. On a terminal it asks; elsewhere it needs --yes to delete record sets.",
+        "record sets as far as the tables can tell. On a terminal it asks; elsewhere it needs --yes to delete record sets, "
+        "and --allow-deletions to delete many.",
         epilog="Examples: `kubesync cluster set prod --ttl 600`; `kubesync cluster set prod --unset ttl,allow-wildcards,no-srv`.",
     )
     change.add_argument("name", metavar="NAME", help="the cluster's name")
@@ -186,7 +188,8 @@ def _add_cluster_set(actions: Commands) -> None:
     )  # fmt: skip
     change.add_argument("--dry-run", action="store_true", help="only show what would change")
     add_yes(change, "shows on a terminal what changes, and asks")
-    change.set_defaults(unset=[], dry_run=False, yes=False)
+    add_allow_deletions(change)
+    change.set_defaults(unset=[], dry_run=False, yes=False, allow_deletions=None)
     _add_options(change, change=True)
 
 
@@ -298,6 +301,7 @@ def _add_apply_and_export(actions: Commands) -> None:
     apply.add_argument("--dry-run", action="store_true", help="only show what would change")
     apply.add_argument("--prune", action="store_true", help="also remove registered clusters that the file lacks")
     add_yes(apply, "shows on a terminal what changes, and asks")
+    add_allow_deletions(apply)
     export = actions.add_parser(
         "export",
         help="registered clusters as a file for `cluster apply`",

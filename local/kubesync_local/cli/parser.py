@@ -252,3 +252,11 @@ def add_selector(command: argparse.ArgumentParser) -> None:
 def add_yes(command: argparse.ArgumentParser, otherwise: str) -> None:
     """``--yes``. ``otherwise``: what happens without it."""
     command.add_argument("--yes", action="store_true", help=f"do not ask (default: {otherwise})")
+
+
+def add_allow_deletions(command: argparse.ArgumentParser) -> None:
+    """``--allow-deletions``."""
+    command.add_argument(
+        "--allow-deletions", metavar="N", type=limit, default=None,
+        help="confirm that up to N record sets are deleted: needed where nobody is asked and more than 30%% of 10 or more would go",
+    )  # fmt: skip

@@ -28,8 +28,9 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.planner import Planner
 from kubesync.domain.dns.records import RecordChange
+from kubesync.domain.merge import GUARD_SHARE, too_many
 from kubesync.domain.objects import Resource
-from kubesync.domain.plan import changes_of
+from kubesync.domain.plan import Policy, changes_of, standing, surplus
 from kubesync.domain.sources.registry import created_at
 from kubesync.domain.state import KeyState, Name
 from kubesync.operations.record_rows import side
@@ -65,10 +66,12 @@ def plan_of_change(before: ClusterConfig, after: ClusterConfig, store: Store, no
     listed = ListenerReadings(store).checkpoints(before.name).keys()
     notes = _notes(before, after, listed=bool(listed))
     if after.annotation_prefix != before.annotation_prefix or not states:
-        return Plan(quiet=_QUIET, notes=notes)  # planned with the stored annotations, names would seem to go
+        # Planned with the stored annotations, names would seem to go.
+        return Plan(quiet=_QUIET, notes=notes, unwanted={before.name: (0, 0)})
     planner = planner_of(after, states, store, frozenset(listed), now)
     zones: dict[str, list[Line]] = defaultdict(list)
     entries: list[Entry] = []
+    unwanted = sets = 0
     for some_states in batched(states, _KEYS_AT_A_TIME):
         pairs = [(state, _in_scope(state, after)) for state in some_states]
         planned = {state.key: state for state in some_states}
@@ -76,11 +79,19 @@ def plan_of_change(before: ClusterConfig, after: ClusterConfig, store: Store, no
             planned[write.after.key] = write.after
             entries += [entry for entry in write.entries if entry.what.startswith("upstream ")]
         for state in some_states:
+            if after.policy is Policy.SYNC:
+                unwanted += len(surplus(state, planned[state.key].intended))
+                sets += len(standing(state))
             to_come = set(changes_of(state, before.policy))
             for change in changes_of(planned[state.key], after.policy):
                 if change not in to_come:
                     zones[change.key.zone_id].append(change_line(change, planned[state.key]))
-    return plan_of_lines(zones, upstream_lines(entries), (before, after), notes)
+    if too_many(sets, unwanted):
+        notes += (
+            f"that is more than {GUARD_SHARE:.0%}: elsewhere than on a terminal it needs --allow-deletions {unwanted}",
+        )
+    plan = plan_of_lines(zones, upstream_lines(entries), (before, after), notes)
+    return replace(plan, unwanted={before.name: (unwanted, sets)})
 
 
 def plan_of_removal(config: ClusterConfig, store: Store) -> Plan:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.domain.merge import too_many
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.sorting import natural
 
@@ -86,6 +87,7 @@ class Plan:
         kept: how many record sets and upstreams of a removed cluster stay; None: it is no such plan.
         notes: more that a person has to know, a sentence each.
         errors: what could not be planned: one line each.
+        unwanted: of each cluster whose configuration changes, how many of its record sets would go, and how many it has.
     """
 
     groups: tuple[Group, ...] = ()
@@ -97,6 +99,7 @@ class Plan:
     kept: tuple[int, int] | None = None
     notes: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
+    unwanted: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def __add__(self, other: Plan) -> Plan:
         """Both plans as one; what they say of one hosted zone stands together."""
@@ -118,7 +121,13 @@ class Plan:
             self.kept or other.kept,
             self.notes + other.notes,
             self.errors + other.errors,
+            {**self.unwanted, **other.unwanted},
         )
+
+    @property
+    def too_many(self) -> int:
+        """How many record sets would go in clusters where these are more than the guard believes: a person has to confirm the number."""
+        return sum(gone for gone, sets in self.unwanted.values() if too_many(sets, gone))
 
     @property
     def numbers(self) -> Numbers:

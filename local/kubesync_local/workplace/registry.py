@@ -28,13 +28,14 @@ class ClusterRegistry(ClusterTable):
         item = self._store.get(Key(CONTROL, PARTITION, name))
         return None if item is None else parse(item)
 
-    def put(self, config: ClusterConfig, only_if: Sequence[Check] = ()) -> ClusterConfig:
+    def put(self, config: ClusterConfig, only_if: Sequence[Check] = (), *, allowed_deletions: int = 0) -> ClusterConfig:
         """Register a cluster or replace its configuration. Returns it with its new revision.
 
         A cluster stays in its shard: another shard's master does not know its unfinished work and its journals.
 
         Args:
             only_if: further conditions of the write.
+            allowed_deletions: how many deletions of record sets a person has confirmed. They are of no use for a later revision.
 
         Raises:
             ChangedMeanwhileError: somebody else registered or changed it, or what ``only_if`` is about.
@@ -46,6 +47,8 @@ class ClusterRegistry(ClusterTable):
         # A release that knows no other source leaves the cluster out.
         schema = SCHEMA if stored.sources == USUAL_SOURCES else SCHEMA_OF_SOURCES
         fields = {"revision": stored.revision, "document": stored.model_dump_json(exclude_defaults=True)}
+        if allowed_deletions:
+            fields["allowed_deletions"] = allowed_deletions
         guard = Equals("revision", config.revision) if config.revision else Absent()
         written = put(Key(CONTROL, PARTITION, config.name), guard, v=schema, **fields)
         try:

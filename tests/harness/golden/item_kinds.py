@@ -69,6 +69,7 @@ KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
 }
 # Attributes that goldens of the first releases do not have.
 _LATER: Final[Mapping[str, frozenset[str]]] = {
+    "configuration": frozenset({"allowed_deletions"}),
     "checkpoint": frozenset({"believed", "pending", "holding"}),
     "lease": frozenset({"clusters", "resynced_at_ms", "silent"}),
     "owner of the tables": frozenset({"schema"}),

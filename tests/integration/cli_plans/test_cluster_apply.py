@@ -333,11 +333,11 @@ def test_what_was_written_before_an_error_is_said_and_the_next_run_finishes(
     text = f"clusters:\n{entry(stack, 'one')}{entry(stack, 'two')}{entry(stack, 'three')}"
     put = ClusterRegistry.put
 
-    def fail_once(table: ClusterRegistry, config: ClusterConfig, *rest: Any) -> ClusterConfig:
+    def fail_once(table: ClusterRegistry, config: ClusterConfig, **options: Any) -> ClusterConfig:
         if config.name == "two":
             monkeypatch.setattr(ClusterRegistry, "put", put)
             raise UsageError("cluster two is already registered")
-        return put(table, config, *rest)
+        return put(table, config, **options)
 
     monkeypatch.setattr(ClusterRegistry, "put", fail_once)
     ran = apply(stack, text, folder=tmp_path)

@@ -83,7 +83,7 @@ def test_set_leads_to_what_add_with_all_options_leads_to(stack: CliStack) -> Non
     assert added.status == 0
     by_add = ClusterRegistry(stack.store).get("other")
 
-    assert by_add == by_set.model_copy(update={"name": "other", "revision": 1})
+    assert by_add == by_set.model_copy(update={"name": "other", "revision": 1, "allowed_deletions": 0})
     assert by_set.domain_filter == ("new.example.com",)  # it was the domain, and follows it
 
 

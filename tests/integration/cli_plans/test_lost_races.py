@@ -30,10 +30,10 @@ def just_before(monkeypatch: pytest.MonkeyPatch, owner: type, method: str, meanw
     """Whatever calls the method next is too late: another person acts first."""
     late = getattr(owner, method)
 
-    def raced(*arguments: Any) -> Any:
+    def raced(*arguments: Any, **options: Any) -> Any:
         monkeypatch.setattr(owner, method, late)
         meanwhile()
-        return late(*arguments)
+        return late(*arguments, **options)
 
     monkeypatch.setattr(owner, method, raced)
 
@@ -95,7 +95,7 @@ def test_lost_race_to_register_is_a_failure(stack: CliStack, monkeypatch: pytest
         "kubesync: cluster dev was registered by somebody else meanwhile: try again",
     )
     again = stack.add_cluster("dev")
-    assert (again.status, "--replace changes it" in again.err) == (2, True), "now it is wrong use"
+    assert (again.status, "--replace takes them all anew" in again.err) == (2, True), "now it is wrong use"
 
 
 @pytest.mark.parametrize(

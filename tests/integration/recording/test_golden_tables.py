@@ -181,6 +181,7 @@ _LEFT_OUT: Final = {
     "expires_at_ms",
     "resource_version",
     "works_since",
+    "holding",  # the release that recorded the tables did not know it
     "signal",
     "batch",
     "rules",  # of the release that wrote it

@@ -72,7 +72,11 @@ def test_configurations_in_every_form() -> None:
     found |= ruled | networked
     usual = ClusterConfig(**{**common, "name": "usual", "server": "https://usual.test", "shard": "0", "revision": 0})
     said = {field for each in found.values() if each for field, value in each if value != getattr(usual, field)}
-    later = {"annotation_prefix", "sources"}  # options that did not exist when the file was recorded
+    later = {
+        "annotation_prefix",
+        "sources",
+        "allowed_deletions",
+    }  # options that did not exist when the file was recorded
     assert said == ClusterConfig.model_fields.keys() - {"domain"} - later
 
 

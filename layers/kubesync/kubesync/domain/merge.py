@@ -140,6 +140,11 @@ class Believed:
         return Counter({minute: count for minute, count in self.by_minute.items() if minute >= since})
 
 
+def too_many(before: int, gone: int, earlier: int = 0) -> bool:
+    """Whether these are more deletions than the guard believes. ``earlier``: how many went before, and count as well."""
+    return before + earlier >= GUARD_MINIMUM_OBJECTS and gone + earlier > GUARD_SHARE * (before + earlier)
+
+
 def judge_absences(live: int, absent: int, believed: int = 0, *, same_cluster: bool, forced: bool) -> AbsenceVerdict:
     """Decide about all deletions that one list implies, together: believed, or held (I5).
 
@@ -159,8 +164,7 @@ def judge_absences(live: int, absent: int, believed: int = 0, *, same_cluster: b
         return AbsenceVerdict(
             False, "the uid of Service default/kubernetes is not the remembered one: another cluster?"
         )
-    before = live + believed
-    if before >= GUARD_MINIMUM_OBJECTS and absent + believed > GUARD_SHARE * before:
+    if too_many(live, absent, believed):
         earlier = f" (with {believed} that went by lists of the last hour)" if believed else ""
         return AbsenceVerdict(False, f"the list lacks {absent} of {live} objects, more than {GUARD_SHARE:.0%}{earlier}")
     return AbsenceVerdict(True)

@@ -181,6 +181,21 @@ def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:
     return tuple(changes)
 
 
+def surplus(state: KeyState, wanted: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, RecordSet]:
+    """Record sets of a key that are not wanted any more, and that none that is wanted replaces: they would be deleted."""
+    conflicts, gone = state.conflicts, {k: s for k, s in standing(state).items() if k not in wanted}
+    at: dict[tuple[str, str], list[RecordKey]] = {}
+    for key in wanted if gone else ():
+        at.setdefault((key.zone_id, key.name), []).append(key)
+    replaced = {k for k in gone if any(_in_the_way(k, other) for other in at.get((k.zone_id, k.name), ()))}
+    return {k: s for k, s in gone.items() if k not in replaced and Name.of(k) not in conflicts}
+
+
+def standing(state: KeyState) -> dict[RecordKey, RecordSet]:
+    """Record sets of a key that stand and are to stay, or are to come. Of an open key, what is not intended goes already."""
+    return dict(state.intended) if state.opened else {**state.applied, **state.intended}
+
+
 def _allows(policy: Policy, change: RecordChange, state: KeyState) -> bool:
     """upsert-only deletes only sets that exclude an intended one. create-only adds only where no set of ours is in the way."""
     match policy:

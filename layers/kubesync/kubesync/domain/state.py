@@ -117,7 +117,8 @@ class KeyState:
 
     ``claims`` are the names that it owns. ``waits`` are wanted names that another key owns. ``conflicts`` are names where a foreign
     set stands, with the reason: the key let go of their claims, and a check reads these names before they join a batch (I3).
-    ``slices`` counts the items that hold the key in the table. ``reads``: shared objects that its plan depends on.
+    ``slices`` counts the items that hold the key in the table. ``reads``: shared objects that its plan depends on. ``kept``: intended record
+    sets that a changed configuration, or new rules, no longer want, and whose deletion waits until a person confirms it (I5).
     """
 
     key: ObjectKey
@@ -133,6 +134,12 @@ class KeyState:
     opened: OpenMark | None = None
     slices: int = 0
     reads: frozenset[Reference] = frozenset()
+    kept: frozenset[RecordKey] = frozenset()
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether any deletion waits until a person confirms it."""
+        return bool(self.kept) or any(part.held for part in self.parts.values())
 
     @property
     def service(self) -> Service | None:
@@ -200,11 +207,14 @@ def policies_of(record_sets: Mapping[RecordKey, RecordSet]) -> dict[Name, str]:
 def problems_of_parts(state: KeyState) -> list[Problem]:
     """What is reported of objects that could not be understood, or whose deletion is held back."""
     found: list[Problem] = []
+    release = f"kubesync resync --cluster {state.key.cluster} --force"
+    for key in state.kept:
+        why = f"the configuration, or a new release, no longer wants it; `{release}` lets the deletion through"
+        found.append(Problem("DeletionHeld", key.label, why))
     for part_id, part in state.parts.items():
         subject = f"{part_id.resource}/{part_id.name}"
         if part.problem:
             found.append(Problem("Unreadable", subject, part.problem))
         if part.held:
-            release = f"kubesync resync --cluster {state.key.cluster} --force"
             found.append(Problem("DeletionHeld", subject, f"a list lacks it; `{release}` lets the deletion through"))
     return found

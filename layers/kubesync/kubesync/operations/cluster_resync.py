@@ -363,11 +363,9 @@ def _why(failed: ListingFailedError) -> str:
 
 
 def _held_in(state: KeyState) -> list[dict[str, Any]]:
-    return [
-        {"service": str(state.key), "listener": part_id.resource.value, "object": part_id.name, "code": "DeletionHeld"}
-        for part_id, part in state.parts.items()
-        if part.held
-    ]
+    held = [(part_id.resource.value, part_id.name) for part_id, part in state.parts.items() if part.held]
+    held += [("configuration", key.label) for key in sorted(state.kept)]
+    return [{"service": str(state.key), "listener": of, "object": what, "code": "DeletionHeld"} for of, what in held]
 
 
 def _in_words(errors: Mapping[str, ListenerError]) -> str:

@@ -34,9 +34,12 @@ def run(arguments: argparse.Namespace) -> int:
         return _dry_run(change, work)
     if arguments.disabled:
         change = replace(change, disabled=True)
-    if known is not None and change.settings and not arguments.yes and can_ask():
-        agree(change.plan(work), f"Change cluster {form.config.name}?", yes=False)
-    stored = change.write(work, "cluster add")
+    confirmed: dict[str, int] = {}
+    if known is not None and change.settings:
+        quiet = arguments.yes or not can_ask()
+        question = f"Change cluster {form.config.name}?"
+        confirmed = agree(change.plan(work), question, yes=quiet, allowed=arguments.allow_deletions)
+    stored = change.write(work, "cluster add", confirmed)
     work.lease.signal()
     zones = ", ".join(f"{zone.name} ({'private, ' if zone.private else ''}{zone.id})" for zone in stored.zones)
     done = "changed" if known is not None else "registered"

@@ -13,7 +13,7 @@ Changes and additions come first, removals last. Nothing is written before the w
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -92,8 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             f"the file names no cluster: --prune would remove all {len(wanted.removed)}; if you mean it, give --yes"
         )
-    agree(plan, wanted.question, yes=arguments.yes)
-    return _write(wanted, work)
+    return _write(wanted, work, agree(plan, wanted.question, yes=arguments.yes, allowed=arguments.allow_deletions))
 
 
 def _refused(file: ClustersFile) -> int:
@@ -195,12 +194,12 @@ def _plan(wanted: _Wanted, work: Workplace) -> Plan:
     return plan
 
 
-def _write(wanted: _Wanted, work: Workplace) -> int:
+def _write(wanted: _Wanted, work: Workplace, confirmed: Mapping[str, int]) -> int:
     done: list[str] = []
     todo = [f"cluster {change.name}" for change in wanted.changes] + [f"removal of {c.name}" for c in wanted.removed]
     try:
         for change in wanted.changes:
-            stored = change.write(work, "cluster apply")
+            stored = change.write(work, "cluster apply", confirmed)
             done.append(f"cluster {stored.name} {'added' if change.before is None else 'changed'}")
         for config in wanted.removed:
             only_if = unless_referred_to(config.name, NamedRegistry(work.store))

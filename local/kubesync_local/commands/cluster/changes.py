@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.domain.errors import UsageError
+from kubesync.domain.merge import GUARD_SHARE
 from kubesync_local.commands.cluster.form import Form
 from kubesync_local.plans.of_state import plan_of_change
-from kubesync_local.plans.plan import Group, Line, Plan, Sign
+from kubesync_local.plans.plan import Group, Line, Plan, Sign, some
 from kubesync_local.plans.view import show_for_question
 from kubesync_local.registration.clusters import why_clashing
 from kubesync_local.terminal.asking import NOTHING_CHANGED, can_ask, confirm
@@ -58,11 +60,12 @@ class Change:
         records = plan_of_change(self.before.config, self.after.config, work.store, work.now())
         return replace(_plan_of(f"cluster {self.name}", self.settings) + records, quiet=records.quiet, in_conflict=0)
 
-    def write(self, work: Workplace, did: str) -> ClusterConfig:
+    def write(self, work: Workplace, did: str, confirmed: Mapping[str, int] = MappingProxyType({})) -> ClusterConfig:
         """Write roles of zones and the configuration, and who did it. Raises ChangedMeanwhileError if somebody else changed it since it was read.
 
         Args:
             did: the command, for the audit.
+            confirmed: how many deletions of record sets a person has confirmed, by cluster.
         """
         ways = ZoneAccessTable(work.store)
         for zone_id, access in self.after.access.items():
@@ -72,7 +75,8 @@ class Change:
         if self.before is not None:
             disabled = self.disabled or self.before.config.disabled
             kept = {"revision": self.before.config.revision, "disabled": disabled}
-        stored = work.clusters.put(self.after.config.model_copy(update=kept))
+        config = self.after.config.model_copy(update=kept)
+        stored = work.clusters.put(config, allowed_deletions=confirmed.get(self.name, 0))
         note(
             work, self.name, did, [(line.subject, _joined(line.before), _joined(line.after)) for line in self.settings]
         )
@@ -93,24 +97,41 @@ def refuse_clash(config: ClusterConfig, others: Sequence[ClusterConfig]) -> None
             raise UsageError(clash)
 
 
-def agree(plan: Plan, question: str, *, yes: bool) -> None:
+def agree(plan: Plan, question: str, *, yes: bool, allowed: int | None = None) -> dict[str, int]:
     """Show a plan and ask on a terminal. Elsewhere nobody can be asked: then it may delete nothing.
 
     Args:
-        yes: a person said so beforehand: nothing is asked.
+        yes: a person said so beforehand: nothing is asked. This is not enough for more deletions than the guard believes.
+        allowed: how many deletions of record sets a person has confirmed beforehand (``--allow-deletions``).
+
+    Returns:
+        How many deletions of record sets are confirmed, by cluster.
 
     Raises:
         DeclinedError: the answer is no.
-        UsageError: it would delete something, and nobody can be asked.
+        UsageError: it would delete something, and nobody can be asked; or more than was confirmed.
     """
-    if yes:
-        return
-    if can_ask():
+    gone = sum(unwanted for unwanted, _ in plan.unwanted.values())
+    if allowed is not None and gone > allowed:
+        raise UsageError(
+            f"this would delete {some(gone, 'record set')}, --allow-deletions allows {allowed}; {NOTHING_CHANGED}"
+        )
+    if not yes and can_ask():
         show_for_question(plan)
         confirm(f"{question} {plan.question}" if plan.numbers else question)
-    elif plan.numbers.delete:
+    elif allowed is None and plan.too_many:
+        show_for_question(plan)
+        raise UsageError(
+            f"this would delete {some(plan.too_many, 'record set')}, more than {GUARD_SHARE:.0%} of a cluster: "
+            f"if you mean it, give --allow-deletions {gone}; {NOTHING_CHANGED}"
+        )
+    elif not yes and allowed is None and plan.numbers.delete:
         show_for_question(plan)
         raise UsageError(f"{plan.question} Nobody can be asked here: give --yes; {NOTHING_CHANGED}")
+    return {
+        name: allowed if allowed and len(plan.unwanted) == 1 else unwanted
+        for name, (unwanted, _) in plan.unwanted.items()
+    }
 
 
 def _joined(side: tuple[str, ...] | None) -> str | None:

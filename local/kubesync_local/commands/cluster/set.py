@@ -47,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
         show_plan(plan)
         remark(f"{NOTHING_CHANGED}: this was a dry run")
         return 0
-    agree(plan, f"Change cluster {config.name}?", yes=arguments.yes)
-    stored = change.write(work, "cluster set")
+    confirmed = agree(plan, f"Change cluster {config.name}?", yes=arguments.yes, allowed=arguments.allow_deletions)
+    stored = change.write(work, "cluster set", confirmed)
     work.lease.signal()
     said = ", ".join(f"{line.subject} {_side(line.before)} -> {_side(line.after)}" for line in change.settings)
     remark(f"cluster {stored.name} changed: {said}")

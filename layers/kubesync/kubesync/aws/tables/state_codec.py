@@ -34,6 +34,7 @@ def encode_state(state: KeyState) -> dict[str, object]:
         "waits": [_encode_name(n) for n in sorted(state.waits)],
         "conflicts": [[n.zone_id, n.name, why, *_encode_name(n)[2:]] for n, why in sorted(state.conflicts.items())],
         **({"reads": sorted(reference.path for reference in state.reads)} if state.reads else {}),
+        **({"kept": [_encode_key(key) for key in sorted(state.kept)]} if state.kept else {}),
     }
 
 
@@ -57,6 +58,7 @@ def decode_state(
         opened,
         slices,
         frozenset(map(Reference.at, document.get("reads", ()))),
+        frozenset(map(_decode_key, document.get("kept", ()))),
     )
 
 

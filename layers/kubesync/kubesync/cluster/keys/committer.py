@@ -168,14 +168,16 @@ class Committer:
         aside -= {key for key in aside if not change.listed.isdisjoint(KINDS[key.kind].beside)}
         yield from self._by_sections(change, partial(self._record, change, recorded), note=True)
 
-    def foresee(self, change: Change, found: Callable[[Sequence[Pair], Planned], None]) -> Steps[None]:
-        """Plan a change as ``commit`` does, and write nothing. ``found`` is given each section."""
+    def foresee(
+        self, change: Change, found: Callable[[Sequence[Pair], Planned], None], *, note: bool = False
+    ) -> Steps[None]:
+        """Plan a change as ``commit`` does, and write nothing; with ``note``, which large keys are planned. ``found`` is given each section."""
 
         def section(keys: Sequence[ObjectKey], _section: Section, untrusted: AbstractSet[str]) -> tuple[()]:
             found(*self._planned(change, keys, untrusted))
             return ()
 
-        yield from self._by_sections(change, section, note=False)
+        yield from self._by_sections(change, section, note=note)
 
     def _by_sections(
         self,

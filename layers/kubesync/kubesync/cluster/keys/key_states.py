@@ -145,6 +145,12 @@ class KeyStates:
         stored = self.listeners[resource].checkpoint
         return stored is not None and stored.basis != self.basis
 
+    def allowed_deletions(self, listed: Iterable[Resource]) -> int:
+        """How many record sets may go with the first lists under this revision of the configuration, because a person has confirmed it."""
+        stored = (self.listeners[resource].checkpoint for resource in listed)
+        changed = any(each is not None and each.basis.revision != self.config.revision for each in stored)
+        return self.config.allowed_deletions if changed else 0
+
     @property
     def basis(self) -> Basis:
         """What checkpoints are made under now."""

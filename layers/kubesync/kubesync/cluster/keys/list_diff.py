@@ -23,22 +23,27 @@ from kubesync.domain.merge import (
     without_tombstones,
 )
 from kubesync.domain.objects import ObjectKey, Observation, Resource, Snapshot
-from kubesync.domain.sources.registry import IDENTITY, KINDS, MOVING, created_at
+from kubesync.domain.sources.registry import IDENTITY, KINDS, MOVING, created_at, lives, main_id
 from kubesync.domain.state import KeyState, PartId
 
 NOT_ANSWERED: Final = "not answered"
 """The uid of no object: what is not known is not taken for the same cluster (I5)."""
+
+_MAIN: Final = frozenset(kind.main for kind in KINDS.values())
 
 type PartsOfKeys = dict[ObjectKey, list[PartId]]
 
 
 @dataclass(slots=True)
 class Absences:
-    """Parts that a list lacks, by key: those that are gone, and those whose deletion is held back, with the reason."""
+    """Parts that a list lacks, by key: those that are gone, and those whose deletion is held back, with the reason.
+
+    ``left``: those that the configuration leaves out.
+    """
 
     gone: dict[Resource, PartsOfKeys] = field(default_factory=dict)
     held: dict[Resource, PartsOfKeys] = field(default_factory=dict)
-    reasons: dict[Resource, str] = field(default_factory=dict)
+    left: dict[Resource, PartsOfKeys] = field(default_factory=dict)
     believed: dict[Resource, Believed] = field(default_factory=dict)
 
 
@@ -67,6 +72,9 @@ class ListMerge:
         self._snapshots: Mapping[Resource, Snapshot] = {}
         self._found = Absences()
         self._reread: set[Resource] = set()
+        self._kept = 0
+        self.unwanted = 0
+        self.hold: bool | None = False if forced else None  # see ``Planner``
         self._tombstones: dict[Resource, Counter[int]] = defaultdict(Counter)  # by version
         self.held: dict[Resource, str] = {}
         self.believed: dict[Resource, Believed] = {}  # as it is to be stored before anything of the lists is recorded
@@ -83,6 +91,7 @@ class ListMerge:
         for bucket in range(BUCKETS):
             for state in self._table.load_bucket(self._states.config.name, bucket):
                 created[state.key] = created_at(state)
+                self._kept += len(state.kept)
                 parts += live_parts(state, snapshots)
                 for part_id, part in state.parts.items():
                     if part.deleted:
@@ -96,9 +105,10 @@ class ListMerge:
         self.observed, self._snapshots = observed, snapshots
         self._reread = {resource for resource in snapshots if self._states.outdated(resource)}
         self._found = self._absences(snapshots, parts)
-        self.held, self.believed = self._found.reasons, self._found.believed
+        self.believed = self._found.believed
         for resource in MOVING:
             self._forget_slices(self._found.gone.get(resource, {}), observed)
+            self._forget_slices(self._found.left.get(resource, {}), observed)
         self._forget_slices(_by_key(slices_of_old), observed)  # their parts are dropped
         return sorted(created, key=lambda key: (created[key], key))
 
@@ -108,8 +118,9 @@ class ListMerge:
         # Absences first: an object that came back after the list is in the events that follow it.
         after, key = before, before.key
         aside = key in self._states.aside
-        for resource, snapshot in self._snapshots.items():
-            if aside and resource is not KINDS[key.kind].main:
+        main = KINDS[key.kind].main
+        for resource, snapshot in sorted(self._snapshots.items(), key=lambda listed: listed[0] is not main):
+            if aside and resource is not main:
                 continue
             generation = generations[resource]
             gone, held = self._found.gone[resource].get(key, ()), self._found.held[resource].get(key, ())
@@ -117,6 +128,10 @@ class ListMerge:
             live = {part_id for part_id, part in before.parts.items() if not part.deleted}
             after = without_parts(after, live.intersection(gone), snapshot, generation, hold=False)
             after = without_parts(after, live.intersection(held), snapshot, generation, hold=True)
+            left = live.intersection(self._found.left[resource].get(key, ()))
+            if resource is main or self._states.config.scope.holds(key.namespace) or not lives(after):
+                after = without_parts(after, left, snapshot, generation, hold=bool(self.hold))
+            # Else they stay with their Service, of which the deletion is held back, or which is listed later.
             after = without_disproved(after, self.observed.by_key.get(key, ()), snapshot, generation)
         observed = self._states.taken_in(key, self.observed.of(key))
         if any(self._passed_by(before, seen) for seen in observed):
@@ -158,15 +173,38 @@ class ListMerge:
             stays = earlier.holding and not self._forced
             gone = [part for part in missing if verdict.believed and not (stays and part.held)]
             held = [part for part in missing if not verdict.believed or (stays and part.held)]
-            found.gone[resource], found.held[resource] = _by_key([*moved, *unlisted, *gone]), _by_key(held)
+            # What the configuration leaves out, and was held back, stays held, too.
+            kept = [part for part in unlisted if part.held and not self._forced]
+            found.left[resource] = _by_key(part for part in unlisted if self._forced or not part.held)
+            found.gone[resource], found.held[resource] = _by_key([*moved, *gone]), _by_key([*held, *kept])
             more = 0 if self._forced else len(gone)  # a person knows of these
             memory = earlier.begin(self._epoch, snapshot.resource_version, done, more)
             found.believed[resource] = replace(memory, holding=bool(held) and (same or stays))
             if held:
-                release = f"kubesync resync --cluster {self._states.config.name} --force"
-                why = verdict.reason or f"earlier lists lacked {len(held)} objects, too many at once"
-                found.reasons[resource] = f"{why}; `{release}` lets the deletions through"
+                self.tell(resource, verdict.reason or f"earlier lists lacked {len(held)} objects, too many at once")
+            elif (kept or self._kept) and resource in _MAIN and not self._forced:
+                self.tell(
+                    resource,
+                    f"a configuration or release would have deleted {self._kept or len(kept)}, too many at once",
+                )
         return found
+
+    def tell(self, resource: Resource, why: str) -> None:
+        """Report why deletions are held back."""
+        release = f"kubesync resync --cluster {self._states.config.name} --force"
+        self.held[resource] = f"{why}; `{release}` lets the deletions through"
+
+    def asked_by_configuration(self, before: KeyState, seen: KeyState) -> bool:
+        """Whether deletions of a key come from the configuration or the rules: not where a list or an event says that its object is gone."""
+        main = KINDS[seen.key.kind].main
+        if lives(seen) or not lives(before) or main not in self._states.listeners:
+            return True
+        return main_id(seen.key) in self._found.left.get(main, {}).get(seen.key, ())
+
+    @property
+    def rereads(self) -> bool:
+        """Whether anything was listed because the configuration, or the rules, have changed."""
+        return bool(self._reread)
 
     def _forget_slices(self, gone: PartsOfKeys, observed: Observations) -> None:
         for key, part_ids in gone.items():

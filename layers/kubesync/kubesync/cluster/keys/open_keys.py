@@ -37,10 +37,7 @@ class OpenKeys:
     def see(self, state: KeyState, policy: Policy) -> None:
         """A key as last read or written."""
         key, mark = state.key, state.opened
-        for keys, belongs in (
-            (self._aside, state.set_aside),
-            (self._held, any(part.held for part in state.parts.values())),
-        ):
+        for keys, belongs in ((self._aside, state.set_aside), (self._held, state.holds_back)):
             (keys.add if belongs else keys.discard)(key)
         self._conflicts.pop(key, None)
         if state.conflicts:

@@ -5,7 +5,7 @@ parts ── desired state ── who may have which name ── upstreams that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
@@ -23,12 +23,12 @@ from kubesync.cluster.keys.key_writes import NO_NOTES, KeyWrite, Made, Notes, Pi
 from kubesync.cluster.keys.shared import SharedReader, reading, telling
 from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
-from kubesync.domain.dns.records import Node, Problem
+from kubesync.domain.dns.records import Node, Problem, RecordKey
 from kubesync.domain.large_keys import LARGE
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.plan import Assignment, assign_names, changes_of
+from kubesync.domain.plan import Assignment, assign_names, changes_of, surplus
 from kubesync.domain.sources.port import Kind, UnknownObjectError
-from kubesync.domain.sources.registry import KINDS, created_at, main_id, main_part
+from kubesync.domain.sources.registry import KINDS, created_at, lives, main_id, main_part
 from kubesync.domain.state import (
     KeyState,
     Name,
@@ -55,6 +55,7 @@ class Planner:
         distrust_upstreams: look at what really stands in the upstreams table (a full resync).
         listed: resources whose complete lists are being recorded: for the keys given here their views are whole already.
         untrusted: upstreams that turned out not to stand in the table as they were written.
+        hold: whether record sets that a configuration or rules no longer want are kept. None: those that are kept already.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Planner:
         distrust_upstreams: bool = False,
         listed: AbstractSet[Resource] = frozenset(),
         untrusted: AbstractSet[str] = frozenset(),
+        hold: bool | None = None,
     ) -> None:
         self._states = states
         self._tables = tables
@@ -74,6 +76,7 @@ class Planner:
         self._distrust_upstreams = distrust_upstreams
         self._listed = listed
         self._untrusted = untrusted
+        self._hold = hold
         self._limit = NamespaceLimit(states.counts, states.config.policy)
         self._book = ClaimBook(tables.claims, tables.state, fenced_here)
         self._fresh: dict[ObjectKey, KeyState] = {}
@@ -90,7 +93,7 @@ class Planner:
         """
         pairs = list(pairs)
         self._fresh |= {seen.key: seen for _, seen in pairs if KINDS[seen.key.kind].shared}
-        wants = [(before, *self._wanted(seen)) for before, seen in pairs]
+        wants = [self._with_kept(before, *self._wanted(seen)) for before, seen in pairs]
         self._book.read(self._names_in_question(wants))
         self._book.read_beside(
             {name for _, seen, want in wants for name in self._contested(seen, want)}, self._tables.reads
@@ -114,6 +117,23 @@ class Planner:
         promoted, self._book.promoted = tuple(self._book.promoted), []
         changed, self._changed = self._changed, {}
         return Planned(tuple(writes), promoted, changed)
+
+    def unwanted(self, pairs: Sequence[tuple[KeyState, KeyState]]) -> Iterator[AbstractSet[RecordKey]]:
+        """Of each key its record sets that the configuration, or the rules, no longer want."""
+        self._fresh |= {seen.key: seen for _, seen in pairs if KINDS[seen.key.kind].shared}
+        for _, seen in pairs:
+            _, want = self._wanted(seen)
+            yield frozenset() if want.records is None else surplus(seen, want.records).keys()
+
+    def _with_kept(self, before: KeyState, seen: KeyState, want: Desired) -> tuple[KeyState, KeyState, Desired]:
+        """What is held back stays wanted (I5), until the key's own object goes."""
+        if want.records is None or not (self._hold or seen.kept):
+            return before, seen, want
+        ended = lives(before) and not lives(seen) and KINDS[seen.key.kind].main in self._states.listeners
+        goes = self._hold is False or self._states.config.deleting or ended
+        held = {} if goes else surplus(seen, want.records)
+        kept = {key: record_set for key, record_set in held.items() if self._hold or key in seen.kept}
+        return before, replace(seen, kept=frozenset(kept)), replace(want, records={**want.records, **kept})
 
     def _wanted(self, seen: KeyState) -> tuple[KeyState, Desired]:
         """What should exist because of a key, and the key with what its plan read."""

@@ -5,6 +5,7 @@ every key that changed, oldest first ── section ── section ── sectio
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -18,15 +19,17 @@ from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.audit import Entry
-from kubesync.aws.tables.control.listeners import Checkpoint
+from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.cluster.keys.committer import Change, Committer, Ending, Pair, Recorded
 from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes, Planned
 from kubesync.cluster.keys.list_diff import NOT_ANSWERED, ListMerge
 from kubesync.cluster.keys.observations import Observations, sort_observations
 from kubesync.cluster.keys.planner import Planner
+from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.errors import ListenerError
-from kubesync.domain.merge import Believed, with_observations, without_tombstones
+from kubesync.domain.merge import GUARD_SHARE, Believed, too_many, with_observations, without_tombstones
 from kubesync.domain.objects import ObjectKey, Observation, RawEvent, Resource
+from kubesync.domain.plan import Policy, standing
 from kubesync.domain.sources.registry import IDENTITY, SOURCES, created_at, main_id, main_part
 from kubesync.domain.state import KeyState, Part, PartId
 from kubesync.domain.window import Mode, WindowContent
@@ -99,6 +102,8 @@ class Reconciler:
         self._clock = committer.clock
         self._observe = observe
         self._probe_identity = probe_identity
+        # Record sets that lists have deleted because the configuration, or the rules, no longer wanted them.
+        self._gone = Counter[Basis]()
         # What a try that failed has written: the next try does not see it as a change any more.
         self._of_failed_tries = Recorded()
 
@@ -155,8 +160,9 @@ class Reconciler:
         """What recording these lists would lead to. Writes nothing, and spoils its key states. ``go_on`` raises to break it off."""
         preview = Preview()
         listed = self._at_once(self._listed(content, mode), go_on)
+        self._at_once(self._judge_configuration(listed, content.snapshots.keys(), note=False), go_on)
         self._states.counts.corrections()  # counts as the keys say; they are not written
-        planner = self._planner(mode, content.snapshots.keys())
+        planner = self._planner(mode, content.snapshots.keys(), hold=listed.merge.hold)
         change = Change(
             listed.keys,
             listed.merge.seen,
@@ -189,10 +195,11 @@ class Reconciler:
     def _record_lists(self, content: WindowContent, mode: Mode) -> Steps[Recorded]:
         """Compare complete lists, and the events after them, with everything that is stored."""
         listed = yield from self._listed(content, mode)
+        yield from self._judge_configuration(listed, content.snapshots.keys(), note=True)
         yield from self._committer.begin_lists(listed.merge.believed)
         yield from self._committer.correct_counts()
         resources, why = content.snapshots.keys(), "resync" if mode.distrust_upstreams else "list"
-        plan = self._plan(why, mode, lambda: listed.notes, resources)
+        plan = self._plan(why, mode, lambda: listed.notes, resources, listed.merge.hold)
         closing = partial(self._closing, listed=resources, extra=listed.merge.identity_actions)
 
         def done() -> None:
@@ -205,7 +212,35 @@ class Reconciler:
         change = Change(listed.keys, listed.merge.seen, plan, ending, resources, listed.merge.observed.of)
         recorded = yield from self._commit(change)
         recorded.held, recorded.missed = listed.merge.held, listed.merge.missed
+        if listed.merge.hold is None:
+            self._gone[self._states.basis] += listed.merge.unwanted
         return recorded
+
+    def _judge_configuration(self, listed: _Listed, resources: AbstractSet[Resource], *, note: bool) -> Steps[None]:
+        """Hold back what a changed configuration, or new rules, would delete, if it is too much and nobody has confirmed it (I5)."""
+        merge, config = listed.merge, self._states.config
+        if merge.hold is not None or not merge.rereads or config.policy is not Policy.SYNC:
+            return
+        counts: dict[ObjectKey, tuple[int, int, int]] = {}
+        planner = self._planner(_USUAL, resources)
+
+        def count(pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
+            for (before, seen), unwanted in zip(pairs, planner.unwanted(pairs), strict=True):
+                asked = unwanted if merge.asked_by_configuration(before, seen) else frozenset[RecordKey]()
+                counts[seen.key] = len(standing(seen)), len(asked), len(asked - seen.kept)
+            return Planned(())
+
+        change = Change(listed.keys, merge.seen, count, listed=resources, news=merge.observed.of)
+        yield from self._committer.foresee(change, lambda _pairs, _planned: None, note=note)
+        sets, unwanted, merge.unwanted = (
+            (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0, 0)
+        )
+        gone, allowed = self._gone[self._states.basis], self._states.allowed_deletions(resources)
+        if merge.unwanted and merge.unwanted + gone > allowed and too_many(sets, unwanted, gone):
+            merge.hold = True
+            why = f"the configuration, or a new release, would delete {unwanted} of {sets} record sets, more than {GUARD_SHARE:.0%}"
+            for resource in resources:
+                merge.tell(resource, why)
 
     def _listed(self, content: WindowContent, mode: Mode) -> Steps[_Listed]:
         probed = yield from self._probe(content)
@@ -286,11 +321,19 @@ class Reconciler:
         mode: Mode = _USUAL,
         notes: Callable[[], Notes] = lambda: NO_NOTES,
         listed: AbstractSet[Resource] = frozenset(),
+        hold: bool | None = None,
     ) -> Callable[[Sequence[Pair], AbstractSet[str]], Planned]:
         """Plans outputs anew. Each section has a planner of its own: what it has read is not true for longer."""
-        return lambda pairs, untrusted: self._planner(mode, listed, untrusted).plan(pairs, why, notes())
+        return lambda pairs, untrusted: self._planner(mode, listed, untrusted, hold=hold).plan(pairs, why, notes())
 
-    def _planner(self, mode: Mode, listed: AbstractSet[Resource], untrusted: AbstractSet[str] = frozenset()) -> Planner:
+    def _planner(
+        self,
+        mode: Mode,
+        listed: AbstractSet[Resource],
+        untrusted: AbstractSet[str] = frozenset(),
+        *,
+        hold: bool | None = None,
+    ) -> Planner:
         return Planner(
             self._states,
             self._tables,
@@ -299,6 +342,7 @@ class Reconciler:
             distrust_upstreams=mode.distrust_upstreams,
             listed=listed,
             untrusted=untrusted,
+            hold=hold,
         )
 
     def _idle_for_long(self) -> bool:

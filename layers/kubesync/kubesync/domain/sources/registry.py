@@ -76,6 +76,12 @@ def main_part(state: KeyState) -> Part | None:
     return state.parts.get(main_id(state.key))
 
 
+def lives(state: KeyState) -> bool:
+    """Whether the key's own object exists, as far as is known."""
+    main = main_part(state)
+    return main is not None and not main.deleted
+
+
 def created_at(state: KeyState) -> str:
     """When the key's own object was made, as it was seen last; empty: it is not known."""
     part = main_part(state)

@@ -3,7 +3,7 @@
 control table
 partition    sort          holds
 ---------    ----          -----
-clusters     <name>        document, revision (+1 at each change), deleting, shard
+clusters     <name>        document, revision (+1 at each change), allowed_deletions (only where a person has confirmed some)
 """
 
 from __future__ import annotations
@@ -155,6 +155,8 @@ class ClusterConfig(BaseModel):
     disabled: bool = False
     revision: int = 0
     deleting: bool = False
+    # How many deletions of record sets a person has confirmed with this revision. It stands beside the document, not in it.
+    allowed_deletions: int = Field(default=0, exclude=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -337,4 +339,5 @@ def explain_all(invalid: ValidationError) -> list[str]:
 
 def parse(item: Item) -> ClusterConfig:
     config = ClusterConfig.model_validate_json(cast(str, item["document"]))
-    return config.model_copy(update={"revision": cast(int, item["revision"])})
+    allowed = cast(int, item.get("allowed_deletions", 0))
+    return config.model_copy(update={"revision": cast(int, item["revision"]), "allowed_deletions": allowed})
