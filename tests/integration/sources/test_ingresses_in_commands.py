@@ -11,6 +11,9 @@ import yaml
 
 from harness.cli_stack import CliStack, a_cli_stack
 from kubesync.aws.dynamodb.store import CONTROL, Key
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync_local.standins.apiserver.objects.resources import INGRESSES
+from kubesync_local.standins.apiserver.transport.faults import Answer, garbage
 
 ALB = "k8s-shop-web-1.eu-west-1.elb.amazonaws.com"
 WWW = {"rules": [{"host": "www.prod.example.com"}], "tls": [{"hosts": ["www.prod.example.com"], "secretName": "tls"}]}
@@ -175,3 +178,57 @@ def test_source_that_is_taken_out_shows_what_goes_and_asks_and_comes_back(stack:
     assert stack.call("cluster", "set", "prod", "--sources", "service,ingress").status == 0
     stack.session()
     assert stack.zone_records() == both
+
+
+GROUP = b'{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"networking.k8s.io/v1","resources":[]}'
+REFUSALS = {
+    "forbidden": (Answer(403, "Forbidden", "ingresses.networking.k8s.io is forbidden"), 403),
+    "not served": (Answer(404, "NotFound", "the server could not find the requested resource"), 404),
+    "an empty group": (garbage(GROUP, "application/json"), None),
+}
+
+
+def ingress_errors(stack: CliStack) -> list[Any]:
+    errors = ListenerTable(stack.store).errors("prod")
+    return [each.last.get("status") for resource, each in errors.items() if resource == "ingresses" and each.last]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_i5_refused_list_of_ingresses_is_no_empty_list_and_services_go_on(stack: CliStack, refusal: str) -> None:
+    fault, status = REFUSALS[refusal]
+    for name in ("web", "gone"):
+        expose(stack, name, {"rules": [{"host": f"{name}.prod.example.com"}]}, {"ip": "192.0.2.1"})
+    assert stack.add_cluster("prod", "--sources", "service,ingress", "--no-srv").status == 0
+    stack.session()
+    stands = {f"{name}.prod.example.com A": ["192.0.2.1"] for name in ("web", "gone")}
+    stack.api.faults.add(fault, resource="ingresses", times=None)
+    stack.api.cluster.delete_ingress("shop", "gone")
+    stack.api.compact(stack.api.store.revision, INGRESSES)
+    stack.api.cluster.expose("shop", "new", {"ports": [{"port": 80}]})
+
+    def published() -> bool:
+        return "new.shop.svc.prod.example.com A" in stack.zone_records() and bool(ingress_errors(stack))
+
+    stack.session(published)
+    assert {name: values for name, values in stack.zone_records().items() if ".svc." not in name} == stands
+    assert status in (None, ingress_errors(stack)[0])
+    stack.api.faults.clear()
+    stack.session()
+    assert {name: values for name, values in stack.zone_records().items() if ".svc." not in name} == {
+        "web.prod.example.com A": ["192.0.2.1"]
+    }
+
+
+def test_api_that_was_never_served_holds_up_no_service_and_is_found_later(stack: CliStack) -> None:
+    expose(stack, "web", {"rules": [{"host": "www.prod.example.com"}]}, {"ip": "192.0.2.1"})
+    stack.api.cluster.expose("shop", "web", {"ports": [{"port": 80}]})
+    stack.api.faults.add(REFUSALS["not served"][0], resource="ingresses", times=None)
+    assert stack.add_cluster("prod", "--sources", "service,ingress").status == 0
+    stack.session(lambda: "web.shop.svc.prod.example.com A" in stack.zone_records() and ingress_errors(stack))
+    assert "www.prod.example.com A" not in stack.zone_records()
+    checked = stack.call("cluster", "check", "prod", "-o", "json")
+    (step,) = [each for each in checked.json["steps"] if each["step"] == "list ingresses"]
+    assert (checked.status, step["result"]) == (1, "failed")
+    stack.api.faults.clear()
+    stack.session()
+    assert stack.zone_records()["www.prod.example.com A"] == ["192.0.2.1"]
