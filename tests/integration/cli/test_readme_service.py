@@ -1,4 +1,4 @@
-"""README shows a Service and what becomes of it: a cluster that holds this Service leads to exactly that."""
+"""README shows a Service, an Ingress, and what becomes of them: a cluster that holds them leads to exactly that."""
 
 from __future__ import annotations
 
@@ -19,14 +19,24 @@ RECORDS: Final = [
 UPSTREAM: Final = ("prod/shop/web/80/TCP", ["10.42.0.2:8080", "10.42.0.3:8080"])
 
 
-def section() -> str:
-    return (ROOT / "README.md").read_text().partition(TITLE)[2].partition("\n## ")[0]
+INGRESS_TITLE: Final = "## One Ingress\n"
+INGRESS_RECORDS: Final = [
+    ("store.example.com", "CNAME", "30", "k8s-shop-store-1.eu-west-1.elb.amazonaws.com."),
+]
 
 
-def service() -> dict[str, Any]:
-    """The manifest, with the status that a cluster gives it."""
-    loaded: dict[str, Any] = yaml.safe_load(section().partition("```yaml\n")[2].partition("```")[0])
+def section(title: str = TITLE) -> str:
+    return (ROOT / "README.md").read_text().partition(title)[2].partition("\n## ")[0]
+
+
+def manifest_of(title: str = TITLE) -> dict[str, Any]:
+    """With the status that a cluster gives it."""
+    loaded: dict[str, Any] = yaml.safe_load(section(title).partition("```yaml\n")[2].partition("```")[0])
     return loaded
+
+
+def rows_of(title: str = TITLE) -> list[tuple[str, str, str, str]]:
+    return sorted(re.findall(r"^\| `(\S+)` \| ([A-Z]+) \| (\d+) \| `([^`]+)` \|", section(title), re.MULTILINE))
 
 
 def published(stack: CliStack) -> list[tuple[str, str, str, str]]:
@@ -39,16 +49,15 @@ def published(stack: CliStack) -> list[tuple[str, str, str, str]]:
 
 
 def test_readme_shows_the_record_sets_and_the_upstream_of_its_service() -> None:
-    rows = re.findall(r"^\| `(\S+)` \| ([A-Z]+) \| (\d+) \| `([^`]+)` \|", section(), re.MULTILINE)
     key, nodes = UPSTREAM
 
-    assert sorted(rows) == RECORDS
+    assert rows_of() == RECORDS
     assert f"`{key}` with the nodes {' and '.join(f'`{node}`' for node in nodes)}" in " ".join(section().split())
     assert "`--domain prod.example.com --domain-filter example.com`" in section()
 
 
 def test_service_of_readme_is_published_as_readme_shows_it() -> None:
-    manifest = service()
+    manifest = manifest_of()
     metadata = manifest["metadata"]
     assert (metadata["namespace"], metadata["name"]) == ("shop", "web")
     with a_cli_stack(in_memory=True) as stack:
@@ -65,4 +74,18 @@ def test_service_of_readme_is_published_as_readme_shows_it() -> None:
         assert [(each["upstream"], [f"{node['ip']}:{node['port']}" for node in each["nodes"]]) for each in shown] == [
             UPSTREAM
         ]
+        assert stack.call("status", "-o", "json").json["clusters"][0]["problems"] == []
+
+
+def test_ingress_of_readme_is_published_as_readme_shows_it() -> None:
+    manifest = manifest_of(INGRESS_TITLE)
+    assert rows_of(INGRESS_TITLE) == INGRESS_RECORDS
+    assert "`--sources service,ingress`" in section(INGRESS_TITLE)
+    with a_cli_stack(in_memory=True) as stack:
+        options = ["--domain-filter", "example.com", "--namespace", "shop", "--sources", "service,ingress"]
+        assert stack.add_cluster("prod", *options).status == 0
+        stack.api.cluster.expose_ingress("shop", manifest["metadata"]["name"], manifest["spec"])
+        stack.api.cluster.set_ingress("shop", "store", manifest["status"]["loadBalancer"]["ingress"])
+        stack.session()
+        assert published(stack) == INGRESS_RECORDS
         assert stack.call("status", "-o", "json").json["clusters"][0]["problems"] == []

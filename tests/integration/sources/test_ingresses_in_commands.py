@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ import yaml
 
 from harness.cli_stack import CliStack, a_cli_stack
 from kubesync.aws.dynamodb.store import CONTROL, Key
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync_local.standins.apiserver.objects.resources import INGRESSES
 from kubesync_local.standins.apiserver.transport.faults import Answer, garbage
+from kubesync_local.workplace.readings import ListenerReadings
 
 ALB = "k8s-shop-web-1.eu-west-1.elb.amazonaws.com"
 WWW = {"rules": [{"host": "www.prod.example.com"}], "tls": [{"hosts": ["www.prod.example.com"], "secretName": "tls"}]}
@@ -189,7 +190,7 @@ REFUSALS = {
 
 
 def ingress_errors(stack: CliStack) -> list[Any]:
-    errors = ListenerTable(stack.store).errors("prod")
+    errors = ListenerReadings(stack.store).errors("prod")
     return [each.last.get("status") for resource, each in errors.items() if resource == "ingresses" and each.last]
 
 
@@ -232,3 +233,25 @@ def test_api_that_was_never_served_holds_up_no_service_and_is_found_later(stack:
     stack.api.faults.clear()
     stack.session()
     assert stack.zone_records()["www.prod.example.com A"] == ["192.0.2.1"]
+
+
+def test_lint_reads_manifests_with_ingresses(stack: CliStack, tmp_path: Path) -> None:
+    assert stack.add_cluster("prod", "--sources", "service,ingress", "--ingress-class", "alb").status == 0
+    head = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress"}
+    status = {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}
+    web = {
+        **head,
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {**WWW, "ingressClassName": "alb"},
+        "status": status,
+    }
+    wrong = {"external-dns.kubernetes.io/ingress-hostname-source": "both"}
+    bad = {**web, "metadata": {"name": "bad", "namespace": "shop", "annotations": wrong}}
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump_all([web, bad]))
+    ran = stack.call("lint", "-f", str(tmp_path), "--cluster", "prod", "-o", "json")
+    rows = {row["service"]: row for row in ran.json["services"]}
+    assert [(each["name"], each["values"]) for each in rows["prod/shop/Ingress:web"]["records"]] == [
+        ("www.prod.example.com", ["192.0.2.1"])
+    ]
+    assert [each["code"] for each in rows["prod/shop/Ingress:bad"]["problems"]] == ["InvalidHostnameSource"]
+    assert ran.status == 1

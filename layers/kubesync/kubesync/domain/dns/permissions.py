@@ -120,7 +120,7 @@ def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, hel
     room = rules.per_service - sum(name in held for name in limited)
     for name in limited:
         if name not in held and room <= 0:
-            problems[name] = too_many(name, f"the Service asks for more than {rules.per_service} names", "service")
+            problems[name] = too_many(name, f"the {key.kind} asks for more than {rules.per_service} names", "service")
         room -= name not in held
     counted = tuple(name for name in limited if name not in problems and counts(name, own))
     return Permitted(frozenset((*problems, *unread)), counted, tuple(problems.values()))
