@@ -120,51 +120,6 @@ def test_drift_in_zone_and_table_is_reported_by_a_dry_run_and_mended_by_a_resync
             assert running.end().clean
 
 
-def test_missing_slices_of_an_upstream_are_written_again_with_a_higher_version() -> None:
-    with a_stack() as stack:
-        stack.api.cluster.deploy("default", "web", 700)
-        stack.api.cluster.expose("default", "web", {"ports": [{"port": 80}], "selector": {"app": "web"}})
-        stack.add_cluster()
-        running = stack.start()
-        running.wait_for(lambda: len(stack.upstreams().get(UPSTREAM, [])) == 700)
-        running.end()
-        before = stack.upstreams()
-        slices = list(stack.store.query(UPSTREAMS, UPSTREAM))
-        assert len(slices) > 1
-        stack.store.write(Delete(Key(UPSTREAMS, UPSTREAM, 1)))
-        stack.resync(a_request())
-        assert stack.upstreams() == before
-        written = list(stack.store.query(UPSTREAMS, UPSTREAM))
-        assert len(written) == len(slices)
-        assert {item["version"] for item in written} == {int(str(slices[0]["version"])) + 1}
-
-
-def test_i3_set_that_was_replaced_by_one_of_another_form_is_reported_and_left_alone() -> None:
-    with a_stack() as stack:
-        prepare(stack).end()
-        stack.by_hand("DELETE", WEB, "A", "10.68.0.10")
-        weighted: Any = {
-            "Action": "CREATE",
-            "ResourceRecordSet": {
-                "Name": WEB,
-                "Type": "A",
-                "TTL": 60,
-                "SetIdentifier": "blue",
-                "Weight": 1,
-                "ResourceRecords": [{"Value": "10.68.0.10"}],
-            },
-        }
-        stack.change_by_hand(weighted)
-        before = stack.r53.records(stack.zone_id)
-        report = stack.resync(a_request())["clusters"][0]
-        assert [drift["drift"] for drift in report["drift"]] == ["foreign"]
-        assert [conflict["name"] for conflict in report["conflicts"]] == [WEB]
-        after = stack.r53.records(stack.zone_id)
-        assert {k: v for k, v in after.items() if k.name.startswith("web.")} == {
-            k: v for k, v in before.items() if k.name.startswith("web.")
-        }
-
-
 def test_dry_run_foresees_the_conflict_that_the_resync_meets() -> None:
     with a_stack() as stack:
         stack.api.cluster.expose("default", "web", {"ports": [{"port": 80}], "clusterIP": "10.68.0.10"})

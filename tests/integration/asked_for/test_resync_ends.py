@@ -75,16 +75,6 @@ def test_signal_ends_a_resync_of_a_silent_cluster(dry_run: bool) -> None:
         assert (reports[0].ended, reports[0].clean) == ("ERR_WORKER_EXITING", True)
 
 
-@pytest.mark.parametrize("dry_run", [True, False])
-def test_deadline_ends_a_resync_of_a_silent_cluster(dry_run: bool) -> None:
-    with a_stack_with_a_silent_cluster() as (stack, proxy):
-        proxy.swallow(new_ones=True)
-        session = stack.application(max_runtime_seconds=1.0, **NO_TIMEOUTS).new_session()
-        thread, reports = begin(session, dry_run=dry_run)
-        thread.join(PATIENCE_SECONDS)
-        assert the_error(reports[0].resyncs[0], "stuck").startswith(ENDED)
-
-
 @pytest.mark.parametrize("kind", ["dry run", "forced", "normal"])
 @pytest.mark.parametrize("way", ["signal", "deadline"])
 def test_master_that_ends_answers_who_waits_unless_the_next_one_goes_on(kind: str, way: str) -> None:

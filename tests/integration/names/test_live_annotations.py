@@ -1,4 +1,4 @@
-"""Annotations and policies that change on a live Service: what stands follows, each change in one batch, nothing is left over."""
+"""Annotations that change on a live Service: what stands follows, each change in one batch, nothing is left over."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ from typing import Any, Final
 
 from harness.seen.resync_requests import a_request
 from harness.stack import RunningSession, Stack, a_stack
-from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.domain.plan import Policy
-from kubesync_local.workplace.registry import ClusterRegistry
 
 PREFIX: Final = "external-dns.alpha.kubernetes.io/"
 LB: Final = "web-0123.elb.eu-west-1.amazonaws.com"
@@ -48,29 +44,6 @@ def becomes(stack: Stack, running: RunningSession, *wanted: str, batches: int | 
         assert lines(stack) == set(wanted)
     if batches is not None:
         assert len(stack.r53.batches()) == batches
-
-
-def test_excluded_service_leaves_with_its_upstreams_and_comes_back() -> None:
-    with a_stack() as stack:
-        stack.add_cluster()
-        stack.api.cluster.deploy("shop", "web", 1)
-        body = {"ports": [{"port": 80}], "clusterIP": "10.68.0.10", "selector": {"app": "web"}}
-        stack.api.cluster.expose("shop", "web", body, annotations={PREFIX + "hostname": "WWW.Example.com."})
-        running = stack.start()
-        published = ("web.shop.svc.prod.example.com A 60 10.68.0.10", "www.example.com A 60 10.68.0.10")
-        becomes(stack, running, *published)
-        node = {"ip": "10.42.0.2", "port": 80, "ready": True}
-        running.wait_for(lambda: stack.upstreams().get("prod/shop/web/80/TCP") == [node])
-        annotate(stack, {"kubesync.io/exclude": "true"})
-        becomes(stack, running)
-        running.wait_for(lambda: "prod/shop/web/80/TCP" not in stack.upstreams())
-        annotate(stack, {"kubesync.io/exclude": "false"})
-        becomes(stack, running, *published)
-        running.wait_for(lambda: stack.upstreams().get("prod/shop/web/80/TCP") == [node])
-        annotate(stack, {"kubesync.io/exclude": "yes"})
-        running.wait_for(lambda: stack.problems() == {"shop/web": {"InvalidExclude"}})
-        assert lines(stack) == set(published)
-        assert running.end().clean
 
 
 def test_weighted_aliases_share_a_name_and_change_weight_and_type_in_one_batch() -> None:
@@ -123,30 +96,3 @@ def test_wildcard_takes_any_target_and_is_known_when_the_zone_is_read_back() -> 
         assert [(each["cluster"], each["changes"], each["conflicts"]) for each in report["clusters"]] == [
             ("prod", [], [])
         ]
-
-
-def test_policy_that_is_loosened_on_a_live_cluster_catches_up() -> None:
-    with a_stack() as stack:
-        config = stack.add_cluster(policy=Policy.CREATE_ONLY)
-        load_balancer(stack, "web", {"ip": "203.0.113.5"}, hostname="www.example.com")
-        load_balancer(stack, "old", {"ip": "203.0.113.6"})
-        running = stack.start(lease_renew_seconds=0.05)
-        own, old = "web.shop.svc.prod.example.com", "old.shop.svc.prod.example.com A 60 203.0.113.6"
-        becomes(stack, running, f"{own} A 60 203.0.113.5", "www.example.com A 60 203.0.113.5", old)
-        annotate(stack, asking(hostname="new.example.com"))
-        stack.api.cluster.set_load_balancer("shop", "web", [{"hostname": "lb.example.net"}])
-        stack.api.cluster.delete_service("shop", "old")
-        new, www = "new.example.com CNAME 60 lb.example.net.", "www.example.com A 60 203.0.113.5"
-        # The annotation alone may have been seen in a window of its own: under this policy its addresses would stay.
-        running.wait_for(lambda: any(line.startswith("new.") for line in lines(stack)))
-        config = configure(stack, config, policy=Policy.UPSERT_ONLY)
-        becomes(stack, running, f"{own} CNAME 60 lb.example.net.", new, www, old)
-        configure(stack, config, policy=Policy.SYNC)
-        becomes(stack, running, f"{own} CNAME 60 lb.example.net.", new)
-        assert running.end().clean
-
-
-def configure(stack: Stack, config: ClusterConfig, **changes: Any) -> ClusterConfig:
-    changed = ClusterRegistry(stack.application().store()).put(config.model_copy(update=changes))
-    LeaseTable(stack.store, "0").signal()
-    return changed

@@ -76,17 +76,3 @@ def test_weighted_set_that_was_changed_by_hand_is_mended_and_those_of_others_are
             "www.example.com A [blue]": weighted("10.68.0.10", 10),
             "www.example.com A [theirs]": weighted("192.0.2.1", 7),
         }
-
-
-def test_wildcard_is_published_and_goes_again() -> None:
-    with a_stack() as stack:
-        stack.add_cluster()
-        expose(stack.api, "web", "10.68.0.10", hostname="*.apps.example.com")
-        running = stack.start()
-        running.wait_for(lambda: "*.apps.example.com A" in stack.records())
-        assert [key.name for key in stack.r53.records(stack.zone_id) if "apps" in key.name] == [
-            "\\052.apps.example.com."
-        ]
-        annotate(stack.api, "web", hostname=None)
-        running.wait_for(lambda: "*.apps.example.com A" not in stack.records())
-        assert running.end().clean
