@@ -93,6 +93,16 @@ def test_record_is_one_line_on_a_screen_of_80_columns_and_its_zone_is_said_once(
     assert [stack.zone_id in line for line in in_a_pipe] == [False, True, True]
 
 
+def test_record_is_one_line_where_no_table_fits(stack: CliStack) -> None:
+    lines = stack.call("records", "-n", "shop", COLUMNS="64").out.splitlines()
+
+    assert lines == [
+        f"all applied in zone example.com ({stack.zone_id})",
+        f"api.shop.svc.prod.example.com A 30 {address_of(stack, 'api')}  prod/shop/api",
+        f"web.shop.svc.prod.example.com A 30 {address_of(stack, 'web')}  prod/shop/web",
+    ]
+
+
 def address_of(stack: CliStack, name: str) -> str:
     (address,) = stack.zone_records()[f"{name}.shop.svc.prod.example.com A"]
     return address

@@ -29,7 +29,7 @@ def _headline(row: dict[str, Any]) -> Text:
     what = row["what"].removeprefix(f"{kind} ")
     if row["zone"]:
         what = what.removesuffix(f" in {row['zone']}")
-    service = "" if row["upstream"] else f"  {row['service']}"
+    service = "" if row["upstream"] else f"  {row['service'] or row['cluster']}"
     return Text.assemble(
         (f"{row['at'][:19]}Z  ", "dim"), (f"{kind:8}  ", _STYLES.get(kind, "")), (what, "bold"), service
     )

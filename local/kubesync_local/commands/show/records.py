@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
+
+from rich.text import Text
 
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
@@ -19,7 +21,10 @@ from kubesync_local.commands.show.current import current_at
 from kubesync_local.commands.show.filters import name_filter, zones_meant
 from kubesync_local.plans.plan import zone_titles
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
-from kubesync_local.terminal.output import counted, new_console, print_rows, screen_width, side_in_words
+from kubesync_local.terminal.escaping import visible
+from kubesync_local.terminal.output import counted, new_console, print_folded, print_rows, screen_width, side_in_words
+from kubesync_local.terminal.sorting import sorted_by
+from kubesync_local.terminal.tables import lines_of
 from kubesync_local.workplace.workplace import Workplace
 
 LIVE = "in_the_zone"
@@ -61,8 +66,39 @@ def run(arguments: argparse.Namespace) -> int:
         if screen_width(new_console()) is not None:
             shown, title = _with_names_of_zones(shown, zone_titles(configs))
     columns = (*COLUMNS, LIVE) if arguments.live else COLUMNS
+    if title is not None and shown and not _fits(shown, columns):
+        _print_compact(sorted_by(shown, arguments.sort), title)
+        return 0
     print_rows(shown, columns, arguments.output, empty, names=2, sort=arguments.sort, title=title)
     return 0
+
+
+def _fits(rows: list[dict[str, Any]], columns: Sequence[str]) -> bool:
+    """Whether a table with a line for each row fits the screen."""
+    width = screen_width(new_console())
+    return len(lines_of(rows, columns, width, 2)) <= 2 + sum(max(1, len(row["values"])) for row in rows)
+
+
+def _print_compact(rows: Sequence[Mapping[str, Any]], title: str) -> None:
+    """A line for each row where no table fits, as in a zone file: name, type, ttl and values, then the Service and the state.
+
+    A state that all of them have is said once, in the title.
+    """
+    console, states = new_console(), {row["state"] for row in rows}
+    all_of_them = f"all {rows[0]['state']} in " if len(states) == 1 else ""
+    print_folded(console, Text(visible(f"{all_of_them}{title}"), style="italic"), 2)
+    for row in rows:
+        identifier = f"[{row['identifier']}]" if row.get("identifier") else ""
+        ttl = "" if row["ttl"] is None else str(row["ttl"])
+        values = f"alias {row['alias']}" if row.get("alias") else ", ".join(row["values"])
+        record = " ".join(filter(None, (row["type"], identifier, ttl, values)))
+        in_the_zone = f"in the zone: {row[LIVE]}" if row.get(LIVE) not in (None, "the same") else ""
+        why = "; ".join(filter(None, (row["reason"], in_the_zone)))
+        line = Text().append(visible(row["name"]), style="bold").append(" ").append(visible(record))
+        line.append("  ").append(visible(row["service"]), style="dim")
+        if len(states) > 1:
+            line.append("  ").append(visible(row["state"]), style="" if row["state"] == "applied" else "yellow")
+        print_folded(console, line.append("  ").append(visible(f"({why})")) if why else line, 4)
 
 
 def _with_live(rows: list[dict[str, Any]], work: Workplace) -> list[dict[str, Any]]:
