@@ -183,3 +183,39 @@ def test_i5_list_of_ingresses_of_the_same_cluster_is_believed() -> None:
         assert made.sets() == {}
     finally:
         made.close()
+
+
+def many(deployment: Deployment) -> dict[str, tuple[str, ...]]:
+    for number in range(12):
+        ingress(deployment, f"i{number:02}", f"i{number:02}.example.com", "192.0.2.1")
+    deployment.start()
+    deployment.pass_time(5.0)
+    assert len(deployment.sets()) == 12
+    return dict(deployment.sets())
+
+
+def test_i5_source_that_nobody_confirmed_to_take_out_keeps_its_record_sets_until_forced(deployment: Deployment) -> None:
+    stands = many(deployment)
+    deployment.world.configure("prod", sources=("service",), allowed_deletions=0)
+    deployment.pass_time(20.0)
+    assert deployment.sets() == stands
+    deployment.resync("prod", force=True)
+    deployment.pass_time(10.0)
+    assert deployment.sets() == {}
+    assert not [name for name, owner in deployment.claims().items() if "Ingress" in owner]
+
+
+def test_i5_source_that_comes_back_finds_its_record_sets_as_they_were(deployment: Deployment) -> None:
+    stands = many(deployment)
+    sent = len(deployment.calls(SENT))
+    deployment.world.configure("prod", sources=("service",), allowed_deletions=0)
+    deployment.pass_time(20.0)
+    deployment.world.configure("prod", sources=("service", "ingress"))
+    deployment.pass_time(20.0)
+    assert deployment.sets() == stands
+    assert len(deployment.calls(SENT)) == sent
+    ingress(deployment, "i00", "i00.example.com", "192.0.2.99")
+    deployment.cluster.delete(INGRESSES, "i01")
+    deployment.pass_time(5.0)
+    changed = {**stands, "i00.example.com A": ("192.0.2.99",)}
+    assert deployment.sets() == {name: values for name, values in changed.items() if name != "i01.example.com A"}

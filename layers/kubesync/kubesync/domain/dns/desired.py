@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -15,12 +16,13 @@ from kubesync.domain.dns.permissions import NameRules, refusal
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.publishing import RecordPlan, Targets
 from kubesync.domain.dns.records import Held, Node, Problem, RecordKey, RecordSet, Zone
-from kubesync.domain.objects import ObjectKey
+from kubesync.domain.objects import SERVICE, ObjectKey
 
 # Problems are stored with the key and shown to people: this limits how many there are of each code.
 MAX_PROBLEMS_OF_A_KIND: Final = 10
 # An annotation of 256 KiB can be one "name": this limits how much of it is shown.
 MAX_SUBJECT_CHARACTERS: Final = 300
+_SERVICE: Final = re.compile(r"(?<=\bthe )[Ss]ervice\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +210,14 @@ def _why_no_host(host: str) -> str:
     return "it ends in a number" if host.rpartition(".")[2].isdecimal() else ""
 
 
-def bounded(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Problems in their order, at most ``MAX_PROBLEMS_OF_A_KIND`` of each code and a line that counts the rest."""
+def bounded(problems: Iterable[Problem], kind: str = SERVICE) -> tuple[Problem, ...]:
+    """Problems in their order, at most ``MAX_PROBLEMS_OF_A_KIND`` of each code and a line that counts the rest.
+
+    What annotations have in common speaks of a Service; ``kind``: what it says instead.
+    """
     kept: list[Problem] = []
-    short = {replace(p, subject=p.subject[:MAX_SUBJECT_CHARACTERS]) for p in problems}
+    of_kind = problems if kind == SERVICE else (replace(p, message=_SERVICE.sub(kind, p.message)) for p in problems)
+    short = {replace(p, subject=p.subject[:MAX_SUBJECT_CHARACTERS]) for p in of_kind}
     for _, same in groupby(sorted(short), key=lambda problem: problem.code):
         found = list(same)
         kept += found[:MAX_PROBLEMS_OF_A_KIND]

@@ -95,7 +95,7 @@ def desired(key: ObjectKey, ingress: Ingress | None, rules: DnsRules, held: Held
     allowed = permitted(wanted or (), key, rules.names, held.names)
     plan.problems.update(allowed.problems)
     if asked.unpublishable or not wanted:
-        return Desired({}, {}, bounded(plan.problems), counted=allowed.counted, only_held=asked.only_held)
+        return Desired({}, {}, bounded(plan.problems, key.kind), counted=allowed.counted, only_held=asked.only_held)
     targets, source = replaced_targets(asked, rules, plan), by_annotation(ingress, asked, "target")
     if targets is None:
         status, source = (*ingress.ingress_ips, *ingress.ingress_hostnames), "status.loadBalancer"
@@ -108,7 +108,7 @@ def desired(key: ObjectKey, ingress: Ingress | None, rules: DnsRules, held: Held
             plan.publish(name, targets)
     records = plan.finish()
     origins = {name: tuple(sorted(found)) for name, found in plan.origins.items()}
-    return Desired(records, {}, bounded(plan.problems), origins, allowed.counted, asked.only_held)
+    return Desired(records, {}, bounded(plan.problems, key.kind), origins, allowed.counted, asked.only_held)
 
 
 def _of_our_class(ingress: Ingress, rules: DnsRules) -> bool:
