@@ -14,6 +14,7 @@ _CHOICE: Final = re.compile(
     r"argument (?P<argument>\S+): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)", re.DOTALL
 )
 _DURATION: Final = re.compile(r"(?:\d{1,6}[smhdw])+")
+_DAYS: Final = {"today": 0, "yesterday": 1}
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _MAX_TTL: Final = 2147483647  # RFC 2181 section 8
 # How alike two options are of which one is a slip of the other: --domian and --domain, not --slow and --fast.
@@ -181,18 +182,23 @@ def limit(text: str) -> int:
 
 
 class Moment(NamedTuple):
-    """A moment: seconds before now, or an epoch time."""
+    """A moment: seconds before now, the beginning of a day in UTC so many days ago, or an epoch time."""
 
     seconds_ago: float | None = None
     at: float = 0.0
+    days_ago: int | None = None
 
     def epoch(self, now: float) -> float:
         """In seconds since 1970."""
+        if self.days_ago is not None:
+            return (now // _SECONDS["d"] - self.days_ago) * _SECONDS["d"]
         return self.at if self.seconds_ago is None else max(0.0, now - self.seconds_ago)
 
 
 def moment(text: str) -> Moment:
-    """A duration before now (``2h``, ``1d12h``), or a time in ISO form (default: UTC)."""
+    """A duration before now (``2h``, ``1d12h``), ``today`` or ``yesterday``, or a time in ISO form (default: UTC)."""
+    if text in _DAYS:
+        return Moment(days_ago=_DAYS[text])
     if _DURATION.fullmatch(text):
         ago = sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"(\d+)([smhdw])", text))
         return Moment(seconds_ago=float(ago))
@@ -205,7 +211,7 @@ def moment(text: str) -> Moment:
         at = -1.0
     if at < 0:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a duration such as 90m, 2h or 1d12h nor a time such as 2026-01-31T08:00:00Z"
+            f"{text!r} is neither a duration such as 90m, 2h or 1d12h, nor today or yesterday, nor a time such as 2026-01-31T08:00:00Z"
         )
     return Moment(at=at)
 

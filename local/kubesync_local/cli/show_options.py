@@ -103,7 +103,7 @@ def _add_audit_filters(audit: argparse.ArgumentParser) -> None:
     since = audit.add_mutually_exclusive_group()
     since.add_argument(
         "--since", type=moment, default=days("7"), metavar="T",
-        help="changes since then: a duration such as 2h, or a time such as 2026-01-31T08:00:00Z (default: 7d)",
+        help="changes since then: a duration such as 2h, today or yesterday (UTC), or a time such as 2026-01-31T08:00:00Z (default: 7d)",
     )  # fmt: skip
     since.add_argument("--days", type=days, dest="since", metavar="N", help="the same as --since Nd")
     audit.add_argument("--until", type=moment, metavar="T", help="changes until then (default: now)")

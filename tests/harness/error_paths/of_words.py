@@ -61,12 +61,12 @@ ROWS: Final = [
     Row("errors --limit 0", "argument --limit: '0' is not a whole number from 1 to 2147483647; see `kubesync errors --help`", 2),
     Row("errors --limit 1e3", "argument --limit: '1e3' is not a whole number from 1 to 2147483647; see `kubesync errors --help`", 2),
     Row("audit --days 1.5", "argument --days: '1.5' is not a whole number from 1 to 3660; see `kubesync audit --help`", 2),
-    Row("audit --since yesterday",
-        "argument --since: 'yesterday' is neither a duration such as 90m, 2h or 1d12h nor a time such as 2026-01-31T08:00:00Z; "
-        "see `kubesync audit --help`", 2),
+    Row("audit --since tomorrow",
+        "argument --since: 'tomorrow' is neither a duration such as 90m, 2h or 1d12h, nor today or yesterday, nor a time such as "
+        "2026-01-31T08:00:00Z; see `kubesync audit --help`", 2),
     Row("audit --until 2026-13-01",
-        "argument --until: '2026-13-01' is neither a duration such as 90m, 2h or 1d12h nor a time such as 2026-01-31T08:00:00Z; "
-        "see `kubesync audit --help`", 2),
+        "argument --until: '2026-13-01' is neither a duration such as 90m, 2h or 1d12h, nor today or yesterday, nor a time such as "
+        "2026-01-31T08:00:00Z; see `kubesync audit --help`", 2),
     Row("audit --since 1h --days 2", "argument --days: not allowed with argument --since; see `kubesync audit --help`", 2),
     Row("audit --service web", "'web' is not a service key: write cluster/namespace/name, such as prod/shop/web", 2),
     Row("audit --service prod/a/b --cluster stage", "--service prod/a/b is not in cluster stage", 2),
@@ -130,7 +130,7 @@ ROWS: Final = [
         "'prod/shop/X{149}...X{39}' is not a service key: 'X{159}...X{39}' is not a name (lower-case letters, digits and hyphens, at most 63)", 2),
     Row("records --name 100000_CHARACTERS", "--name 'X{159}...X{39}' can be no name: the name has 100000 characters, the limit is 253", 2),
     Row("audit --since 100000_CHARACTERS",
-        "argument --since: 'X{159}...X{39}' is neither a duration such as 90m, 2h or 1d12h nor a time such as "
+        "argument --since: 'X{159}...X{39}' is neither a duration such as 90m, 2h or 1d12h, nor today or yesterday, nor a time such as "
         "2026-01-31T08:00:00Z; see `kubesync audit --help`", 2),
     Row("help 100000_CHARACTERS", "command 'X{159}...X{39}' is not one of ...", 2),
     Row("explain ESCAPEprod/shop/web",

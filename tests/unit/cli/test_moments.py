@@ -27,6 +27,8 @@ NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
         ("2027-01-15T09:00:00+01:00", NOW),
         ("2027-01-15T08:00", NOW),
         ("2027-01-15", NOW - 8 * 3_600),
+        ("today", NOW - 8 * 3_600),
+        ("yesterday", NOW - 32 * 3_600),
     ],
 )
 def test_moment_is_a_duration_back_or_a_time(text: str, epoch: float) -> None:

@@ -87,7 +87,7 @@ class AuditTable:
         return self._put(f"errors#{cluster}", f"#{digest}", fields, now)
 
     def session_ended(self, fields: Mapping[str, object], now: float) -> Put:
-        """How a session ended. Only this item and ``report`` are written without a fence; they are append-only."""
+        """How a session ended. Only this item, ``report`` and what a person's command did have no fence; they are append-only."""
         return self._put("sessions", "", fields, now)
 
     def report(self, kind: str, report: object, now: float) -> Put:
