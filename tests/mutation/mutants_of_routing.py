@@ -7,7 +7,6 @@ from typing import Final
 from mutation.mutant import Mutant
 
 _SHARE = "integration/names/test_policies_that_share.py::"
-_DRAWN = _SHARE + "test_i9_what_route_53_would_refuse_is_never_sent_and_no_name_is_away_while_somebody_may_have_it"
 _ROWS = "unit/domain/dns/test_dns_cases.py::test_row_of_the_contract"
 _CODEC = "unit/aws/tables/test_state_codec.py::"
 
@@ -37,7 +36,7 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         file="domain/plan.py",
         old="    free = {name for name in gained if (name.zone_id, name.name) not in blocked}\n",
         new="    free = gained\n",
-        caught_by=(_SHARE + "test_i9_region_belongs_to_who_came_first_and_goes_to_the_next", _DRAWN),
+        caught_by=(_SHARE + "test_i9_region_belongs_to_who_came_first_and_goes_to_the_next",),
     ),
     Mutant(
         name="name-has-two-policies",
@@ -46,7 +45,7 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         file="domain/plan.py",
         old='(of_policy not in ("", policy) or',
         new="(of_policy == Simple.kind or",
-        caught_by=(_SHARE + "test_i9_name_has_one_policy_and_who_wants_another_waits", _DRAWN),
+        caught_by=(_SHARE + "test_i9_name_has_one_policy_and_who_wants_another_waits",),
     ),
     Mutant(
         name="other-policy-does-not-see-weighted-sets",
@@ -55,10 +54,7 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         file="domain/plan.py",
         old="        weighted = not of_policy and owner not in seated\n",
         new="        weighted = False\n",
-        caught_by=(
-            _SHARE + "test_i9_who_changes_to_a_policy_that_the_name_does_not_have_keeps_what_it_has",
-            _DRAWN,
-        ),
+        caught_by=(_SHARE + "test_i9_who_changes_to_a_policy_that_the_name_does_not_have_keeps_what_it_has",),
     ),
     Mutant(
         name="one-set-too-many",
@@ -76,7 +72,7 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         file="cluster/keys/planner.py",
         old="in seen.claims ^ policies.keys() if name.seat}",
         new="in policies.keys() - seen.claims if name.seat}",
-        caught_by=(_DRAWN, _SHARE + "test_i9_who_leaves_a_policy_that_others_have_keeps_what_it_has"),
+        caught_by=(_SHARE + "test_i9_who_leaves_a_policy_that_others_have_keeps_what_it_has",),
     ),
     Mutant(
         name="region-is-let-go-in-a-moment-without-endpoints",
@@ -94,7 +90,7 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         file="domain/dns/publishing.py",
         old="        if why := why_not_possible(record_type, record_set, private=zone.private):\n",
         new='        if why := "":\n',
-        caught_by=(_ROWS, _DRAWN),
+        caught_by=(_ROWS,),
     ),
     Mutant(
         name="impossible-policy-takes-what-is-held",

@@ -104,7 +104,9 @@ def _inflated(value: Any) -> Any:
 
 def _line(found: Mapping[str, Any]) -> str:
     name = found["Name"].rstrip(".").replace("\\052", "*")
-    weighted = f" [{found['SetIdentifier']} {found['Weight']}]" if "SetIdentifier" in found else ""
+    weighted = (
+        f" [{found['SetIdentifier']} {found.get('Weight', found.get('Region'))}]" if "SetIdentifier" in found else ""
+    )
     if "AliasTarget" in found:
         alias = found["AliasTarget"]
         return f"{name} {found['Type']}{weighted} alias {alias['HostedZoneId']} {alias['DNSName'].rstrip('.')}"

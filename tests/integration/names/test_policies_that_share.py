@@ -75,6 +75,9 @@ def test_i9_region_belongs_to_who_came_first_and_goes_to_the_next(deployment: Po
     deployment.ask("c", EU)
     assert deployment.www() == {"a": "latency eu-west-1 at 1", "b": "latency us-east-1 at 2"}
     assert deployment.told("c") == ["prod/shop/a has it: only one set of a name has latency eu-west-1"]
+    assert not [claim for claim in deployment.state("c").claims if claim.name == WWW], (
+        "its identifier is free for others"
+    )
     assert deployment.state("c").waits == {next(n for n in deployment.state("a").claims if n.seat and n.name == WWW)}
     deployment.delete("a")
     deployment.pass_time(4.0)

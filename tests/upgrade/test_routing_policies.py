@@ -1,0 +1,52 @@
+"""A Service with a routing policy that the release before does not know: that release leaves its cluster out, and its records stay."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Final
+
+import pytest
+
+from harness.secrets_watch import TOKEN
+from harness.seen.raw_objects import put_raw, raw_service
+from harness.waiting import wait_until
+from kubesync_local.standins.apiserver import ApiServer, ServerOptions
+from upgrade.deployment import a_stage, registration
+
+REGION: Final = {
+    "external-dns.alpha.kubernetes.io/set-identifier": "blue",
+    "external-dns.alpha.kubernetes.io/aws-region": "eu-west-1",
+}
+
+
+def test_i5_release_before_leaves_policies_alone_and_serves_other_clusters(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with ExitStack() as resources:
+        stage = resources.enter_context(a_stage(tmp_path_factory.mktemp("release-before")))
+        plain = resources.enter_context(ApiServer(ServerOptions(bootstrap=False), tokens={TOKEN: "admin"}))
+        zone, net = stage.stack.zone_id, stage.stack.route53.create_zone("example.net")
+        of_plain = registration("plain", plain.url, net, "--no-srv")
+        of_plain[of_plain.index("plain.example.com")] = "plain.example.net"
+        put_raw(stage.stack.api, raw_service("web"))
+        stage.before.run_all([registration("prod", stage.stack.api.url, zone, "--no-srv"), of_plain])
+        stage.session(stage.before)
+        routed = raw_service("web")
+        routed["metadata"]["annotations"] = REGION
+        put_raw(stage.stack.api, routed, change="MODIFIED")
+        stage.session(stage.now, lambda _: any("eu-west-1" in line for line in stage.reader.zone(zone)))
+        stood = [line for line in stage.reader.zone(zone) if line.startswith("web.")]
+        assert stood == ["web.shop.svc.prod.example.com A [blue eu-west-1] 30 10.68.9.9"]
+
+        put_raw(plain, raw_service("meanwhile"))
+        put_raw(stage.stack.api, raw_service("late"))
+        with stage.before.start() as running:
+            line = "meanwhile.shop.svc.plain.example.net A 30 10.68.9.9"
+            wait_until(lambda: line in stage.reader.zone(net), said=running.said)
+            with pytest.raises(AssertionError, match="this one knows 1: upgrade"):  # it ends unclean, and says why
+                running.end()
+        assert [line for line in stage.reader.zone(zone) if line.startswith("web.")] == stood
+        assert not any(line.startswith("late.") for line in stage.reader.zone(zone))
+
+        stage.session(stage.now, lambda _: any(line.startswith("late.") for line in stage.reader.zone(zone)))
+        assert [line for line in stage.reader.zone(zone) if line.startswith("web.")] == stood
