@@ -96,7 +96,7 @@ class ResyncInvocation:
     def __init__(self, parts: InvocationParts, wanted: ResyncEvent) -> None:
         self._parts = parts
         self._wanted = wanted
-        self._told_to_end = False
+        self._interrupted = False
 
     def run(self) -> dict[str, Any]:
         """Get the resync done.
@@ -167,7 +167,7 @@ class ResyncInvocation:
 
     def _may_begin_another(self) -> bool:
         """Whether another session of its own may go on with what is left."""
-        return not self._told_to_end and self._parts.remaining_seconds() >= _SESSION_SECONDS
+        return not self._interrupted and self._parts.remaining_seconds() >= _SESSION_SECONDS
 
     def _so_far(self, request: ResyncRequest) -> dict[str, Any]:
         return {**report_so_far(request, self._parts.table), "by": self._parts.lease.read().holder}
@@ -183,8 +183,8 @@ class ResyncInvocation:
         if session.code == ErrorCode.NOT_MASTER and not session.epoch:
             return None  # another session was quicker: send it the request
         if request.goes_on:
-            self._told_to_end = session.code == ErrorCode.WORKER_EXITING
-            if self._told_to_end and self._parts.by_person:
+            self._interrupted = session.code == ErrorCode.WORKER_EXITING
+            if self._interrupted and self._parts.by_person:
                 return {**self._so_far(request), "status": WITHDRAWN_REPORT, "by": session.session}
             return None
         raise ResyncError(f"the session ended without a report: {session.ended} {session.message}".rstrip())

@@ -161,7 +161,7 @@ class Reporter:
         self.watches_since: float | None = None
         self._scheduler = scheduler
         self._activity = activity
-        self._lags_told: dict[str, int] = {}  # how many of each zone
+        self._lags_reported: dict[str, int] = {}  # how many of each zone
 
     def fill(self, clusters: Iterable[ClusterFigures], zones: Mapping[str, ZoneFigures], named: NamedReport) -> None:
         """Complete the report of a session that has ended."""
@@ -188,9 +188,9 @@ class Reporter:
                 found.listeners += [listener.report for listener in (*run.past, *run.listeners)]
         lags: list[float] = []
         for zone_id, zone in zones.items():
-            fresh = zone.lags_counted - self._lags_told.get(zone_id, 0)
+            fresh = zone.lags_counted - self._lags_reported.get(zone_id, 0)
             lags += zone.lags[max(0, len(zone.lags) - fresh) :]
-            self._lags_told[zone_id] = zone.lags_counted
+            self._lags_reported[zone_id] = zone.lags_counted
         _fill_zones(found, zones, named, lags)
         found.stuck = self._activity.stuck(_STUCK_SECONDS)
         if found.stuck:

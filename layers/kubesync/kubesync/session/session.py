@@ -237,7 +237,7 @@ class Session:
                 except StoreError as error:
                     logger.warning("configurations could not be read", error=str(error))
             control.forget_ended()
-            self._tell_of_resyncs()
+            self._report_resyncs()
             if now >= next_beat:
                 next_beat += BEAT_SECONDS
                 self._beat(master, started)
@@ -258,7 +258,7 @@ class Session:
             self._keeper.give_up_writing()
         code = self._term.code or code
         lost = lost or code is ErrorCode.NOT_MASTER or self._keeper.lost
-        self._tell_of_resyncs()
+        self._report_resyncs()
         if not self._keeper.release(clean=clean and not lost, unsettled=unsettled) and not lost:
             # Every write happened under our lease, but the next session will not see a clean hand-over.
             lost = True
@@ -319,7 +319,7 @@ class Session:
         thread.start()
         thread.join(_REPORT_SECONDS)
 
-    def _tell_of_resyncs(self) -> None:
+    def _report_resyncs(self) -> None:
         while self._term.resynced:
             ended = self._term.resynced.popleft()
             if not ended.errors:
