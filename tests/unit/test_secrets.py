@@ -102,15 +102,14 @@ def test_token_is_read_from_aws(text: str, answer: object, request_sent: dict[st
     assert aws.asked == [request_sent]
 
 
-def test_token_is_read_from_a_file_and_the_environment(tmp_path: Path) -> None:
+def test_token_is_read_from_a_file_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "token"
     path.write_text(" tok-1\n")
     clock = ManualClock()
     assert a_token(f"file:{path}", FakeAws("")).token() == "tok-1"
     variable = parse_secret_reference("env:T", local=True)
-    assert (
-        SecretToken(variable, FakeAws("").client_for, clock, server=SERVER, environ={"T": "tok-2"}).token() == "tok-2"
-    )
+    monkeypatch.setenv("T", "tok-2")
+    assert SecretToken(variable, FakeAws("").client_for, clock, server=SERVER).token() == "tok-2"
 
 
 def test_token_is_kept_for_five_minutes() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from harness.fakes.manual_clock import ManualClock
@@ -19,13 +21,22 @@ def a_reference(name: str) -> SecretReference:
     return parse_secret_reference(f"env:{name}", local=True)
 
 
+@pytest.fixture(autouse=True)
+def _nothing_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing is left there, whatever a test puts there."""
+    for name in ("CA", "CERT", "KEY"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+
 def source(clock: ManualClock | None = None, /, *, key: bool = False, **environ: str) -> SecretCertificates:
+    os.environ.update(environ)
     references = CertificateReferences(
         a_reference("CA") if "CA" in environ else None,
         a_reference("CERT") if "CERT" in environ else None,
         a_reference("KEY") if key else None,
     )
-    return SecretCertificates(references, lambda _service: None, clock or ManualClock(), environ=environ)
+    return SecretCertificates(references, lambda _service: None, clock or ManualClock())
 
 
 def test_nothing_referred_to_is_nothing() -> None:
@@ -61,17 +72,17 @@ def test_what_is_not_as_it_should_be_is_told_without_a_key_i8(environ: dict[str,
 
 
 def test_rotated_certificate_is_read_after_five_minutes_or_when_asked_for() -> None:
-    clock, environ = ManualClock(), {"CA": CERTIFICATE}
-    made = SecretCertificates(CertificateReferences(a_reference("CA")), lambda _service: None, clock, environ=environ)
+    clock = ManualClock()
+    made = source(clock, CA=CERTIFICATE)
     assert made.ca_pem() == CERTIFICATE
-    environ["CA"] = rotated = CERTIFICATE.replace("MIIB", "MIIC")
+    os.environ["CA"] = rotated = CERTIFICATE.replace("MIIB", "MIIC")
     assert made.ca_pem() == CERTIFICATE
     assert made.ca_pem(fresh=True) == rotated
-    environ["CA"] = CERTIFICATE
+    os.environ["CA"] = CERTIFICATE
     clock.advance(MAX_AGE_SECONDS)
     assert made.ca_pem() == CERTIFICATE
     # While it cannot be read again, the known one goes on being used.
-    del environ["CA"]
+    del os.environ["CA"]
     clock.advance(MAX_AGE_SECONDS)
     assert made.ca_pem() == CERTIFICATE
     with pytest.raises(HandshakeError):

@@ -272,7 +272,7 @@ class ClusterResync:
             self._master.zones.send(zone_id, CheckConflicts(tuple(in_conflict)))
 
     def compare_zone(
-        self, zone_id: str, standing: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey] = frozenset()
+        self, zone_id: str, standing: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]
     ) -> None:
         """Compare the known sets with the zone: a few keys at a time, between two batches.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,16 +26,9 @@ class CertificateReferences:
 class SecretCertificates:
     """Implements ``kubernetes.transport.CertificateSource``. Threads may share one. Arguments as for ``references.Secret``."""
 
-    def __init__(
-        self,
-        references: CertificateReferences,
-        client_for: ClientFor,
-        clock: Clock,
-        *,
-        environ: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, references: CertificateReferences, client_for: ClientFor, clock: Clock) -> None:
         def secret(reference: SecretReference | None, form: Callable[[str], str]) -> Secret[str] | None:
-            return None if reference is None else Secret(reference, client_for, clock, form, environ=environ)
+            return None if reference is None else Secret(reference, client_for, clock, form)
 
         self._ca = secret(references.ca, _as_authorities)
         self._certificate = secret(references.certificate, _as_certificate if references.key else _as_both)

@@ -129,7 +129,6 @@ class Secret[T]:
         client_for: from ``build_secret_clients``; not used for local references.
         form: makes the value from the text, or raises UnreadableError.
         pick: finds that text in the whole secret, for the reference's key; raises UnreadableError.
-        environ: for ``env:`` references.
     """
 
     def __init__(
@@ -138,8 +137,6 @@ class Secret[T]:
         client_for: ClientFor,
         clock: Clock,
         form: Callable[[str], T],
-        *,
-        environ: Mapping[str, str] | None = None,
         pick: Callable[[str, str], str] | None = None,
     ) -> None:
         self.reference = reference
@@ -147,7 +144,6 @@ class Secret[T]:
         self._clock = clock
         self._form = form
         self._pick = _member if pick is None else pick
-        self._environ = os.environ if environ is None else environ
         self._lock = threading.Lock()
         self._value: T | None = None
         self._read_again_monotonic = 0.0
@@ -167,7 +163,7 @@ class Secret[T]:
             if self._value is not None and not fresh and now < self._read_again_monotonic:
                 return self._value
             try:
-                whole = _read(self.reference, self._client_for, self._environ)
+                whole = _read(self.reference, self._client_for)
                 self._value = self._form(self._pick(whole, self.reference.json_key))
             except UnreadableError:
                 if fresh or self._value is None:
@@ -187,15 +183,7 @@ class SecretToken:
         server: the address that the token will be sent to.
     """
 
-    def __init__(
-        self,
-        reference: SecretReference,
-        client_for: ClientFor,
-        clock: Clock,
-        *,
-        server: str,
-        environ: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, reference: SecretReference, client_for: ClientFor, clock: Clock, *, server: str) -> None:
         self.bound = False
         """Whether the secret, as it was read last, says which server it is for."""
 
@@ -206,7 +194,7 @@ class SecretToken:
                 raise UnreadableError("it is for another API server: its `server` is not the one of this cluster")
             return _member(text, json_key or ("" if document is None else "token"))
 
-        self._secret = Secret(reference, client_for, clock, _as_token, environ=environ, pick=pick)
+        self._secret = Secret(reference, client_for, clock, _as_token, pick)
 
     def __repr__(self) -> str:
         return f"SecretToken({self._secret.reference})"
@@ -233,7 +221,7 @@ class UnreadableError(Exception):
     """A secret cannot be used. The message says why in a few words, without the secret."""
 
 
-def _read(reference: SecretReference, client_for: ClientFor, environ: Mapping[str, str]) -> str:
+def _read(reference: SecretReference, client_for: ClientFor) -> str:
     try:
         match reference.kind:
             case SecretKind.SECRETS_MANAGER:
@@ -245,7 +233,7 @@ def _read(reference: SecretReference, client_for: ClientFor, environ: Mapping[st
             case SecretKind.FILE:
                 return Path(reference.name).expanduser().read_text("utf-8")
             case SecretKind.ENVIRONMENT:
-                return environ[reference.name]
+                return os.environ[reference.name]
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "unknown")
         raise UnreadableError(_WHY_BY_CODE.get(code, f"AWS answers {code}")) from None
