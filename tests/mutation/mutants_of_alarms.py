@@ -80,6 +80,15 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         caught_by=(_CAUSES + "test_i10_twenty_standing_conflicts_raise_no_alarm",),
     ),
     Mutant(
+        name="deletions-by-lists-are-not-counted",
+        without="what lists take away raises no alarm as long as it is believed",
+        invariants="I5",
+        file="session/health.py",
+        old='        found["InferredDeletions"] = inferred\n',
+        new="        pass\n",
+        caught_by=(_HEALTH + "test_i5_deletions_by_lists_of_the_last_hour_are_told_where_there_are_any",),
+    ),
+    Mutant(
         name="open-keys-are-not-counted",
         without="no key is open",
         invariants="I10",

@@ -9,10 +9,12 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.key_states import KeyStates, ListenerView
 from kubesync.cluster.serving import ClusterFigures
+from kubesync.domain.merge import Believed
 from kubesync.session.health import ClusterHealth, health, of_cluster
 from kubesync.zone.progress import Progress, Standing, ZoneFigures, ZoneReport
 
@@ -115,6 +117,16 @@ def test_i10_cluster_whose_actor_hangs_works_and_records_nothing() -> None:
     assert (told["ListenersFailing"], told["OldestOpenSeconds"]) == (2, 200.0)
     seen = of_cluster("prod", figures, {"zone Z1": 900.0}, 1000.0, 500.0)
     assert (seen.failing, seen.unrecorded) == ((0.0, 0.0), 0.0)
+
+
+def test_i5_deletions_by_lists_of_the_last_hour_are_told_where_there_are_any() -> None:
+    now = 60.0 * 1_000_000
+    known = Checkpoint(7, 1, Basis(1, "https://h", 1), believed=Believed({999_900: 5, 999_990: 3, 1_000_000: 4}))
+    view = ListenerView(known, works_since=1.0)
+    (seen,) = (of_cluster("prod", ClusterFigures(views=(view, ListenerView())), {}, now, 5_000.0),)
+    assert seen.inferred == 7
+    assert figures(seen, ClusterHealth(inferred=2))["InferredDeletions"] == 9
+    assert "InferredDeletions" not in figures(ClusterHealth())
 
 
 def test_i10_refusals_that_are_reported_are_no_standstill() -> None:

@@ -50,7 +50,8 @@ class ClusterHealth:
     """One cluster that is served.
 
     ``failing``: for each listener how many seconds it has not worked; 0: it works. ``oldest_open``: age in seconds of the oldest open key that
-    goes by itself; 0: there is none. ``unrecorded``: age of what is read and not recorded.
+    goes by itself; 0: there is none. ``unrecorded``: age of what is read and not recorded. ``inferred``: how many deletions followed from
+    lists within the last hour.
     """
 
     failing: tuple[float, ...] = ()
@@ -59,6 +60,7 @@ class ClusterHealth:
     unrecorded: float = 0.0
     waiting: int = 0
     set_aside: int = 0
+    inferred: int = 0
 
 
 def of_cluster(name: str, found: ClusterFigures, steps: Mapping[str, float], epoch: float, now: float) -> ClusterHealth:
@@ -78,6 +80,7 @@ def of_cluster(name: str, found: ClusterFigures, steps: Mapping[str, float], epo
         max(hangs, 0.0 if unrecorded is None else now - unrecorded),
         found.waiting,
         found.set_aside,
+        sum(view.checkpoint.believed.within_the_hour(epoch) for view in found.views if view.checkpoint is not None),
     )
 
 
@@ -102,6 +105,8 @@ def health(
         "WaitingForPerson": sum(each.waiting for each in served),
         "KeysSetAside": sum(each.set_aside for each in served),
     }
+    if inferred := sum(each.inferred for each in served):
+        found["InferredDeletions"] = inferred
     waits = [seconds for each in served for seconds in each.failing]
     failing = _LISTENERS * unserved + sum(seconds >= FAILING_SECONDS for seconds in waits)
     if failing or not (pending or any(waits)):

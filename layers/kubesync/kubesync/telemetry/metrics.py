@@ -32,6 +32,8 @@ KeysSetAside                 service                          Count    Services 
                                                                        died while they planned them
 HeldDeletions                service                          Count    listeners whose deletions are held back; only if a list
                                                                        in this session holds some, or all say that there are none
+InferredDeletions            service                          Count    objects that went within the last hour because lists lacked
+                                                                       them; only if there are any
 NamedUpstreamsWritten        service                          Count    each minute, if there are named upstreams
 NamedUpstreamsStuck          service                          Count    1 while a problem prevents composing them, else 0
 ResyncErrors                 service                          Count    when a resync of all clusters ends: clusters that could not

@@ -211,10 +211,8 @@ def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProb
             for each in state.problems
         ],
         "held": _held(config, states),
-        "waiting_for_person": sum(
-            waiting_for_person(state, config.policy) or any(part.held for part in state.parts.values())
-            for state in states
-        ),
+        "inferred_deletions": 0 if newer else _inferred(config, work),
+        "waiting_for_person": sum(waiting_for_person(state, config.policy) or state.holds_back for state in states),
     }
 
 
@@ -224,6 +222,12 @@ def _unguarded(config: ClusterConfig, store: Store) -> str | None:
         return None
     asked_with = IDENTITY[0] if config.lists_services else config.resources[0]
     return UNGUARDED if ListenerReadings(store).checkpoints(config.name).get(asked_with) else None
+
+
+def _inferred(config: ClusterConfig, work: Place) -> int:
+    """How many objects went within the last hour because lists lacked them."""
+    checkpoints = ListenerReadings(work.store).checkpoints(config.name).values()
+    return sum(each.believed.within_the_hour(work.now()) for each in checkpoints)
 
 
 def _open(
@@ -259,12 +263,14 @@ def _differs(state: KeyState, key: RecordKey) -> bool:
 
 
 def _held(config: ClusterConfig, states: list[KeyState]) -> list[dict[str, Any]]:
-    counts = Counter(part_id.resource for state in states for part_id, part in state.parts.items() if part.held)
+    counts = Counter(part_id.resource.value for state in states for part_id, part in state.parts.items() if part.held)
+    if kept := sum(len(state.kept) for state in states):
+        counts["configuration"] = kept
     return [
         {
-            "listener": resource.value,
+            "listener": asked_by,
             "deletions": count,
             "release": f"kubesync resync --cluster {config.name} --force",
         }
-        for resource, count in sorted(counts.items())
+        for asked_by, count in sorted(counts.items())
     ]

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from rich.text import Text
 
+from kubesync.domain.merge import GUARD_SHARE
 from kubesync.domain.reasons import advice_for
 from kubesync_local.check.advice import IDENTITY
 from kubesync_local.documents.credential_rows import near_ends
@@ -153,6 +154,9 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float, *, runnin
         them = "it" if number == 1 else "them"
         text = f"  {number} {are} of {held['listener']} held back; `kubesync plan --cluster {cluster['cluster']}` shows {them}, "
         print_folded(console, Text(f"{text}`{held['release']}` makes {them}", style="yellow"), 4)
+    if inferred := cluster["inferred_deletions"]:
+        text = f"  {inferred} objects went by lists within the last hour; more than {GUARD_SHARE:.0%} of those that lived are held back"
+        print_folded(console, Text(text), 4)
     for line, ended in near_ends(cluster["cluster"], cluster["credentials"], now):
         print_folded(console, Text(f"  {line}", style="red" if ended else "yellow"), 4)
     if cluster["listeners"]:
