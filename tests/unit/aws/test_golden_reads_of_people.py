@@ -76,6 +76,10 @@ def test_configurations_in_every_form() -> None:
         "annotation_prefix",
         "sources",
         "allowed_deletions",
+        "ingress_class",
+        "ignore_ingress_rules_spec",
+        "ignore_ingress_tls_spec",
+        "exclude_target_net",
     }  # options that did not exist when the file was recorded
     assert said == ClusterConfig.model_fields.keys() - {"domain"} - later
 
