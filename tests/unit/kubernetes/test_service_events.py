@@ -38,8 +38,8 @@ def test_request_is_a_warning_on_the_service_with_code_message_and_advice() -> N
             "resourceVersion": "1234",
         },
         "reason": "NoZone",
-        "message": "x.other.org: the name fits none. Correct the name, or register the cluster with a zone that holds it "
-        "(`kubesync cluster add --replace`).",
+        "message": "x.other.org: the name fits none. Correct the name, or give the cluster a zone that holds it "
+        "(`kubesync cluster set NAME --zone ID,ID`).",
         "type": "Warning",
         "source": {"component": "kubesync"},
         "firstTimestamp": "2027-01-15T08:00:00Z",
