@@ -14,6 +14,7 @@ from chaos.faults import (
     schedules,
     situations,
     tables,
+    turns,
     two_masters,
     unexpected,
     unknown,
@@ -38,5 +39,6 @@ SECTIONS: Final[tuple[Section, ...]] = (
     late.SECTION,
     items.SECTION,
     lists_in_steps.SECTION,
+    turns.SECTION,
 )
 BY_NUMBER: Final = {section.number: section for section in SECTIONS}

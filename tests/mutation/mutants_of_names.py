@@ -6,7 +6,9 @@ from typing import Final
 
 from mutation.mutant import Mutant
 
+_ATTACKS = "integration/attacks/test_turns.py::"
 _CLAIMS = "unit/cluster/test_planner_claims.py::"
+_ORDER = "unit/domain/test_turns.py::"
 _PERMISSIONS = "unit/domain/dns/test_permissions.py::"
 _RULES = "integration/names/test_name_rules.py::"
 _LIMITS = "integration/names/test_name_limits.py::"
@@ -406,5 +408,66 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         old="    for name in unread:\n        del asked[name]\n",
         new="    unread = []\n",
         caught_by=(_PERMISSIONS + "test_i9_of_a_hundred_thousand_names_few_are_looked_at_and_what_is_held_stays",),
+    ),
+    Mutant(
+        name="no-turns",
+        without="the keys of a window are recorded by their age, whatever namespace they are of",
+        invariants="I9",
+        file="domain/window.py",
+        old="                if fair and not KINDS[key.kind].shared:",
+        new="                if False and not KINDS[key.kind].shared:",
+        caught_by=(
+            _ORDER + "test_i9_namespaces_take_turns",
+            _ATTACKS + "test_i9_first_list_of_many_delays_no_other_namespace",
+        ),
+    ),
+    Mutant(
+        name="turns-decide-about-names",
+        without="a key does not wait for keys that asked for its name before",
+        invariants="I9",
+        file="domain/window.py",
+        old="            behind = max((self._last.get(name, -1) for name in new), default=-1)\n",
+        new="            behind = -1\n",
+        caught_by=(
+            _ORDER + "test_i9_who_asks_for_a_name_comes_after_all_that_asked_before",
+            _ATTACKS + "test_i9_who_gets_a_name_does_not_depend_on_turns",
+        ),
+    ),
+    Mutant(
+        name="no-window-joins",
+        without="the next window waits until a long one is recorded",
+        invariants="I9",
+        file="cluster/long_window.py",
+        old="        later = None if self._commands_wait else self._close_events()\n",
+        new="        later = None\n",
+        caught_by=(_ATTACKS + "test_i9_change_of_a_friend_does_not_wait_for_another_namespace",),
+    ),
+    Mutant(
+        name="published-at-the-end",
+        without="what is recorded of a long window is published when all of it is",
+        invariants="I9",
+        file="cluster/long_window.py",
+        old="        if self._clock.monotonic() >= self._published_at + _PUBLISHED_EVERY_SECONDS:\n",
+        new="        if False:\n",
+        caught_by=(_ATTACKS + "test_i9_change_of_a_friend_does_not_wait_for_another_namespace",),
+    ),
+    Mutant(
+        name="names-wait-for-a-long-window",
+        without="names that were let go are handed on when a long window is recorded",
+        invariants="I9",
+        file="cluster/long_window.py",
+        old="        for task in self._tasks:\n",
+        new="        for task in ():\n",
+        caught_by=(_ATTACKS + "test_i9_name_that_is_let_go_is_handed_on_while_a_long_window_is_recorded",),
+    ),
+    Mutant(
+        name="checkpoint-above-what-waits",
+        without="the checkpoint of a long window moves past events that are not recorded",
+        invariants="I1",
+        file="cluster/keys/reconciler.py",
+        old="        for seen in chain.from_iterable(map(observed.of, left)):\n",
+        new="        for seen in chain.from_iterable(map(observed.of, ())):\n",
+        caught_by=(_ATTACKS + "test_i1_checkpoint_of_a_long_window_moves_and_stays_below_what_is_not_recorded",),
+        section=20,
     ),
 )

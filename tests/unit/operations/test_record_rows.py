@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesync.cluster.keys.reconciler import Preview
+from kubesync.cluster.keys.key_writes import Preview
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet
 from kubesync.domain.dns.routing.policies import Weighted
 from kubesync.domain.dns.standing import Drift

@@ -120,6 +120,8 @@ class ClusterActor:
                 self._ended = True
             case _:
                 self._commands.append(message)
+                if serving.run is not None:
+                    serving.run.commands_wait()
 
     def _ask(self, question: Question) -> None:
         """Answer a zone later. Zones are answered in the order in which they began to ask."""
@@ -147,6 +149,8 @@ class ClusterActor:
         self._relisting.put(None)
         kept = (command for command in self._commands if not isinstance(command, Listen))
         self._commands = deque([*kept, message])
+        if self._serving.run is not None:
+            self._serving.run.commands_wait()
 
     # --- steps ---
 

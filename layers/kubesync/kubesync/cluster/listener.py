@@ -112,6 +112,13 @@ class SharedWindow:
         with self._lock:
             return self._window.opened_at
 
+    def close_events(self) -> WindowContent | None:
+        """The collected content, if it is due and holds no list."""
+        with self._lock:
+            closes_at = self._window.closes_at()
+            due = closes_at is not None and closes_at <= self._clock.monotonic() and not self._rounds
+            return self._window.close() if due else None
+
     def close(self) -> tuple[WindowContent, Mapping[Resource, ListRound | None]]:
         """The collected content, and the round of each of its lists."""
         with self._lock:

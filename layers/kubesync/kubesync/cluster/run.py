@@ -14,6 +14,7 @@ from kubesync.cluster.keys.committer import Recorded
 from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS
 from kubesync.cluster.listener import Listener, Listeners, ListRound, round_of
 from kubesync.cluster.listener_reports import CredentialDates, ListenerErrors
+from kubesync.cluster.long_window import LongWindow
 from kubesync.cluster.ports import EventWriter
 from kubesync.cluster.served_keys import ServedKeys
 from kubesync.domain.dns.records import Problem
@@ -68,7 +69,8 @@ class ListeningRun:
         self._credentials = credentials
         self._clock = served.ports.scheduler
         self._turn = served.ports.room.turn()
-        self._content: tuple[WindowContent, ListRound | None] | None = None  # closed, and not recorded yet
+        self._recording: LongWindow | None = None  # closed, and not recorded yet
+        self._requested: ListRound | None = None  # of the lists in it
         self._idle_at = 0.0
         self._swept_at = 0.0
         self._left_since: float | None = None  # unrecorded at the session's end: the next one reads it again
@@ -127,24 +129,28 @@ class ListeningRun:
     @property
     def quiet(self) -> bool:
         """Whether nothing is read that is not recorded."""
-        return self._content is None and self.listeners.window.closes_at() is None
+        return self._recording is None and self.listeners.window.closes_at() is None
 
     @property
     def _unrecorded_since(self) -> float | None:
         """The recording of a long list writes from time to time: it counts since the last write."""
-        if self._content is None:
+        if self._recording is None:
             return self.listeners.window.opened_at() if self._left_since is None else self._left_since
-        content, _ = self._content
-        if content.opened_at is None or not content.snapshots:
-            return content.opened_at
-        return max(content.opened_at, self._served.reconciler.written_at)
+        if (oldest := self._recording.oldest_event) is None:
+            return None
+        return max(oldest[0], self._served.reconciler.written_at if self._recording.content.snapshots else 0.0)
+
+    def commands_wait(self) -> None:
+        """Commands go on after the window that is being recorded."""
+        if self._recording is not None:
+            self._recording.commands_wait()
 
     # --- recording ---
 
     def due_at(self) -> float:
         if self._failed:
             return WHEN_TOLD
-        if self._content is not None:
+        if self._recording is not None:
             return AT_ONCE
         closes_at = self.listeners.window.closes_at()
         return self._idle_at if closes_at is None else closes_at
@@ -154,21 +160,25 @@ class ListeningRun:
 
     def _record(self, *, flush: bool = False) -> Steps[None]:
         """Record the window. If a try fails, the next one records the same content: nothing later goes before it (I1)."""
-        if self._content is None:
+        if self._recording is None:
             content, rounds = self.listeners.window.close()
+            served, tasks = self._served, (self._served.promoted, self._served.readers)
             # Decided once for all tries: meanwhile another round may be requested, or this one withdrawn.
-            self._content = content, round_of(rounds.values())
+            self._requested = round_of(rounds.values())
+            self._recording = LongWindow(
+                content, self.listeners.window.close_events, tasks, served.follow_up, self._clock
+            )
         yield 0.0  # what the listeners have sent before is received first
-        content, requested = self._content
-        began = self._clock.monotonic()
-        mode = requested.mode if requested else Mode()
-        recorded = yield from self._served.reconciler.record(content, mode, flush=flush)
-        self._content = None
+        window, began = self._recording, self._clock.monotonic()
+        window.begin()
+        requested, mode = self._requested, self._requested.mode if self._requested else Mode()
+        recorded = yield from self._served.reconciler.record(window.content, mode, flush=flush, following=window)
+        content, self._recording = window.content, None
+        window.publish()
         self._turn.recorded(sum(snapshot.size for snapshot in content.snapshots.values()))
         self._idle_at = self._clock.monotonic() + IDLE_CHECKPOINT_SECONDS
         if not content.empty:
             self._count(content, recorded, self._clock.monotonic() - began)
-        self._served.follow_up(recorded, content.opened_at)
         if content.snapshots:
             self._listed(content.snapshots, recorded, requested)
         self._credentials.update(self._served.states.config)
@@ -239,7 +249,7 @@ class ListeningRun:
         """Listen no more, after a fault of ours. ``lost``: no other run takes its place; it must not look like a quiet cluster."""
         self.fail(failed=lost)
         self.listeners.forsake(code)
-        self._content = None
+        self._recording = None
         self._turn.end()
 
     def finish(self) -> Steps[None]:
@@ -250,7 +260,7 @@ class ListeningRun:
         assert self._stopping is not None
         while self._clock.monotonic() < self._stopping.listen_until and self.listeners.alive:
             yield _POLL_SECONDS
-        if self._content is not None and not self._failed:
+        if self._recording is not None and not self._failed:
             yield from self._record()
         if not self._failed:
             yield from self._record(flush=True)
@@ -259,7 +269,7 @@ class ListeningRun:
         """Persist how the listeners ended. Write no more Events."""
         assert self._stopping is not None
         self._left_since = self._unrecorded_since
-        self._content = None
+        self._recording = None
         self._turn.end()
         self.listeners.ended(self._stopping.code)
         if self._event_writer is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from kubesync.domain.objects import RawEvent, Resource, Snapshot
+from kubesync.domain.objects import ObjectKey, RawEvent, Resource, Snapshot
+from kubesync.domain.sources.registry import KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,74 @@ class WindowContent:
     def listed(self) -> int:
         """How many objects the window's lists hold."""
         return sum(len(snapshot.items) for snapshot in self.snapshots.values())
+
+    def followed_by(self, later: WindowContent) -> WindowContent:
+        """Both as one. ``later`` holds events only."""
+        newest = {(e.resource, e.namespace, e.name): e for e in (*self.events, *later.events)}
+        return WindowContent(
+            tuple(sorted(newest.values(), key=lambda event: (event.resource, event.resource_version))),
+            self.snapshots,
+            {**self.checkpoints, **later.checkpoints},
+            later.opened_at if self.opened_at is None else self.opened_at,
+            self.received + later.received,
+        )
+
+
+class Turns:
+    """The order in which the keys of a long window are recorded: their namespaces take turns.
+
+    A key's rank is one above that of its namespace's key before it, and not below that of what is recorded now. So a namespace's only
+    change comes after at most one change of each other namespace. A key that asks for a name comes after all that asked for it before: who
+    gets a name does not depend on turns. A key that begins to ask for another name while it waits goes behind these.
+
+    ``keys``: in this order. ``recorded``: how many of them are.
+    """
+
+    def __init__(self) -> None:
+        self.keys: list[ObjectKey] = []
+        self.recorded = 0
+        self._ranks: list[int] = []
+        self._last: dict[str, int] = {}  # the highest rank of those that ask for a name, or of a namespace
+        self._asked: dict[ObjectKey, AbstractSet[str]] = {}
+        self._since: dict[ObjectKey, float] = {}
+
+    def add(
+        self, keys: Iterable[ObjectKey], names: Mapping[ObjectKey, AbstractSet[str]], since: float, *, fair: bool
+    ) -> None:
+        """Add keys, the oldest first. One that waits already keeps its place.
+
+        Args:
+            names: what each asks for, waits for or has.
+            since: when (monotonic) the first event of theirs was read.
+            fair: namespaces take turns. Else all keys keep the order in which they came.
+        """
+        at = self.recorded
+        ranks = dict(zip(self.keys[at:], self._ranks[at:], strict=True))
+        now = min(ranks.values(), default=0)
+        for key in keys:
+            rank, asked = ranks.get(key), names.get(key, frozenset())
+            new = asked if rank is None else asked - self._asked[key]
+            behind = max((self._last.get(name, -1) for name in new), default=-1)
+            if rank is None:
+                rank, self._since[key], namespace = now, since, f"{key.namespace}/"
+                if fair and not KINDS[key.kind].shared:  # what plans of many keys read is recorded before them
+                    rank = self._last[namespace] = max(now, self._last.get(namespace, -1) + 1)
+                ranks[key] = max(rank, behind)
+            elif behind >= rank:
+                del ranks[key]
+                ranks[key] = behind
+            self._asked[key] = asked
+            self._last |= {name: max(ranks[key], self._last.get(name, -1)) for name in asked}
+        self.keys[at:] = sorted(ranks, key=ranks.__getitem__)
+        self._ranks[at:] = sorted(ranks.values())
+
+    def since(self, keys: Iterable[ObjectKey]) -> float | None:
+        """When (monotonic) the first event of these keys was read. None: nobody knows."""
+        return min((self._since[key] for key in keys if key in self._since), default=None)
+
+    def oldest(self) -> tuple[float, str] | None:
+        """Since when (monotonic) the oldest event waits, and of which namespace it is. None: nothing waits."""
+        return min(((self._since[key], key.namespace) for key in self.keys[self.recorded :]), default=None)
 
 
 class Window:

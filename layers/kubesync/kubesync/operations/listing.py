@@ -13,7 +13,7 @@ from typing import Final
 
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.cluster.keys.reconciler import Preview
+from kubesync.cluster.keys.key_writes import Preview
 from kubesync.cluster.listener import log_list
 from kubesync.domain.errors import TOO_LONG, TOO_LONG_ADVICE, ErrorCode, ListenerError
 from kubesync.domain.objects import Resource, Snapshot

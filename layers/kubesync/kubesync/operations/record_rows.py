@@ -22,7 +22,7 @@ from typing import Any, Final, cast
 from kubesync.aws.tables.audit import describe
 from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.aws.tables.of_clusters import Tables
-from kubesync.cluster.keys.reconciler import Preview
+from kubesync.cluster.keys.key_writes import Preview
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.dns.standing import Drift, Stands, what_stands, why_foreign
 from kubesync.domain.objects import ObjectKey

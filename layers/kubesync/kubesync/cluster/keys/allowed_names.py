@@ -2,24 +2,27 @@
 
 - ``held_only``: an annotation that kubesync refuses, or a policy that is not possible, keeps a key to the names that it holds (ADR 0022).
 - ``NamespaceLimit``: a namespace has room for a number of names (ADR 0021).
+- ``names_asked``: the names for which the order of keys matters (``Turns``).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from types import MappingProxyType
 
 from kubesync.aws.tables.name_counts import NameCounts
-from kubesync.domain.dns.desired import Desired, bounded
-from kubesync.domain.dns.permissions import too_many
+from kubesync.domain.dns.desired import Desired, DnsRules, bounded
+from kubesync.domain.dns.permissions import most_looked_at, too_many
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.routing.limits import why_not_possible
 from kubesync.domain.dns.routing.policies import DEFAULT_WEIGHT, NOT_POSSIBLE, SIMPLE, Routing, Weighted
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy
+from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Name, names_of
 
 
@@ -137,3 +140,35 @@ class NamespaceLimit:
         if self._counted.rules is not None:
             change = len(self._counted.held(after)) - len(self._counted.held(before))
             self._planned[before.key.namespace] += change
+
+
+def namespaces_apart(rules: DnsRules) -> bool:
+    """Whether no namespace can ask for names that the template gives to another one. Else age alone decides which key comes first."""
+    return rules.names is not None and "{namespace}" in rules.template
+
+
+def names_asked(before: KeyState, seen: KeyState, rules: DnsRules) -> AbstractSet[str]:
+    """Names, besides its own, for which it matters whether a key is planned before others: it has them, waits for them or asks for them.
+
+    Args:
+        before, seen: the key as stored, and as it is about to be planned.
+    """
+    asked = KINDS[seen.key.kind].keeps(seen, rules, _Anything(most_looked_at(rules.names))).names
+    return asked.union(name.name for name in before.claims | before.waits)
+
+
+class _Anything(Collection[str]):
+    """Holds whatever is asked, the first ``most`` times. Nobody gets more names than that (``permitted``)."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def __contains__(self, _name: object) -> bool:
+        self._left -= 1
+        return self._left >= 0
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return self._left

@@ -11,12 +11,12 @@ one section is read and planned again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import batched
+from itertools import batched, chain
 from typing import Final
 
 from kubesync.actors.actor import Steps
@@ -45,6 +45,7 @@ from kubesync.domain.merge import Believed
 from kubesync.domain.objects import ObjectKey, Observation, Resource
 from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Reference
+from kubesync.domain.window import Turns, WindowContent
 
 _ATTEMPTS: Final = 8
 _WRITE_SECONDS: Final = 2.0
@@ -56,6 +57,11 @@ type Pair = tuple[KeyState, KeyState]
 """A key as stored, and as it is seen now."""
 
 
+def no_steps(*_: object) -> Steps[None]:
+    """Nothing is to be done."""
+    yield from ()
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """What ends a change.
@@ -63,11 +69,13 @@ class Ending:
     Args:
         closing: actions of the last transaction, given its token. They are written where a key changed, or if ``due``.
         done: called once everything is written.
+        midway: asked after each section, with the keys that are not recorded yet: what is to be written now. None: nothing.
     """
 
     closing: Callable[[str], Closing]
     due: Callable[[], bool] = lambda: True
     done: Callable[[], None] = lambda: None
+    midway: Callable[[Iterable[ObjectKey]], Callable[[str], Closing] | None] = lambda _left: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,8 @@ class Change:
         listed: resources whose complete lists these keys are merged with.
         news: what was observed of a key, with which ``see`` merges it.
         outputs: outputs are planned. Else even a large key takes little memory: it waits for no turn, and no note comes first.
+        more: called between two sections, with the number of keys before: may add keys behind them.
+        written: called with what each section has recorded, also where it fails.
     """
 
     keys: Sequence[ObjectKey]
@@ -99,14 +109,18 @@ class Change:
     listed: AbstractSet[Resource] = frozenset()
     news: Callable[[ObjectKey], Sequence[Observation]] = lambda _key: ()
     outputs: bool = True
+    more: Callable[[int], Steps[None]] = no_steps
+    written: Callable[[Recorded], None] = lambda _part: None
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Keys of a change that are planned in one step. ``large``: it is one key, larger than LARGE. ``last``: none follow."""
+    """Keys of a change that are planned in one step. ``large``: it is one key, larger than LARGE. ``end``: how many keys are before the next
+    section. ``last``: none follow."""
 
     keys: Sequence[ObjectKey]
     large: bool
+    end: int
     last: bool
 
 
@@ -127,6 +141,24 @@ class Recorded:
         self.promoted |= other.promoted
         self.changed |= other.changed
         self.shared |= other.shared
+
+
+class Following:
+    """What goes on while a long window is recorded. This one: nothing. ``turns``: the keys in the order in which they are recorded."""
+
+    def __init__(self) -> None:
+        self.turns = Turns()
+
+    def window(self) -> WindowContent | None:
+        """Close the next window, if it is due and holds no list."""
+        return None
+
+    def others(self) -> Steps[None]:
+        """Steps of others that must not wait for a long window."""
+        yield from ()
+
+    def written(self, part: Recorded) -> None:
+        """A section is recorded, or a part of it."""
 
 
 class Committer:
@@ -194,8 +226,9 @@ class Committer:
             rest = [*(yield from self._until_fresh(attempt, change, large, note=note))]
             if section.last:
                 return
-            at += len(section.keys)
+            at = section.end
             yield 0.0
+            yield from change.more(at)
 
     def _first(self, change: Change, at: int, _untrusted: AbstractSet[str]) -> Section:
         """The keys from ``at`` on that are planned in one step. A key larger than LARGE is alone (I4)."""
@@ -208,9 +241,9 @@ class Committer:
             if change.listed.isdisjoint(KINDS[key.kind].beside):
                 of_key += states.size(key)
             if count and size + of_key > LARGE:
-                return Section(keys[:count], size > LARGE, last=False)
+                return Section(keys[:count], size > LARGE, at + count, last=False)
             size += of_key
-        return Section(keys, size > LARGE, last=at + len(keys) == len(change.keys))
+        return Section(keys, size > LARGE, at + len(keys), last=at + len(keys) == len(change.keys))
 
     def correct_counts(self) -> Steps[None]:
         """Compare the counts of names with the keys that a list has just read, and write those that are wrong."""
@@ -322,16 +355,23 @@ class Committer:
         untrusted: AbstractSet[str],
     ) -> Sequence[ObjectKey]:
         """Returns keys that did not fill a transaction: they are planned again with the next. None of these is large."""
-        if not section.last:
-            writes = self._plan(change, keys, recorded, untrusted)
-            return write_full(self._chunks(writes), partial(self._write, recorded), rest=section.large)
-        writes, ending = (
-            self._plan(change, [*keys, *self._overlooked(change, keys)], recorded, untrusted),
-            change.ending,
-        )
-        ends = ending is not None and (writes or recorded.changed or ending.due())
-        for chunk in self._chunks(writes, ending if ends else None):
-            self._write(recorded, chunk)
+        part, ending = Recorded(), change.ending
+        try:
+            if not section.last:
+                writes = self._plan(change, keys, part, untrusted)
+                rest = write_full(self._chunks(writes), partial(self._write, part), rest=section.large)
+                left = chain(rest, change.keys[section.end :])
+                if ending is not None and (midway := ending.midway(left)) is not None:
+                    for chunk in self._chunks((), midway):
+                        self._write(part, chunk)
+                return rest
+            writes = self._plan(change, [*keys, *self._overlooked(change, keys)], part, untrusted)
+            ends = ending is not None and (writes or recorded.changed or ending.due())
+            for chunk in self._chunks(writes, ending.closing if ending is not None and ends else no_closing):
+                self._write(part, chunk)
+        finally:
+            recorded.add(part)
+            change.written(part)
         if ending is not None:
             ending.done()
         return ()
@@ -360,8 +400,8 @@ class Committer:
         pairs = [(states[key], bounded(seen)) for key in keys if (seen := change.see(states[key])) is not None]
         return pairs, change.plan(pairs, untrusted)
 
-    def _chunks(self, writes: Sequence[KeyWrite], ending: Ending | None = None) -> Iterator[Chunk]:
-        room, closing = self._fenced_writer.room(MAX_CLUSTERS), no_closing if ending is None else ending.closing
+    def _chunks(self, writes: Sequence[KeyWrite], closing: Callable[[str], Closing] = no_closing) -> Iterator[Chunk]:
+        room = self._fenced_writer.room(MAX_CLUSTERS)
         counts = self.states.counts
         counted = None if counts.rules is None else lambda state: len(counts.held(state))
         return chunks_of(writes, self.tables.state, self._fenced_writer.token, room, closing, counted)

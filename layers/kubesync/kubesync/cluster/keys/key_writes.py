@@ -17,7 +17,7 @@ from kubesync.aws.dynamodb.store import Action, Equals, Key, Put, Update
 from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.objects import ObjectKey
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.state import KeyState, Reference
 
 # Below the 4 MB of a transaction by what checks, an audit item and checkpoints take.
@@ -100,6 +100,38 @@ class Planned:
     writes: tuple[KeyWrite, ...]
     promoted: tuple[ObjectKey, ...] = ()
     changed: Mapping[Reference, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Preview:
+    """What recording would lead to: states as they would be, changes, and deletions that would be held back.
+
+    ``news``: why a key changes, in one word.
+    """
+
+    states: dict[ObjectKey, KeyState] = field(default_factory=dict)
+    news: dict[ObjectKey, str] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    held: dict[Resource, str] = field(default_factory=dict)
+
+    def add(
+        self,
+        news_of: Callable[[KeyState, KeyState], str],
+        pairs: Sequence[tuple[KeyState, KeyState]],
+        planned: Planned,
+    ) -> None:
+        """A section of keys. ``news_of``: such a word of a key as it was and as it would be; empty: nothing has happened to it."""
+        self.states |= {before.key: before for before, _ in pairs}
+        for write in planned.writes:
+            self.states[write.after.key] = write.after
+            if news := news_of(write.before, write.after):
+                self.news[write.after.key] = news
+            self.entries += write.entries
+
+    @property
+    def set_aside(self) -> list[ObjectKey]:
+        """Keys whose endpoints would not be taken in."""
+        return sorted(key for key, state in self.states.items() if state.set_aside)
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -81,8 +81,10 @@ class ListMerge:
         self.identity_actions: tuple[Action, ...] = ()
         self.missed: set[ObjectKey] = set()
 
-    def take(self, observed: Observations, snapshots: Mapping[Resource, Snapshot]) -> Steps[list[ObjectKey]]:
-        """Compare lists with everything that is stored, read once (I7). Returns every key, oldest Service first."""
+    def take(
+        self, observed: Observations, snapshots: Mapping[Resource, Snapshot], note: Callable[[KeyState], object]
+    ) -> Steps[list[ObjectKey]]:
+        """Compare lists with everything that is stored, read once (I7). Returns every key, oldest Service first. ``note``: called with each."""
         created: dict[ObjectKey, str] = {}
         parts: list[LivePart] = []
         slices_of_old: list[LivePart] = []
@@ -98,6 +100,7 @@ class ListMerge:
                         self._tombstones[part_id.resource][part.resource_version] += 1
                 slices_of_old += live_parts(state, unused)
                 self._states.remember(state)
+                note(state)
                 self._states.counts.tally(state)
             yield 0.0
         for key in observed.by_key:

@@ -18,13 +18,27 @@ from kubesync.domain.state import KeyState, PartId, Reference
 class Observations:
     """Observations per key, and notes about which key an object belongs to that may move, such as an EndpointSlice.
 
-    ``early`` notes must be durable no later than the key's parts, ``late`` ones no earlier. ``places``: such objects that were seen.
+    ``early`` notes must be durable no later than the key's parts, ``late`` ones no earlier. ``places``: such objects
+    that were seen, and the key's name that each belongs to now.
     """
 
     by_key: dict[ObjectKey, list[Observation]] = field(default_factory=lambda: defaultdict(list))
     early: dict[ObjectKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
     late: dict[ObjectKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
-    places: set[tuple[str, str]] = field(default_factory=set)
+    places: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def add(self, later: Observations) -> None:
+        """What was seen after these."""
+        for key, seen in later.by_key.items():
+            anew = {(each.resource, each.name) for each in seen}
+            self.by_key[key] = [e for e in self.by_key.get(key, ()) if (e.resource, e.name) not in anew] + seen
+        anew_noted = {note.key for notes in (*later.early.values(), *later.late.values()) for note in notes}
+        for mine, others in ((self.early, later.early), (self.late, later.late)):
+            for key in mine if anew_noted else ():
+                mine[key] = [note for note in mine[key] if note.key not in anew_noted]
+            for key, notes in others.items():
+                mine[key] = [*mine.get(key, ()), *notes]
+        self.places |= later.places
 
     def of(self, key: ObjectKey) -> Sequence[Observation]:
         """What was seen of a key."""
@@ -78,7 +92,7 @@ def sort_observations(
         if owner and not seen.deleted:
             found.by_key[ObjectKey(cluster, seen.namespace, owner, kind)].append(seen)
         now[place] = "" if seen.deleted else owner
-    found.places = set(now)
+    found.places = now
     for place, owner in now.items():
         earlier = owners.get(place, "")
         if earlier == owner:

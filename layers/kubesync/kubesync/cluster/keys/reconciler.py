@@ -6,11 +6,12 @@ every key that changed, oldest first ── section ── section ── sectio
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import batched, chain
+from types import MappingProxyType
 from typing import Final, cast
 
 from aws_lambda_powertools import Logger
@@ -18,21 +19,23 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
-from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
-from kubesync.cluster.keys.committer import Change, Committer, Ending, Pair, Recorded
-from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes, Planned
+from kubesync.cluster.keys.allowed_names import names_asked, namespaces_apart
+from kubesync.cluster.keys.committer import Change, Committer, Ending, Following, Pair, Recorded
+from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, size_of
+from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes, Planned, Preview
 from kubesync.cluster.keys.list_diff import NOT_ANSWERED, ListMerge
 from kubesync.cluster.keys.observations import Observations, sort_observations
 from kubesync.cluster.keys.planner import Planner
 from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.errors import ListenerError
+from kubesync.domain.large_keys import LARGE
 from kubesync.domain.merge import GUARD_SHARE, Believed, too_many, with_observations, without_tombstones
 from kubesync.domain.objects import ObjectKey, Observation, RawEvent, Resource
 from kubesync.domain.plan import Policy, standing
 from kubesync.domain.sources.registry import IDENTITY, SOURCES, created_at, main_id, main_part
 from kubesync.domain.state import KeyState, Part, PartId
-from kubesync.domain.window import Mode, WindowContent
+from kubesync.domain.window import Mode, Turns, WindowContent
 
 logger = Logger(service="kubesync", child=True)
 
@@ -46,38 +49,12 @@ _PROBE_POLL_SECONDS: Final = 0.05
 _USUAL: Final = Mode()
 
 
-@dataclass(slots=True)
-class Preview:
-    """What recording would lead to: states as they would be, changes, and deletions that would be held back.
-
-    ``news``: why a key changes, one of the words of ``_news``.
-    """
-
-    states: dict[ObjectKey, KeyState] = field(default_factory=dict)
-    news: dict[ObjectKey, str] = field(default_factory=dict)
-    entries: list[Entry] = field(default_factory=list)
-    held: dict[Resource, str] = field(default_factory=dict)
-
-    def add(self, pairs: Sequence[Pair], planned: Planned) -> None:
-        """A section of keys."""
-        self.states |= {before.key: before for before, _ in pairs}
-        for write in planned.writes:
-            self.states[write.after.key] = write.after
-            if news := _news(write.before, write.after):
-                self.news[write.after.key] = news
-            self.entries += write.entries
-
-    @property
-    def set_aside(self) -> list[ObjectKey]:
-        """Keys whose endpoints would not be taken in."""
-        return sorted(key for key, state in self.states.items() if state.set_aside)
-
-
 @dataclass(frozen=True, slots=True)
 class _Listed:
     """Complete lists, compared with what is stored."""
 
     keys: list[ObjectKey]
+    names: Mapping[ObjectKey, AbstractSet[str]]
     merge: ListMerge
     notes: Notes
 
@@ -112,8 +89,15 @@ class Reconciler:
         """When (monotonic) keys of the cluster were written last."""
         return self._committer.written_at
 
-    def record(self, content: WindowContent, mode: Mode = _USUAL, *, flush: bool = False) -> Steps[Recorded]:
-        """Make a window durable.
+    def record(
+        self,
+        content: WindowContent,
+        mode: Mode = _USUAL,
+        *,
+        flush: bool = False,
+        following: Following | None = None,
+    ) -> Steps[Recorded]:
+        """Make a window durable, and windows that follow while it takes long.
 
         Args:
             flush: write checkpoints now, however recent the last ones are (the session ends).
@@ -122,19 +106,26 @@ class Reconciler:
             NotMasterError: another master writes by now.
             StaleStateError: the table kept changing: try again later.
         """
+        following = following or Following()
         if content.snapshots:
-            return (yield from self._record_lists(content, mode))
-        for resource, version in content.checkpoints.items():
-            self._states.listeners[resource].seen_version = version
-        observed = self._sort((yield from self._parsed(content)), whole=False)
+            return (yield from self._record_lists(content, mode, following))
+        self._follow(content)
+        observed = self._sort((yield from self._parsed(content)), {})
         generations = self._states.generations()
 
         def see(state: KeyState) -> KeyState:
             return with_observations(state, self._states.taken_in(state.key, observed.of(state.key)), generations)
 
-        keys, plan = self._by_age(observed.by_key, see), self._plan("watch", mode, lambda: observed.notes)
-        due = Ending(self._closing, lambda: flush or self._idle_for_long())
-        return (yield from self._commit(Change(keys, see, plan, due, news=observed.of)))
+        self._line_up(following.turns, observed, see, content.opened_at)
+        plan = self._plan("watch", mode, lambda: observed.notes)
+        ending = Ending(
+            self._closing, lambda: flush or self._idle_for_long(), midway=partial(self._midway, observed, ())
+        )
+        more = partial(self._more, following, observed, see)
+        change = Change(
+            following.turns.keys, see, plan, ending, frozenset(), observed.of, more=more, written=following.written
+        )
+        return (yield from self._commit(change))
 
     def replan(self, keys: Iterable[ObjectKey], why: str) -> Steps[Recorded]:
         """Plan keys anew without news about them: they were given a name."""
@@ -170,7 +161,7 @@ class Reconciler:
             listed=content.snapshots.keys(),
             news=listed.merge.observed.of,
         )
-        self._at_once(self._committer.foresee(change, preview.add), go_on)
+        self._at_once(self._committer.foresee(change, partial(preview.add, _news)), go_on)
         preview.held = dict(listed.merge.held)
         return preview
 
@@ -192,7 +183,7 @@ class Reconciler:
 
     # --- one window ---
 
-    def _record_lists(self, content: WindowContent, mode: Mode) -> Steps[Recorded]:
+    def _record_lists(self, content: WindowContent, mode: Mode, following: Following) -> Steps[Recorded]:
         """Compare complete lists, and the events after them, with everything that is stored."""
         listed = yield from self._listed(content, mode)
         yield from self._judge_configuration(listed, content.snapshots.keys(), note=True)
@@ -208,8 +199,15 @@ class Reconciler:
                 view = self._states.listeners[resource]
                 view.whole = not view.broken
 
-        ending = Ending(closing, done=done)
-        change = Change(listed.keys, listed.merge.seen, plan, ending, resources, listed.merge.observed.of)
+        merge = listed.merge
+        following.turns.add(
+            listed.keys, listed.names, content.opened_at or 0.0, fair=namespaces_apart(self._states.rules)
+        )
+        ending = Ending(closing, done=done, midway=partial(self._midway, merge.observed, resources))
+        more, written = partial(self._more, following, merge.observed, merge.seen), following.written
+        change = Change(
+            following.turns.keys, merge.seen, plan, ending, resources, merge.observed.of, more=more, written=written
+        )
         recorded = yield from self._commit(change)
         recorded.held, recorded.missed = listed.merge.held, listed.merge.missed
         if listed.merge.hold is None:
@@ -255,14 +253,22 @@ class Reconciler:
             anew = snapshot.store_went_back or elsewhere or (below and not again)
             view.generation = known + 1 if anew else max(known, 1)
             view.broken = False
-        for resource, version in content.checkpoints.items():
-            self._states.listeners[resource].seen_version = version
+        self._follow(content)
         observations = yield from self._parsed(content)
         items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
-        observed = self._sort([*items, *observations], whole=True)
+        observed = self._sort([*items, *observations], {}, whole=True)
         merge = ListMerge(self._states, self._tables.state, probed, self._clock.epoch(), forced=mode.forced)
-        keys = yield from merge.take(observed, content.snapshots)
-        return _Listed(keys, merge, observed.notes)
+        generations, names = self._states.generations(), dict[ObjectKey, AbstractSet[str]]()
+        fair = namespaces_apart(self._states.rules)
+
+        def note(state: KeyState) -> None:
+            seen = with_observations(state, observed.of(state.key), generations)
+            names[state.key] = names_asked(state, seen, self._states.rules)
+
+        keys = yield from merge.take(observed, content.snapshots, note if fair else _as_stored)
+        for key in observed.by_key.keys() - names.keys() if fair else ():
+            note(KeyState(key))
+        return _Listed(keys, names, merge, observed.notes)
 
     def _probe(self, content: WindowContent) -> Steps[str | None]:
         """Whose cluster it is, where no list says so."""
@@ -291,14 +297,48 @@ class Reconciler:
             observations += map(self._observe, some)
         return observations
 
-    def _sort(self, observations: Sequence[Observation], *, whole: bool) -> Observations:
+    def _follow(self, content: WindowContent) -> None:
+        for resource, version in content.checkpoints.items():
+            self._states.listeners[resource].seen_version = version
+
+    def _more(
+        self, following: Following, observed: Observations, see: Callable[[KeyState], KeyState], recorded: int
+    ) -> Steps[None]:
+        """Between two sections: take in the next window, if it is due and holds no list. Its keys go behind those that wait."""
+        following.turns.recorded = recorded
+        yield from following.others()
+        if (content := following.window()) is not None:
+            later = self._sort((yield from self._parsed(content)), observed.places)
+            self._follow(content)
+            observed.add(later)
+            self._line_up(following.turns, later, see, content.opened_at)
+
+    def _line_up(
+        self, turns: Turns, observed: Observations, see: Callable[[KeyState], KeyState], since: float | None
+    ) -> None:
+        """Add keys to the turns, the oldest first. In a window of one section age alone decides."""
+        states, fair = self._states, namespaces_apart(self._states.rules)
+        ages: dict[ObjectKey, tuple[str, ObjectKey]] = {}
+        names: dict[ObjectKey, AbstractSet[str]] = {}
+        size = 0
+        for state in states.each(observed.by_key):
+            seen = see(state)
+            ages[state.key] = _age(seen)
+            names[state.key] = names_asked(state, seen, states.rules) if fair else frozenset()
+            size += max(states.size(state.key), size_of(part.value for part in seen.parts.values()))
+        long = len(ages) > KEYS_AT_A_TIME or size > LARGE or len(turns.keys) > turns.recorded
+        turns.add(sorted(ages, key=ages.__getitem__), names, since or 0.0, fair=fair and long)
+
+    def _sort(
+        self, observations: Sequence[Observation], places: Mapping[tuple[str, str], str], *, whole: bool = False
+    ) -> Observations:
         cluster, table = self._states.config.name, self._tables.state
         moving = [(o.namespace, o.name) for o in observations if SOURCES[o.resource].owner is not None]
         if not moving:
             earlier: Mapping[tuple[str, str], str] = {}
         else:
             earlier = table.all_slices(cluster) if whole else table.services_of_slices(cluster, moving)
-        return sort_observations(cluster, observations, earlier)
+        return sort_observations(cluster, observations, {**earlier, **places})
 
     def _by_age(self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState]) -> list[ObjectKey]:
         ages = {state.key: _age(see(state)) for state in self._states.each(keys)}
@@ -351,8 +391,23 @@ class Reconciler:
             view.whole and now - view.written_at >= IDLE_CHECKPOINT_SECONDS for view in self._states.listeners.values()
         )
 
+    def _midway(
+        self, observed: Observations, listed: Collection[Resource], left: Iterable[ObjectKey]
+    ) -> Callable[[str], Closing] | None:
+        """Checkpoints below the oldest event that is not recorded, from time to time. Those of lists wait until every key is recorded."""
+        if not self._idle_for_long():
+            return None
+        below = dict.fromkeys(listed, 0)
+        for seen in chain.from_iterable(map(observed.of, left)):
+            below[seen.resource] = min(below.get(seen.resource, seen.resource_version), seen.resource_version)
+        return partial(self._closing, below=below)
+
     def _closing(
-        self, token: str, listed: AbstractSet[Resource] = frozenset(), extra: Iterable[Action] = ()
+        self,
+        token: str,
+        listed: AbstractSet[Resource] = frozenset(),
+        extra: Iterable[Action] = (),
+        below: Mapping[Resource, int] = MappingProxyType({}),
     ) -> Closing:
         """Checkpoints of all listeners, where they have moved; those that are not to be believed are taken back (I5)."""
         moved: dict[Resource, Checkpoint] = {}
@@ -361,12 +416,15 @@ class Reconciler:
             stored = view.checkpoint
             version = 1 if stored is None else stored.version + 1
             whole = view.whole or (resource in listed and not view.broken)
-            if whole and view.seen_version and not view.unsure:
+            seen_version = min(view.seen_version, below[resource] - 1) if resource in below else view.seen_version
+            if resource in below and stored is not None and seen_version <= stored.resource_version:
+                continue
+            if whole and seen_version > 0 and not view.unsure:
                 basis = self._states.basis
                 selector = self._states.config.scope.labels_of(resource)
                 believed = Believed() if stored is None else stored.believed.end(now)
                 new = Checkpoint(
-                    view.seen_version, max(1, view.generation), basis, version, view.works_since, selector, believed
+                    seen_version, max(1, view.generation), basis, version, view.works_since, selector, believed
                 )
             elif stored is not None and (view.broken or view.unsure):
                 new = replace(stored, basis=replace(stored.basis, revision=0), version=version, works_since=0.0)

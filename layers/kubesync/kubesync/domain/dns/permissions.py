@@ -96,6 +96,11 @@ class Permitted:
     problems: tuple[Problem, ...] = ()
 
 
+def most_looked_at(rules: NameRules | None) -> int:
+    """At how many of the names that a Service asks for kubesync looks, besides those that it holds."""
+    return _LOOKED_AT * (NAMES_PER_SERVICE if rules is None else rules.per_service)
+
+
 def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, held: Collection[str]) -> Permitted:
     """Decide about the canonical names that a Service asks for, in the order of its annotations.
 
@@ -107,7 +112,7 @@ def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, hel
     if rules is None:
         problems = {name: found for name in asked if (found := refusal(name, key, rules)) is not None}
         return Permitted(frozenset(problems), (), tuple(problems.values()))
-    most = _LOOKED_AT * rules.per_service
+    most = most_looked_at(rules)
     unread = [name for name in islice(asked, most, None) if name not in held]
     for name in unread:
         del asked[name]

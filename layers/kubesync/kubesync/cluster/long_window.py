@@ -1,0 +1,79 @@
+"""A window that is being recorded, and what goes on meanwhile if it takes long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kubesync.actors.actor import Steps
+from kubesync.clock import Clock
+from kubesync.cluster.keys.committer import Following, Recorded
+from kubesync.cluster.tasks import Task
+from kubesync.domain.window import Turns, WindowContent
+
+# Not after each section: what is published together shares batches.
+_PUBLISHED_EVERY_SECONDS: Final = 2.0
+
+
+class LongWindow(Following):
+    """What is recorded is published from time to time, the next windows join, and tasks that must not wait go on.
+
+    Args:
+        content: grows by what joins, so that another try records all of it.
+        close_events: closes the next window, if it is due and holds no list.
+        tasks: that must not wait.
+        follow_up: publishes what is recorded, and since when (monotonic) the first event of it was read.
+    """
+
+    def __init__(
+        self,
+        content: WindowContent,
+        close_events: Callable[[], WindowContent | None],
+        tasks: Sequence[Task],
+        follow_up: Callable[[Recorded, float | None], None],
+        clock: Clock,
+    ) -> None:
+        super().__init__()
+        self.content = content
+        self._close_events = close_events
+        self._tasks = tasks
+        self._follow_up = follow_up
+        self._clock = clock
+        self._unpublished = Recorded()
+        self._published_at = 0.0
+        self._commands_wait = False
+
+    def begin(self) -> None:
+        """A try begins."""
+        self.turns, self._published_at = Turns(), self._clock.monotonic()
+
+    def commands_wait(self) -> None:
+        """No other window joins: commands go on after this one."""
+        self._commands_wait = True
+
+    @property
+    def oldest_event(self) -> tuple[float, str] | None:
+        """Since when (monotonic) the oldest event waits, and of which namespace it is; empty: of any. None: no event is in the window."""
+        opened_at = self.content.opened_at
+        return self.turns.oldest() or (None if opened_at is None else (opened_at, ""))
+
+    def window(self) -> WindowContent | None:
+        later = None if self._commands_wait else self._close_events()
+        if later is not None:
+            self.content = self.content.followed_by(later)
+        return later
+
+    def others(self) -> Steps[None]:
+        for task in self._tasks:
+            if task.due_at() <= self._clock.monotonic():
+                yield from task.steps()
+
+    def written(self, part: Recorded) -> None:
+        self._unpublished.add(part)
+        if self._clock.monotonic() >= self._published_at + _PUBLISHED_EVERY_SECONDS:
+            self.publish()
+
+    def publish(self) -> None:
+        """Zones hear of what is recorded."""
+        recorded, self._unpublished, self._published_at = self._unpublished, Recorded(), self._clock.monotonic()
+        self._follow_up(recorded, self.turns.since({*recorded.changed, *recorded.opened}))

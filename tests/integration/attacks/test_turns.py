@@ -1,0 +1,208 @@
+"""What one namespace does delays no other namespace of its cluster: a change of one Service beside each attack (I9).
+
+Whole sessions on virtual time. Each write of the tables takes a fifth of a second, so that a few hundred objects are as much work as
+many thousands are for DynamoDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from harness.deployment import ZONE_ID, Deployment
+from harness.seen.builders import a_service, an_endpoints
+from kubesync.aws.tables.control.listeners import ListenerTable
+from kubesync.domain.objects import Resource
+from simulation.gate import Outward
+
+EVIL = "evil"
+WRITE_SECONDS = 0.2
+MOST_SECONDS = 5.0
+LONG_SECONDS = 600.0
+
+
+class Slow(Deployment):
+    """A deployment whose writes take time. ``www.example.com`` is taken."""
+
+    def __init__(self, write_seconds: float = WRITE_SECONDS) -> None:
+        super().__init__(domain_filter=("example.com",))
+        self._write_seconds = write_seconds
+        self.writes = 0
+        self.apply("owner", a_service(annotations={"hostname": "www.example.com"}))
+
+    def begin(self) -> None:
+        """A session that has listed."""
+        gate = self.world.new_gate()
+        gate.on_after = self._takes_time
+        self.running = self.world.start(gate)
+
+    def _takes_time(self, call: Outward) -> None:
+        if call.writes and call.service != "route53":
+            self.writes += 1
+            self.hold(self._write_seconds)
+
+    def evil(self, number: int, *, asks: str = "", created: str = "2026-01-02") -> None:
+        hostname = {"hostname": asks} if asks else {}
+        service = a_service(cluster_ips=("10.9.0.1",), annotations=hostname, created_at=f"{created}T00:00:00Z")
+        self.apply(f"h{number:05d}", service, namespace=EVIL)
+
+    def until(self, there: Callable[[], bool]) -> float:
+        """Seconds until it is there."""
+        began = self.world.clock.monotonic()
+        while not there() and self.world.clock.monotonic() < began + LONG_SECONDS:
+            self.pass_time(0.1)
+        assert there()
+        return self.world.clock.monotonic() - began
+
+    def lag(self, name: str) -> float:
+        """A friend makes a Service now: seconds until it is published."""
+        self.want(name, "10.0.0.2")
+        return self.until(lambda: f"{name} A" in self.sets())
+
+    def quiet(self) -> None:
+        """Let everything be recorded and published."""
+        self.until(lambda: bool(self.running and self.running.session) and not self.open())
+        self.pass_time(3.0)
+
+    def checkpoint(self) -> int:
+        return ListenerTable(self.store).checkpoints("prod")[Resource.SERVICES].resource_version
+
+
+@contextmanager
+def slow(write_seconds: float = WRITE_SECONDS) -> Iterator[Slow]:
+    deployment = Slow(write_seconds)
+    try:
+        yield deployment
+    finally:
+        deployment.kill()
+        deployment.close()
+
+
+def changes(deployment: Slow, count: int) -> None:
+    for number in range(count):
+        deployment.evil(number)
+
+
+def waiters(deployment: Slow, count: int) -> None:
+    for number in range(count):
+        deployment.evil(number, asks="www.example.com")
+
+
+def leaving(deployment: Slow, count: int) -> None:
+    """They wait already, and all stop to wait."""
+    waiters(deployment, count)
+    deployment.until(lambda: "h00000 A" in deployment.sets() or len(deployment.sets()) > count)
+    deployment.pass_time(10.0)
+    for number in range(count):
+        deployment.cluster.delete(Resource.SERVICES, f"h{number:05d}", EVIL)
+
+
+def long_annotations(deployment: Slow, count: int) -> None:
+    asked = ",".join(f"{number:x}" for number in range(45_000))
+    for number in range(count // 10):
+        deployment.evil(number, asks=asked)
+
+
+def many_nodes(deployment: Slow, count: int) -> None:
+    """Services with slices of 1,000 endpoints, which change again and again."""
+    for number in range(count // 10):
+        deployment.evil(number)
+        ips = [f"10.8.{n // 250}.{n % 250}" for n in range(1000)]
+        slice_of = an_endpoints(*ips, service=f"h{number:05d}")
+        deployment.apply(f"h{number:05d}", slice_of, namespace=EVIL, slice_name=f"h{number}")
+
+
+ATTACKS = (changes, waiters, leaving, long_annotations, many_nodes)
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(2000, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_i9_change_of_a_friend_does_not_wait_for_another_namespace(
+    attack: Callable[[Slow, int], None], count: int
+) -> None:
+    with slow() as deployment:
+        deployment.begin()
+        deployment.until(lambda: "owner A" in deployment.sets())
+        deployment.pass_time(3.0)
+        usual = deployment.lag("usual")
+        deployment.pass_time(3.0)
+        attack(deployment, count)
+        same_window = deployment.lag("same")
+        later = deployment.lag("later")
+        assert max(same_window, later) <= usual + MOST_SECONDS
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(5000, marks=pytest.mark.thorough)])
+def test_i9_first_list_of_many_delays_no_other_namespace(count: int) -> None:
+    with slow() as deployment:
+        deployment.begin()
+        alone = deployment.until(lambda: "owner A" in deployment.sets())
+    with slow() as deployment:
+        changes(deployment, count)
+        deployment.want("friend", "10.0.0.3")
+        deployment.begin()
+        listed = deployment.until(lambda: "friend A" in deployment.sets())
+        later = deployment.lag("later")
+        assert max(listed, later) <= alone + MOST_SECONDS
+
+
+def test_i9_name_that_is_let_go_is_handed_on_while_a_long_window_is_recorded() -> None:
+    with slow() as deployment:
+        deployment.begin()
+        deployment.until(lambda: "owner A" in deployment.sets())
+        deployment.apply("next", a_service(cluster_ips=("10.0.0.9",), annotations={"hostname": "www.example.com"}))
+        deployment.until(lambda: "next A" in deployment.sets())
+        deployment.pass_time(3.0)
+        changes(deployment, 500)
+        deployment.delete("owner")
+        lag = deployment.until(lambda: deployment.sets().get("www.example.com A") == ("10.0.0.9",))
+        assert len(deployment.sets()) < 400, "the window is still being recorded"
+        assert lag < 12.0
+
+
+def test_i9_who_gets_a_name_does_not_depend_on_turns() -> None:
+    """``friend`` is the only one of its namespace: it would be first by turns. By age it is last, and before the second."""
+    with slow() as deployment:
+        deployment.begin()
+        deployment.pass_time(5.0)
+        for number in range(150):
+            deployment.evil(number, asks={120: "x.example.com", 130: "y.example.com"}.get(number, ""))
+        young = a_service(annotations={"hostname": "x.example.com"}, created_at="2027-01-01T00:00:00Z")
+        old = a_service(annotations={"hostname": "y.example.com"}, created_at="2025-01-01T00:00:00Z")
+        deployment.apply("young", young)
+        deployment.apply("old", old)
+        deployment.quiet()
+        claims = deployment.claims()
+        assert (claims["x.example.com"], claims["y.example.com"]) == ("prod/evil/h00120", "prod/shop/old")
+
+
+def test_i1_checkpoint_of_a_long_window_moves_and_stays_below_what_is_not_recorded() -> None:
+    with slow(write_seconds=2.0) as deployment:
+        deployment.begin()
+        deployment.until(lambda: "owner A" in deployment.sets())
+        deployment.pass_time(5.0)
+        before = deployment.checkpoint()
+        first = deployment.cluster.version + 1
+        changes(deployment, 300)
+        deployment.until(lambda: deployment.checkpoint() > before)
+        moved = deployment.checkpoint()
+        assert first <= moved + 1 < deployment.cluster.version, "not all of them are recorded"
+        deployment.kill()
+        deployment.pass_time(30.0)
+        deployment.begin()
+        deployment.until(lambda: len(deployment.sets()) == 302)
+        assert len(deployment.route53.records(ZONE_ID)) == 302 + 3
+
+
+def test_what_a_session_leaves_waiting_is_recorded_by_the_next() -> None:
+    with slow(write_seconds=1.0) as deployment:
+        deployment.begin()
+        deployment.until(lambda: "owner A" in deployment.sets())
+        changes(deployment, 400)
+        deployment.pass_time(5.0)
+        deployment.end()
+        assert len(deployment.sets()) < 402
+        deployment.begin()
+        deployment.until(lambda: len(deployment.sets()) == 402)
