@@ -434,15 +434,6 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         ),
     ),
     Mutant(
-        name="no-window-joins",
-        without="the next window waits until a long one is recorded",
-        invariants="I9",
-        file="cluster/long_window.py",
-        old="        later = None if self._commands_wait else self._close_events()\n",
-        new="        later = None\n",
-        caught_by=(_ATTACKS + "test_i9_change_of_a_friend_does_not_wait_for_another_namespace",),
-    ),
-    Mutant(
         name="published-at-the-end",
         without="what is recorded of a long window is published when all of it is",
         invariants="I9",
@@ -450,15 +441,6 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         old="        if self._clock.monotonic() >= self._published_at + _PUBLISHED_EVERY_SECONDS:\n",
         new="        if False:\n",
         caught_by=(_ATTACKS + "test_i9_change_of_a_friend_does_not_wait_for_another_namespace",),
-    ),
-    Mutant(
-        name="names-wait-for-a-long-window",
-        without="names that were let go are handed on when a long window is recorded",
-        invariants="I9",
-        file="cluster/long_window.py",
-        old="        for task in self._tasks:\n",
-        new="        for task in ():\n",
-        caught_by=(_ATTACKS + "test_i9_name_that_is_let_go_is_handed_on_while_a_long_window_is_recorded",),
     ),
     Mutant(
         name="checkpoint-above-what-waits",
