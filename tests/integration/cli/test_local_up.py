@@ -168,7 +168,7 @@ def test_cluster_that_containers_reach_speaks_tls_and_its_story_is_told(tmp_path
     server = urlsplit(clusters.json[0]["server"])
     assert server.scheme == "https", "I8: plain http on loopback only"
     assert cluster["server"] == clusters.json[0]["server"]
-    assert [group["name"] for group in groups] == ["discovery.k8s.io"]
+    assert [group["name"] for group in groups] == ["discovery.k8s.io", "networking.k8s.io"]
     assert server.hostname == urlsplit(stack.exports["AWS_ENDPOINT_URL_DYNAMODB"]).hostname != "0.0.0.0"
     assert session.json["clean"]
     assert not any(listener["errors"] for listener in session.json["listeners"])
@@ -191,7 +191,7 @@ def test_kubeconfig_lets_a_client_with_tls_find_and_make_services(tmp_path: Path
 
     assert cluster["server"].startswith("https://127.0.0.1:")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [group["name"] for group in groups] == ["discovery.k8s.io"]
+    assert [group["name"] for group in groups] == ["discovery.k8s.io", "networking.k8s.io"]
     assert [each["name"] for each in core["resources"]] == ["services", "endpoints"]
     assert session.json["clean"]
     assert "web.shop.svc.demo.example.com" in {row["name"] for row in records}
