@@ -110,7 +110,7 @@ def test_list_and_check_say_which_clusters_accept_any_name(stack: CliStack) -> N
     assert "any name of its zones" in row
     (row,) = [line for line in listed.out.splitlines() if line.startswith("closed ")]
     assert "closed.example.com; 1 more for single namespaces" in row
-    how = "`kubesync cluster add open --replace` with --domain-filter, such as open.example.com, ends that"
+    how = "`kubesync cluster set open --domain-filter open.example.com` ends that"
     assert f"note: cluster open accepts any name of its zones; {how}" in listed.err
     assert "cluster closed accepts" not in listed.err
     checked = {name: stack.call("cluster", "check", name).out.splitlines()[-1] for name in ("open", "closed")}
