@@ -60,7 +60,7 @@ def test_cluster_is_disabled_and_enabled_and_stays_disabled_when_it_is_changed(s
     assert changed.status == 0
     assert changed.lines[1:] == [
         "changed: ttl 30 -> 90",
-        "note: it stays disabled; `kubesync cluster enable paused` enables it",
+        "note: it stays disabled; `kubesync plan --cluster paused` shows what it would write, `kubesync cluster enable paused` enables it",
     ]
     assert (shown(stack, "paused")["state"], shown(stack, "paused")["ttl"]) == ("disabled", 90)
     ran = stack.call("cluster", "enable", "paused")
