@@ -185,15 +185,15 @@ def test_i1_checkpoint_of_a_long_window_moves_and_stays_below_what_is_not_record
         deployment.pass_time(5.0)
         before = deployment.checkpoint()
         first = deployment.cluster.version + 1
-        changes(deployment, 300)
+        changes(deployment, 700)
         deployment.until(lambda: deployment.checkpoint() > before)
         moved = deployment.checkpoint()
         assert first <= moved + 1 < deployment.cluster.version, "not all of them are recorded"
         deployment.kill()
         deployment.pass_time(30.0)
         deployment.begin()
-        deployment.until(lambda: len(deployment.sets()) == 302)
-        assert len(deployment.route53.records(ZONE_ID)) == 302 + 3
+        deployment.until(lambda: len(deployment.sets()) == 702)
+        assert len(deployment.route53.records(ZONE_ID)) == 702 + 3
 
 
 def test_what_a_session_leaves_waiting_is_recorded_by_the_next() -> None:
@@ -206,3 +206,16 @@ def test_what_a_session_leaves_waiting_is_recorded_by_the_next() -> None:
         assert len(deployment.sets()) < 402
         deployment.begin()
         deployment.until(lambda: len(deployment.sets()) == 402)
+
+
+def test_window_of_one_namespace_is_published_as_one() -> None:
+    """Nobody waits for a turn, so its changes share batches however long recording takes."""
+    with slow(write_seconds=1.0) as deployment:
+        deployment.begin()
+        deployment.until(lambda: "owner A" in deployment.sets())
+        deployment.pass_time(3.0)
+        there = len(deployment.sets())
+        changes(deployment, 480)
+        deployment.until(lambda: len(deployment.sets()) > there)
+        published = {name.partition(" ")[0] for name in deployment.sets()}
+        assert len({name for name in published | deployment.open().keys() if name.startswith("h0")}) == 480
