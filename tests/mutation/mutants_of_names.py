@@ -440,7 +440,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         file="cluster/long_window.py",
         old=" >= self._published_at + _PUBLISHED_EVERY_SECONDS and self.turns.shared:\n",
         new=" == 0.0:\n",
-        caught_by=(_ATTACKS + "test_i9_name_that_is_let_go_is_handed_on_while_a_long_window_is_recorded",),
+        caught_by=(_ATTACKS + "test_i9_what_is_recorded_is_published_while_others_wait",),
     ),
     Mutant(
         name="published-in-parts",

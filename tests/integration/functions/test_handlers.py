@@ -138,6 +138,8 @@ def test_metrics_of_the_end_that_cannot_be_written_fail_no_invocation(
 
 
 def test_session_tells_how_far_it_is_when_it_begins_and_at_its_end(stack: CliStack) -> None:
+    with ended_when(stack.settled):
+        load_handler("watch")(event("schedule"), FakeContext())
     session = Application(Settings.from_environment(), local=True).new_session()
     beats: list[SessionReport] = []
     told = threading.Event()
