@@ -18,8 +18,8 @@ from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.sources.registry import main_id, main_part
-from kubesync.domain.state import KeyState, Part, PartId, Reference
+from kubesync.domain.sources.registry import news
+from kubesync.domain.state import KeyState, Reference
 
 # Below the 4 MB of a transaction by what checks, an audit item and checkpoints take.
 _ROOM_BYTES: Final = 3_500_000
@@ -120,8 +120,8 @@ class Preview:
         self.states |= {before.key: before for before, _ in pairs}
         for write in planned.writes:
             self.states[write.after.key] = write.after
-            if news := _news(write.before, write.after):
-                self.news[write.after.key] = news
+            if word := news(write.before, write.after):
+                self.news[write.after.key] = word
             self.entries += write.entries
 
     @property
@@ -287,22 +287,3 @@ def _applied(state: KeyState, pieces: Iterable[Piece]) -> KeyState:
     for piece in pieces:
         state = piece.apply(state)
     return state
-
-
-def _news(before: KeyState, after: KeyState) -> str:
-    """What happened to a key, in one word. Empty: nothing."""
-    was, now = _value(main_part(before)), _value(main_part(after))
-    if was != now:
-        return "appeared" if was is None else "disappeared" if now is None else "changed"
-    if _others(before) != _others(after):
-        return "endpoints"
-    return "rules" if before.intended != after.intended else ""
-
-
-def _value(part: Part | None) -> object:
-    return None if part is None else part.value
-
-
-def _others(state: KeyState) -> dict[PartId, object]:
-    main = main_id(state.key)
-    return {part_id: part.value for part_id, part in state.parts.items() if part_id != main and not part.deleted}
