@@ -46,6 +46,7 @@ class ListenerView:
     old, and it has not listed since. ``unsure``: keys that were planned while it was not whole. Until they are planned
     again its checkpoint is not valid. ``works_since``: epoch seconds since which all its watches were accepted; 0: they are not.
     ``failing_since``: epoch seconds since which it did not work for long enough, also in earlier sessions; it means nothing while it works.
+    ``absent``: the cluster does not serve the resource, and was never seen to.
     """
 
     checkpoint: Checkpoint | None = None
@@ -57,6 +58,7 @@ class ListenerView:
     written_at: float = 0.0
     works_since: float = 0.0
     failing_since: float = 0.0
+    absent: bool = False
 
     def works(self, now: float) -> bool:
         """Whether its watch has stood for a while. A watch that breaks off at once, again and again, does not work."""
@@ -161,6 +163,12 @@ class KeyStates:
     def listed(self) -> frozenset[Resource]:
         """Resources whose views are complete; of a cluster that is being deleted all of them, since nothing is planned from them."""
         return frozenset(r for r, view in self.listeners.items() if view.whole or self.config.deleting)
+
+    @property
+    def absent(self) -> frozenset[Resource]:
+        """Resources that the cluster does not serve: no fault. Only of a cluster that was listed: at a wrong address nothing is served."""
+        listed = any(view.checkpoint is not None for view in self.listeners.values())
+        return frozenset(r for r, view in self.listeners.items() if view.absent and listed)
 
     def plannable(self, key: ObjectKey) -> bool:
         """Whether the view of the key's own object is complete. Without it nothing is known of the key (I5), unless its kind is read no more."""

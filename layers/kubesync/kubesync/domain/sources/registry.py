@@ -47,6 +47,12 @@ def kind_of(resource: Resource) -> Kind:
     return _KIND_OF[resource]
 
 
+def may_be_absent(resource: Resource) -> bool:
+    """Whether a cluster may be without the API of this resource: it is not of the core, and no other kind of key depends on it."""
+    kind = _KIND_OF[resource]
+    return kind.main is resource and "/" in kind.api_version
+
+
 def bucket_of(cluster: str, reference: Reference) -> ObjectKey:
     """The bucket of a shared object."""
     number = zlib.crc32(f"{reference.namespace}/{reference.name}".encode("utf-8", "surrogatepass")) % BUCKETS_OF_SHARED
