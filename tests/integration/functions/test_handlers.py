@@ -52,7 +52,7 @@ def a_registered_cluster(*, in_memory: bool) -> Iterator[CliStack]:
         secrets.create_secret(Name=f"kubesync/{made.prefix}", SecretString=made.environment["KUBESYNC_TEST_TOKEN"])
         made.environment["AWS_ENDPOINT_URL_SECRETS_MANAGER"] = dynamodb_url()
         added = made.call(
-            "cluster", "add", "prod", "--server", made.api.url, "--domain", "prod.example.com",
+            "cluster", "add", "prod", "--template", "default", "--server", made.api.url, "--domain", "prod.example.com",
             "--zone", made.zone_id, "--token", f"secretsmanager:kubesync/{made.prefix}", "--endpoints-source", "endpointslices",
         )  # fmt: skip
         assert added.status == 0, added.err
