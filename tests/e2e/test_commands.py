@@ -75,6 +75,8 @@ def test_cluster_list_is_a_flat_array(stack: CliStack) -> None:
         "load_balancer_cluster_ips": False,
         "load_balancer_alias": False,
         "write_events": False,
+        "routing": "",
+        "health_check": "",
         "domain_filter": ["prod.example.com"],
         "exclude_domains": [],
         "namespace_domains": [],

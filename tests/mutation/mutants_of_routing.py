@@ -9,6 +9,8 @@ from mutation.mutant import Mutant
 _SHARE = "integration/names/test_policies_that_share.py::"
 _ROWS = "unit/domain/dns/test_dns_cases.py::test_row_of_the_contract"
 _CODEC = "unit/aws/tables/test_state_codec.py::"
+_CLUSTERS = "integration/names/test_clusters_that_share.py::"
+_OPTIONS = "integration/cli_clusters/test_routing_options.py::"
 
 OF_ROUTING: Final[tuple[Mutant, ...]] = (
     Mutant(
@@ -154,5 +156,104 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         old="        return alias_zone_id(host) if self.alias_types else elb_zone_id(host)\n",
         new="        return alias_zone_id(host)\n",
         caught_by=(_ROWS,),
+    ),
+    Mutant(
+        name="policy-of-a-cluster-is-ignored",
+        without="record sets of a cluster with --routing are simple ones",
+        invariants="I9",
+        file="domain/dns/desired.py",
+        old="    routing = routing_of_cluster(rules.routing, rules.health_check, rules.cluster)\n",
+        new='    routing = routing_of_cluster("", "", rules.cluster)\n',
+        caught_by=(_ROWS, _CLUSTERS + "test_clusters_of_one_domain_publish_one_name"),
+    ),
+    Mutant(
+        name="annotation-replaces-the-whole-policy",
+        without="an annotation for the weight takes the cluster's identifier away",
+        invariants="I9",
+        file="domain/dns/routing/reading.py",
+        old=' or of_cluster.get("set-identifier", "")\n',
+        new=' or ("" if texts else of_cluster.get("set-identifier", ""))\n',
+        caught_by=(_ROWS, _CLUSTERS + "test_service_moves_from_one_cluster_to_the_other_by_its_weight"),
+    ),
+    Mutant(
+        name="policy-of-a-cluster-stands-beside-another",
+        without="an annotation for another policy asks for two policies",
+        invariants="I9",
+        file="domain/dns/routing/reading.py",
+        old="if not asks or name not in POLICY_ANNOTATIONS} | texts",
+        new="} | texts",
+        caught_by=(_ROWS,),
+    ),
+    Mutant(
+        name="unusable-weight-takes-the-clusters-policy",
+        without="a weight that is not usable gives a set of a latency cluster a weight",
+        invariants="I9",
+        file="domain/dns/routing/reading.py",
+        old='        del texts["aws-weight"]\n',
+        new='        texts["aws-weight"] = str(DEFAULT_WEIGHT)\n',
+        caught_by=(_ROWS,),
+    ),
+    Mutant(
+        name="health-check-of-a-cluster-is-ignored",
+        without="record sets of a cluster have no health check",
+        invariants="I9",
+        file="domain/dns/routing/reading.py",
+        old='    if not health_check:\n        del texts["aws-health-check-id"]\n',
+        new='    del texts["aws-health-check-id"]\n',
+        caught_by=(_ROWS,),
+    ),
+    Mutant(
+        name="any-text-is-a-policy-of-a-cluster",
+        without="a configuration with a policy that does not exist is stored",
+        invariants="I9",
+        file="aws/tables/control/clusters.py",
+        old="            yield str(wrong)\n",
+        new="            del wrong\n",
+        caught_by=(_OPTIONS + "test_policy_that_is_none_is_refused",),
+    ),
+    Mutant(
+        name="newer-release-does-not-know-its-own-configurations",
+        without="a cluster with a policy is left out by the release that stored it",
+        invariants="I5",
+        file="aws/tables/schema_guard.py",
+        old="else SCHEMA_OF_SHARING if of_cluster",
+        new="else 2 if of_cluster",
+        caught_by=(_OPTIONS + "test_policy_is_stored_with_a_schema_version_that_older_releases_leave_out",),
+    ),
+    Mutant(
+        name="older-release-misreads-clusters-with-a-policy",
+        without="an older release replaces all record sets of a cluster with simple ones",
+        invariants="I5",
+        file="kubesync_local/workplace/registry.py",
+        old="        schema = SCHEMA_OF_SHARING if stored.routing else schema\n",
+        new="",
+        caught_by=(_OPTIONS + "test_policy_is_stored_with_a_schema_version_that_older_releases_leave_out",),
+    ),
+    Mutant(
+        name="clusters-share-names-with-any-policy",
+        without="two clusters that share names are registered with different policies",
+        invariants="I9",
+        file="kubesync_local/registration/clusters.py",
+        old="    if type(own) is not type(its):\n",
+        new="    if False:\n",
+        caught_by=(_ROWS, _OPTIONS + "test_clusters_that_share_names_have_the_same_policy"),
+    ),
+    Mutant(
+        name="two-clusters-are-primary",
+        without="two clusters that share names are registered with one role or region",
+        invariants="I9",
+        file="kubesync_local/registration/clusters.py",
+        old="    if (seat := own.seat(config.name)) and seat ==",
+        new="    if (seat := own.seat(config.name)) and seat + '.' ==",
+        caught_by=(_ROWS, _OPTIONS + "test_clusters_that_share_names_have_the_same_policy"),
+    ),
+    Mutant(
+        name="clusters-share-names-over-shards",
+        without="clusters of different shards share names",
+        invariants="I9",
+        file="kubesync_local/registration/clusters.py",
+        old="    if config.shard != other.shard:\n",
+        new="    if False:\n",
+        caught_by=(_ROWS, _OPTIONS + "test_clusters_that_share_names_have_the_same_shard"),
     ),
 )

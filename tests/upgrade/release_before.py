@@ -62,6 +62,7 @@ SECTIONS_SINCE: Final = frozenset(
         "Classes of Ingresses: `--ingress-class`",
         "Names that Services and Ingresses want",
         "Other routing policies",
+        "One name from several clusters: `--routing`",
     }
 )
 """Headings of docs/dns.md whose rows all are such."""

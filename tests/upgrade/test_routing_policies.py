@@ -50,3 +50,48 @@ def test_i5_release_before_leaves_policies_alone_and_serves_other_clusters(
 
         stage.session(stage.now, lambda _: any(line.startswith("late.") for line in stage.reader.zone(zone)))
         assert [line for line in stage.reader.zone(zone) if line.startswith("web.")] == stood
+
+
+def test_i5_release_before_leaves_a_cluster_with_a_policy_out_and_the_return_plans_what_waits(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with ExitStack() as resources:
+        stage = resources.enter_context(a_stage(tmp_path_factory.mktemp("release-before")))
+        servers = [
+            resources.enter_context(ApiServer(ServerOptions(bootstrap=False), tokens={TOKEN: "admin"})) for _ in "ab"
+        ]
+        plain, east = servers
+        zone, net = stage.stack.zone_id, stage.stack.route53.create_zone("example.net")
+        of_plain = registration("plain", plain.url, net, "--no-srv")
+        of_plain[of_plain.index("plain.example.com")] = "plain.example.net"
+        put_raw(stage.stack.api, raw_service("web"))
+        put_raw(east, raw_service("web"))
+        stage.before.run_all([registration("prod", stage.stack.api.url, zone, "--no-srv"), of_plain])
+        stage.session(stage.before)
+
+        def of_web() -> list[str]:
+            return [line for line in stage.reader.zone(zone) if line.startswith(("web.", "late."))]
+
+        assert of_web() == ["web.shop.svc.prod.example.com A 30 10.68.9.9"]
+        of_east = registration("east", east.url, zone, "--no-srv", "--routing", "weighted=10")
+        of_east[of_east.index("east.example.com")] = "prod.example.com"
+        stage.now.run("cluster", "set", "prod", "--routing", "weighted=90", "--yes")
+        stage.now.run_all([of_east])
+        stood = [
+            "web.shop.svc.prod.example.com A [east 10] 30 10.68.9.9",
+            "web.shop.svc.prod.example.com A [prod 90] 30 10.68.9.9",
+        ]
+        stage.session(stage.now, lambda _: of_web() == stood)
+        before = {key: item for key, item in stage.reader.tables()["state"].items() if "plain" not in key}
+
+        put_raw(plain, raw_service("meanwhile"))
+        put_raw(stage.stack.api, raw_service("late"))
+        with stage.before.start() as running:
+            line = "meanwhile.shop.svc.plain.example.net A 30 10.68.9.9"
+            wait_until(lambda: line in stage.reader.zone(net), said=running.said)
+            running.end()
+        assert of_web() == stood, "neither deleted nor made simple"
+        assert {key: item for key, item in stage.reader.tables()["state"].items() if "plain" not in key} == before
+
+        stage.session(stage.now, lambda _: any(line.startswith("late.") for line in of_web()))
+        assert of_web() == ["late.shop.svc.prod.example.com A [prod 90] 30 10.68.9.9", *stood]

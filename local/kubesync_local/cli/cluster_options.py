@@ -252,10 +252,10 @@ def _add_options(add: argparse.ArgumentParser, *, change: bool) -> None:
         help="longest TTL in seconds that annotations may ask for (default for new clusters: 86400)",
     )
     names.add_argument(
-        "--template", metavar="T",
-        help="form of a Service's name; default: {service}.{namespace}.svc.{domain}; none: only names from annotations and Ingresses "
-        "(default for new clusters: none with a public zone, else default)",
-    )  # fmt: skip
+        "--template",
+        metavar="T",
+        help="form of a Service's name (default: {service}.{namespace}.svc.{domain}; none: only names from annotations)",
+    )
     _add_name_rules(add, change=change)
     _add_address_rules(add)
     names.add_argument(
@@ -268,6 +268,14 @@ def _add_options(add: argparse.ArgumentParser, *, change: bool) -> None:
     )
     names.add_argument(
         "--load-balancer-alias", action="store_true", help="publish an alias instead of a CNAME for AWS load balancers"
+    )
+    names.add_argument(
+        "--routing", metavar="POLICY",
+        help="share names with other clusters: weighted[=N], multivalue, failover=primary, failover=secondary or latency[=REGION], "
+        "for all its record sets; their set identifier is the cluster's name",
+    )  # fmt: skip
+    names.add_argument(
+        "--health-check", metavar="ID", help="with --routing: the health check of Route 53 for all its record sets"
     )
     names.add_argument(
         "--write-events",

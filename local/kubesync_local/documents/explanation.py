@@ -11,13 +11,14 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.upstreams import StoredUpstream, timestamp
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.annotations.reading import annotation_used, read_annotations
-from kubesync.domain.dns.desired import Desired, without_valid_target
+from kubesync.domain.dns.desired import Desired, asked_of, without_valid_target
 from kubesync.domain.dns.names import NO_NAMES
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
+from kubesync.domain.dns.routing.reading import POLICY_ANNOTATIONS
 from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.reasons import WITHHOLDING, advice_for
-from kubesync.domain.sources.registry import KINDS
+from kubesync.domain.sources.registry import KINDS, main_part
 from kubesync.domain.state import KeyState, Name, Part, PartId, names_of
 from kubesync.domain.upstreams.nodes import upstream_key
 from kubesync_local.documents.kinds import has_object
@@ -75,6 +76,7 @@ def document(found: Evidence) -> dict[str, Any]:
         "cause": mark.cause or None if mark is not None else None,
         "objects": [_object(part_id, part) for part_id, part in sorted(state.parts.items())],
         "ttl": _ttl(service, found.config) if service is not None else None,
+        "routing": _routing(found),
         "remarks": list(_remarks(found)),
         "records": [_record(key, found) for key in _keys(found)],
         "upstreams": [_upstream(name, found) for name in sorted({*(found.want.upstreams or {}), *state.upstreams})],
@@ -107,6 +109,20 @@ def _ttl(service: Service, config: ClusterConfig) -> dict[str, Any]:
     if asked is None:
         return {"seconds": config.ttl, "rule": "the cluster's default"}
     return {"seconds": asked, "rule": f"annotation {annotation_used(service.annotations, 'ttl', prefixes)}"}
+
+
+def _routing(found: Evidence) -> dict[str, str] | None:
+    """The routing policy of its record sets, and what says so; None: they are simple ones."""
+    part, config = main_part(found.state), found.config
+    given: tuple[tuple[str, str], ...] = getattr(part.value, "annotations", ()) if part is not None else ()
+    asked = asked_of(given, rules_of(config))
+    if not asked.identifier:
+        return None
+    names = ("set-identifier", "aws-health-check-id", *sorted(POLICY_ANNOTATIONS))
+    keys = [annotation_used(given, name, config.annotation_prefixes) for name in names]
+    rules = [f"the cluster's --routing {config.routing}"] if config.routing else []
+    rules += [f"annotation {key}" for key in keys if key in dict(given)]
+    return {"policy": asked.routing.words, "identifier": asked.identifier, "rule": ", ".join(rules)}
 
 
 def _remarks(found: Evidence) -> Iterator[str]:

@@ -168,6 +168,8 @@ def configured(config: ClusterConfig) -> list[tuple[str, str]]:
         ("Services", "only those that opt in" if config.opt_in else ""),
         ("Endpoints from", config.endpoints_source.value),
         ("TTL", f"{config.ttl} s"),
+        ("Routing", f"{config.routing}, set identifier {config.name}" if config.routing else ""),
+        ("Health check", config.health_check),
         ("SRV records", "" if config.srv else "none"),
         ("Policy", config.policy.value),
         ("When it is removed", f"{config.on_delete.value} record sets and upstreams"),

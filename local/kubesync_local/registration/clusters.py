@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from kubesync.aws.tables.control.clusters import LABELS, ClusterConfig
 from kubesync.domain.dns.names import zones_of
+from kubesync.domain.dns.routing.policies import Routing, Simple
+from kubesync.domain.dns.routing.reading import read_routing, routing_of_cluster
 from kubesync_local.registration.scopes import whys_no_scope
 from kubesync_local.registration.templates import NameForm, shared_name, why_ambiguous
 
@@ -34,6 +36,8 @@ def whys_useless(config: ClusterConfig) -> Iterator[str]:
     for name in ("ingress_class", "ignore_ingress_rules_spec", "ignore_ingress_tls_spec"):
         if getattr(config, name) and "ingress" not in config.sources:
             yield f"--{name.replace('_', '-')} is for Ingresses: add --sources service,ingress, or leave it out"
+    if config.health_check and not config.routing:
+        yield "--health-check needs --routing: a set that is alone at its name has no health check"
     form = name_form(config)
     if reason := why_ambiguous(form):
         yield f"template {config.template!r} {reason}: Services would share one name"
@@ -55,7 +59,15 @@ def why_outside(config: ClusterConfig) -> str | None:
 def why_clashing(config: ClusterConfig, other: ClusterConfig) -> str | None:
     """Why two clusters cannot both be registered, in one line, or None. Services of both could have the same name in one zone.
 
-    Annotations may give a name to both clusters. The Services' own names must distinguish the clusters.
+        the clusters                               may have Services of one name
+        ------------                               -----------------------------
+        none, or one of them, has a policy         no
+        have different policies                    no: all sets of a name have one policy
+        both have one role, or one region          no: it belongs to one set of a name
+        are in different shards                    no: a claim that goes to another shard takes up to a minute
+        have the same policy otherwise             yes
+
+    Annotations may give a name to any two clusters: there claims decide.
     """
     shared = shared_name(name_form(config), name_form(other))
     if shared is None:
@@ -63,7 +75,42 @@ def why_clashing(config: ClusterConfig, other: ClusterConfig) -> str | None:
     ours, theirs = (zones_of(shared, (zone.zone for zone in each.zones)) for each in (config, other))
     if not set(ours) & set(theirs):
         return None
-    return f"Services of cluster {other.name} can have the same names ({shared}): give another --domain or --template"
+    same = f"Services of cluster {other.name} can have the same names ({shared})"
+    own, its = policy_of(config), policy_of(other)
+    if isinstance(own, Simple) and isinstance(its, Simple):
+        return f"{same}: give another --domain or --template, or give both clusters the same --routing"
+    if type(own) is not type(its):
+        has = f"--routing {other.routing}" if other.routing else "no --routing"
+        return f"{same}, and it has {has}: clusters that share names have the same policy"
+    if (seat := own.seat(config.name)) and seat == its.seat(other.name):
+        return f"{same}, and it has {seat} already: only one cluster can have that"
+    if config.shard != other.shard:
+        return f"{same}, and it belongs to shard {other.shard}: clusters that share names have the same shard"
+    return None
+
+
+def policy_of(config: ClusterConfig) -> Routing:
+    """The routing policy of its record sets, as far as no annotation says otherwise."""
+    texts = routing_of_cluster(config.routing, config.health_check, config.name)
+    return read_routing(lambda name: (name, None), texts).routing
+
+
+def needs_health_checks(config: ClusterConfig) -> bool:
+    """Whether its record sets other than aliases have to get health checks from annotations."""
+    return config.routing.lower() == "failover=primary" and not config.health_check
+
+
+def beside(config: ClusterConfig, others: Iterable[ClusterConfig]) -> Iterator[str]:
+    """What other clusters do with names that Services of a cluster may have, a line for each: those with a policy, in the same zones."""
+    zones = {zone.id for zone in config.zones}
+    for other in others:
+        if (
+            other.name != config.name
+            and not other.deleting
+            and other.routing
+            and zones & {zone.id for zone in other.zones}
+        ):
+            yield f"cluster {other.name} has --routing {other.routing} in the same zone"
 
 
 def name_form(config: ClusterConfig) -> NameForm:

@@ -25,6 +25,12 @@ def is_eks_server(server: str) -> bool:
     return parts.scheme == "https" and _ENDPOINT.fullmatch((parts.hostname or "").rstrip(".")) is not None
 
 
+def region_of(eks: str, server: str) -> str:
+    """The region of an EKS cluster, by its ARN or its server's address; empty if neither says it."""
+    found = re.search(_REGION, eks if eks.startswith("arn:") else server if is_eks_server(server) else "")
+    return found[0] if found else ""
+
+
 def same_host(server: str, other: str) -> bool:
     """Whether two addresses name one host."""
     return (urlsplit(server).hostname or "").rstrip(".") == (urlsplit(other).hostname or "").rstrip(".") != ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Equals, Key
 from kubesync.aws.tables.control.clusters import PARTITION, USUAL_SOURCES, ClusterConfig, ClusterTable, parse
-from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_SOURCES, put
+from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_SHARING, SCHEMA_OF_SOURCES, put
 from kubesync.domain.errors import (
     ChangedMeanwhileError,
     ConditionFailedError,
@@ -44,8 +44,9 @@ class ClusterRegistry(ClusterTable):
         if config.revision:
             self._refuse_another_shard(config)
         stored = config.model_copy(update={"revision": config.revision + 1})
-        # A release that knows no other source leaves the cluster out.
+        # A release that does not know other sources, or the routing policy of a cluster, leaves the cluster out.
         schema = SCHEMA if stored.sources == USUAL_SOURCES else SCHEMA_OF_SOURCES
+        schema = SCHEMA_OF_SHARING if stored.routing else schema
         fields = {"revision": stored.revision, "document": stored.model_dump_json(exclude_defaults=True)}
         if allowed_deletions:
             fields["allowed_deletions"] = allowed_deletions

@@ -64,9 +64,13 @@ def pods(*members: str, ports: Iterable[str] = ("http 8080/TCP",), truncated: bo
 
 
 def rules_for(cluster: str, settings: Mapping[str, Any]) -> DnsRules:
-    """Cluster ``prod`` has the domain ``k8s.example.com``, others their name below ``example.com``; one zone, TTL 30."""
-    domain = "k8s.example.com" if cluster == "prod" else f"{cluster}.example.com"
-    return DnsRules(**{"cluster": cluster, "domain": domain, "zones": (ZONE,), **settings})
+    """Cluster ``prod`` has the domain ``k8s.example.com``, and so have those with options of their own; others their name below
+    ``example.com``. One zone, TTL 30.
+    """
+    of_all, own = dict(settings), settings.get("clusters", {}).get(cluster)
+    of_all.pop("clusters", None)
+    domain = "k8s.example.com" if cluster == "prod" or own is not None else f"{cluster}.example.com"
+    return DnsRules(**{"cluster": cluster, "domain": domain, "zones": (ZONE,), **of_all, **(own or {})})
 
 
 def key_of(text: str) -> ObjectKey:

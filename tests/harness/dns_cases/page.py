@@ -8,6 +8,7 @@ A cell holds lines, parted by ``<br>``; code stands between backticks. ``given``
     endpoints ... on PORTS          an endpoints object of every Service; or: endpoints not known yet
     published already: LINE         what the object has
     with OPTION                     an option of the cluster
+    cluster `east` with OPTION      an option of this cluster, which has the domain of ``prod``
 
 ``A ... B`` stands for all addresses from A to B. What cannot be read raises ValueError.
 """
@@ -113,6 +114,9 @@ def _case(title: str, given: str, published: str, reported: str) -> Case:
             oldest_first = [_code(key) for key in line.removeprefix("oldest first: ").split(", ")]
         elif kind == "with":
             settings |= [_setting(rest)]
+        elif kind == "cluster":
+            name, _, option = rest.partition(" with ")
+            settings.setdefault("clusters", {}).setdefault(_code(name), {}).update([_setting(option)])
         elif kind.endswith("`:"):
             objects[_code(kind[:-1])] = _object(rest)
         else:

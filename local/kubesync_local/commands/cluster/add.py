@@ -14,6 +14,7 @@ from kubesync_local.commands.cluster.probe import remark_on, remark_on_server
 from kubesync_local.plans.of_report import plan_of_report
 from kubesync_local.plans.plan import zone_titles
 from kubesync_local.plans.view import show_plan
+from kubesync_local.registration.clusters import beside, needs_health_checks
 from kubesync_local.registration.name_rules import ANY_NAME
 from kubesync_local.sessions.looking import compared
 from kubesync_local.terminal.asking import NOTHING_CHANGED, can_ask
@@ -46,8 +47,6 @@ def run(arguments: argparse.Namespace) -> int:
     remark(f"cluster {stored.name} {done}: {stored.domain} in {zones}, pods from {stored.endpoints_source}")
     if known is not None:
         remark(_difference(known, stored))
-    if form.decided:
-        remark(f"note: {form.decided}")
     remark_on(stored.name, form.unanswered)
     remark_on_server(arguments.endpoints_source, stored, work)
     if stored.disabled:
@@ -55,6 +54,13 @@ def run(arguments: argparse.Namespace) -> int:
         remark(
             f"note: it {stays} disabled; `kubesync plan --cluster {stored.name}` shows what it would write, "
             f"`kubesync cluster enable {stored.name}` enables it"
+        )
+    if stored.routing:
+        for line in beside(stored, work.clusters.all()):
+            remark(f"note: {line}")
+    if needs_health_checks(stored):
+        remark(
+            "note: of a PRIMARY, only aliases need no health check: give --health-check, or annotate Services with aws-health-check-id"
         )
     if not stored.domain_filter:
         remark(f"note: it accepts {ANY_NAME}; --domain-filter {stored.domain} ends that (docs/clusters.md)")
@@ -70,8 +76,6 @@ def _dry_run(change: Change, work: Workplace) -> int:
     report = compared(look, change.name)
     plan = plan_of_report(report, zone_titles([*work.clusters.all(), change.after.config]))
     show_plan(plan)
-    if change.after.decided:
-        remark(f"note: {change.after.decided}")
     remark(f"{NOTHING_CHANGED}: this was a dry run")
     return 1 if plan.errors else 0
 

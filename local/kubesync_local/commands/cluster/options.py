@@ -55,6 +55,8 @@ KINDS: Final[Mapping[str, type]] = {
     "load_balancer_cluster_ips": bool,
     "load_balancer_alias": bool,
     "write_events": bool,
+    "routing": str,
+    "health_check": str,
     "annotation_prefix": str,
     "domain_filter": list,
     "exclude_domains": list,
@@ -71,9 +73,8 @@ KINDS: Final[Mapping[str, type]] = {
 }
 """Every option, and the type of its value."""
 
-OF_NEW_CLUSTERS: Final = ("max_ttl", "reserve_domain", "template")
-"""Options that a new cluster may get another value of than the model's default: a document always says them, and a registered cluster
-keeps what it has."""
+OF_NEW_CLUSTERS: Final = ("max_ttl", "reserve_domain")
+"""Options that a new cluster gets another value of than one of an older release has: a document always says them."""
 
 NEEDED: Final = ("domain", "zones")
 """Options that every cluster has."""

@@ -52,6 +52,9 @@ def _show_service(console: Console, found: dict[str, Any]) -> None:
         rows.append(("seen", Text(", ".join(_object(each) for each in found["objects"]))))
     if found["ttl"]:
         rows.append(("ttl", Text(f"{found['ttl']['seconds']} s: {found['ttl']['rule']}")))
+    if found["routing"]:
+        of = found["routing"]
+        rows.append(("routing", Text(f"{of['policy']} [{of['identifier']}]: {of['rule']}")))
     if found["cause"]:
         rows.append(("opened by", Text(found["cause"])))
     rows += [("note", Text(remark, style="yellow")) for remark in found["remarks"]]

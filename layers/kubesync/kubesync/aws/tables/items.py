@@ -33,6 +33,7 @@ SCHEMA: Final = 1
 SCHEMA_OF_OWED: Final = 2  # an inflight item with units that are owed
 SCHEMA_OF_KINDS: Final = 3  # an inflight item with units of other kinds than Services
 SCHEMA_OF_SOURCES: Final = 2  # a configuration with other sources than Services
+SCHEMA_OF_SHARING: Final = 3  # a configuration with a routing policy
 SCHEMA_OF_ROUTING: Final = 4  # a key, or an inflight item, with other routing policies than weights
 
 MAX_SLICE_BYTES: Final = 100_000

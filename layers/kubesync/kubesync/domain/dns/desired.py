@@ -16,6 +16,7 @@ from kubesync.domain.dns.permissions import NameRules, refusal
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.publishing import RecordPlan, Targets
 from kubesync.domain.dns.records import Held, Node, Problem, RecordKey, RecordSet, Zone
+from kubesync.domain.dns.routing.reading import routing_of_cluster
 from kubesync.domain.objects import SERVICE, ObjectKey
 
 # Problems are stored with the key and shown to people: this limits how many there are of each code.
@@ -44,6 +45,7 @@ class DnsRules:
         endpoint_nets: endpoints elsewhere are in no record and no upstream; empty: all count.
         target_nets: addresses elsewhere are in no record; empty: all are published. excluded_nets: addresses there are in no record.
         ingress_classes: only Ingresses of these classes are published; empty: all. The two options leave out hosts of that field.
+        routing, health_check: of all record sets, as far as no annotation says otherwise (``routing_of_cluster``).
     """
 
     cluster: str
@@ -64,6 +66,8 @@ class DnsRules:
     ingress_classes: tuple[str, ...] = ()
     ignore_ingress_rules_spec: bool = False
     ignore_ingress_tls_spec: bool = False
+    routing: str = ""
+    health_check: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,8 @@ class Desired:
 
 def asked_of(annotations: Iterable[tuple[str, str]], rules: DnsRules, kind: str = "") -> DnsAnnotations:
     """What the annotations of an object ask for. ``kind``: a Service's type, or ``headless``."""
-    asked = read_annotations(annotations, rules.annotation_prefixes, kind, rules.max_ttl)
+    routing = routing_of_cluster(rules.routing, rules.health_check, rules.cluster)
+    asked = read_annotations(annotations, rules.annotation_prefixes, kind, rules.max_ttl, routing)
     if not asked.zone_id or asked.zone_id in {zone.id for zone in rules.zones}:
         return asked
     unknown = Problem("NoZone", asked.zone_id, "the cluster has no such hosted zone; what is held stays published")

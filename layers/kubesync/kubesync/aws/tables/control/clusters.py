@@ -34,6 +34,7 @@ from kubesync.domain.dns.annotations.reading import MAX_TTL_SECONDS
 from kubesync.domain.dns.names import FIELDS
 from kubesync.domain.dns.permissions import NAMES_PER_NAMESPACE, NAMES_PER_SERVICE
 from kubesync.domain.dns.records import Zone
+from kubesync.domain.dns.routing.reading import routing_of_cluster
 from kubesync.domain.errors import (
     NewerSchemaError,
 )
@@ -151,6 +152,9 @@ class ClusterConfig(BaseModel):
     ingress_class: tuple[str, ...] = ()
     ignore_ingress_rules_spec: bool = False
     ignore_ingress_tls_spec: bool = False
+    # A configuration with this one has a schema version that older releases leave out (ADR 0053).
+    routing: str = ""
+    health_check: str = ""
     shard: str = "0"
     disabled: bool = False
     revision: int = 0
@@ -184,6 +188,10 @@ class ClusterConfig(BaseModel):
             yield f"--sources is a list of {', '.join(sorted(known))}, such as service,ingress"
         if no_template := _why_no_template(self.template):
             yield f"the template may hold {{service}}, {{namespace}}, {{domain}} and {{cluster}} only: {no_template}"
+        try:
+            routing_of_cluster(self.routing, self.health_check, self.name)
+        except ValueError as wrong:
+            yield str(wrong)
         for name in ("endpoint_cidrs", "target_net_filter", "exclude_target_net"):
             for text in getattr(self, name):
                 if parse_network(text) is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -21,7 +21,7 @@ from kubesync.domain.dns.annotations.known import (
 from kubesync.domain.dns.names import canonical_name
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.dns.routing.policies import NOT_POSSIBLE, SIMPLE, Routing
-from kubesync.domain.dns.routing.reading import read_routing
+from kubesync.domain.dns.routing.reading import NOTHING_SAID, read_routing
 
 # RFC 2181 8, and the range that external-dns accepts.
 MIN_TTL_SECONDS: Final = 1
@@ -88,6 +88,7 @@ def read_annotations(
     prefixes: tuple[str, ...] = PREFIXES,
     kind: str = "",
     max_ttl: int = MAX_TTL_SECONDS,
+    routing: Mapping[str, str] = NOTHING_SAID,
 ) -> DnsAnnotations:
     """Read the annotations. One that cannot be understood is reported as a problem and counts as missing.
 
@@ -95,6 +96,7 @@ def read_annotations(
         prefixes: of the annotations of external-dns. The first that has an annotation wins, even if its value is empty.
         kind: the Service's type, or ``headless``: some annotations concern only one of them.
         max_ttl: in seconds; a longer one is reported, and counts as missing.
+        routing: what the cluster says of it (``routing_of_cluster``).
     """
     given = _Given(dict(annotations), prefixes)
     problems: list[Problem] = []
@@ -118,7 +120,7 @@ def read_annotations(
                     "the default is used",
                 )
             )
-    routed = read_routing(given.find)
+    routed = read_routing(given.find, routing)
     problems += routed.problems
     family = (given.find("alias")[1] or "").strip().upper()
     types = (family,) if family in ("A", "AAAA") else ()

@@ -13,6 +13,9 @@
     usable            several                not possible
 
 Not possible: reported (``RoutingNotPossible``). The object keeps what it holds, as it is, and gets no other names.
+
+A cluster may have a policy (``--routing``). Its objects are read as if they had the annotations that say the same (``routing_of_cluster``).
+An annotation of an object replaces only what it names: the identifier, the policy, or the health check.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 from kubesync.domain.dns.records import Problem
@@ -84,6 +89,14 @@ _POLICIES: Final = {
     ),
 }
 """The annotations of each policy."""
+POLICY_ANNOTATIONS: Final = frozenset(name for names in _POLICIES.values() for name in names)
+_OF_CLUSTERS: Final = {
+    "weighted": "aws-weight",
+    "multivalue": "aws-multi-value-answer",
+    "failover": "aws-failover",
+    "latency": "aws-region",
+}
+NOTHING_SAID: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +117,47 @@ class _NotPossibleError(Exception):
         self.subject = subject
 
 
-def read_routing(find: Callable[[str], tuple[str, str | None]]) -> AskedRouting:
-    """Read the annotations. ``find``: an annotation's whole key, and its value. An empty identifier or weight counts as missing."""
+@lru_cache(maxsize=256)
+def routing_of_cluster(option: str, health_check: str, cluster: str) -> Mapping[str, str]:
+    """The annotations that say the same as ``--routing`` and ``--health-check`` of a cluster; none if it has no policy.
+
+    Raises:
+        ValueError: the options do not have such a form.
+    """
+    if not option:
+        return NOTHING_SAID
+    kind, _, value = option.partition("=")
+    text = str(DEFAULT_WEIGHT) if option == "weighted" else value
+    texts = {_OF_CLUSTERS.get(kind, ""): text, "aws-health-check-id": health_check}
+    if not health_check:
+        del texts["aws-health-check-id"]
+    try:
+        if kind not in _OF_CLUSTERS or (kind == "weighted" and not _is_weight(text)):
+            raise _NotPossibleError("", "")
+        _policy(cluster, texts)
+    except _NotPossibleError as error:
+        if error.subject == "aws-health-check-id":
+            raise ValueError(f"--health-check {health_check!r} {error}") from None
+        raise ValueError(
+            f"--routing {option!r} is none of weighted, weighted=0 to weighted={MAX_WEIGHT}, multivalue, failover=primary, "
+            "failover=secondary, and latency=REGION with a region of AWS that Route 53 knows"
+        ) from None
+    return MappingProxyType({"set-identifier": cluster, **texts})
+
+
+def read_routing(
+    find: Callable[[str], tuple[str, str | None]], of_cluster: Mapping[str, str] = NOTHING_SAID
+) -> AskedRouting:
+    """Read the annotations. An empty identifier or weight counts as missing.
+
+    Args:
+        find: an annotation's whole key, and its value.
+        of_cluster: what counts where an object does not say it: ``routing_of_cluster``.
+    """
     names = ("aws-health-check-id", *(name for each in _POLICIES.values() for name in each))
     texts = {name: text.strip() for name in names if (text := find(name)[1]) is not None}
     texts = {name: text for name, text in texts.items() if text or name != "aws-weight"}
-    identifier = (find("set-identifier")[1] or "").strip()
+    identifier = (find("set-identifier")[1] or "").strip() or of_cluster.get("set-identifier", "")
     if len(identifier) > MAX_IDENTIFIER_CHARACTERS or not (identifier.isascii() and identifier.isprintable()):
         message = f"must be 1 to {MAX_IDENTIFIER_CHARACTERS} printable ASCII characters; nothing is published"
         return AskedRouting(
@@ -118,18 +166,28 @@ def read_routing(find: Callable[[str], tuple[str, str | None]]) -> AskedRouting:
     if not identifier and texts.keys() <= {"aws-weight"}:
         why = "has no effect: give a set-identifier as well"
         return AskedRouting(problems=tuple(Problem("WeightWithoutIdentifier", find(name)[0], why) for name in texts))
+    problems: tuple[Problem, ...] = ()
+    if texts.keys() & POLICY_ANNOTATIONS == {"aws-weight"} and not _is_weight(texts["aws-weight"]):
+        used = "the cluster's --routing" if of_cluster else DEFAULT_WEIGHT
+        why = f"must be a whole number from 0 to {MAX_WEIGHT}; {used} is used"
+        problems = (Problem("InvalidWeight", find("aws-weight")[0], why),)
+        del texts["aws-weight"]
+    asks = texts.keys() & POLICY_ANNOTATIONS
+    texts = {name: text for name, text in of_cluster.items() if not asks or name not in POLICY_ANNOTATIONS} | texts
     try:
-        routing, problem = _policy(identifier, texts)
+        routing = _policy(identifier, texts)
     except _NotPossibleError as error:
         found = Problem("RoutingNotPossible", find(error.subject)[0], str(error))
         return AskedRouting(identifier, NOT_POSSIBLE, problems=(found,))
-    return AskedRouting(
-        identifier, routing, problems=(Problem("InvalidWeight", find("aws-weight")[0], problem),) if problem else ()
-    )
+    return AskedRouting(identifier, routing, problems=problems)
 
 
-def _policy(identifier: str, texts: Mapping[str, str]) -> tuple[Routing, str]:
-    """The policy, and what is wrong with a weight. Raises _NotPossibleError."""
+def _is_weight(text: str) -> bool:
+    return re.fullmatch("[0-9]{1,3}", text) is not None and int(text) <= MAX_WEIGHT
+
+
+def _policy(identifier: str, texts: Mapping[str, str]) -> Routing:
+    """The policy. A weight is one already. Raises _NotPossibleError."""
     if not identifier:
         raise _NotPossibleError(min(texts), "needs a set-identifier")
     asked = [policy for policy, names in _POLICIES.items() if texts.keys() & set(names)]
@@ -137,7 +195,6 @@ def _policy(identifier: str, texts: Mapping[str, str]) -> tuple[Routing, str]:
         second = next(name for name in _POLICIES[asked[1]] if name in texts)
         raise _NotPossibleError(second, f"an object has one policy, and {asked[0]} asks for another")
     routing: Routing
-    problem = ""
     match asked:
         case ["aws-region"]:
             routing = Latency(_region(texts, "aws-region"))
@@ -151,16 +208,11 @@ def _policy(identifier: str, texts: Mapping[str, str]) -> tuple[Routing, str]:
         case ["aws-geoproximity"]:
             routing = _geoproximity(texts)
         case _:
-            weight = texts.get("aws-weight", "")
-            routing = Weighted(DEFAULT_WEIGHT)
-            if re.fullmatch("[0-9]{1,3}", weight) and int(weight) <= MAX_WEIGHT:
-                routing = Weighted(int(weight))
-            elif weight:
-                problem = f"must be a whole number from 0 to {MAX_WEIGHT}; {DEFAULT_WEIGHT} is used"
+            routing = Weighted(int(texts.get("aws-weight", DEFAULT_WEIGHT)))
     health_check = texts.get("aws-health-check-id", "")
     if "aws-health-check-id" in texts and not _HEALTH_CHECK.fullmatch(health_check):
         raise _NotPossibleError("aws-health-check-id", "is no id of a health check of Route 53")
-    return replace(routing, health_check=health_check), problem
+    return replace(routing, health_check=health_check)
 
 
 def _one_of(words: tuple[str, ...], texts: Mapping[str, str], name: str) -> str:
