@@ -55,7 +55,7 @@ test: $(ready)
 	echo "· contract, integration and end-to-end tests"; \
 	$(compiled) $(pytest_waiting) -m "not thorough" tests --ignore=tests/unit || failed=1; exit $$failed
 
-# What takes long and seldom says more than its sample in `make test`. Tests that share a story (xdist_group) share a worker.
+# What takes long and seldom says more than its sample in `make test`. Tests that share a story share a worker (tests/conftest.py).
 cases := thorough
 .PHONY: thorough
 thorough: $(ready)

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # has no types
 
 from harness.aws_models import share_models
 from harness.secrets_watch import LeakingLogs, leak_in
@@ -21,6 +22,22 @@ settings.register_profile(
 )
 settings.load_profile("kubesync")
 share_models()
+
+# Tests of these files share a story that takes minutes: one worker plays it for all of them.
+_STORIES = ("tests/upgrade/test_updates_change_nothing.py",)
+
+
+class _ByStory(LoadScopeScheduling):  # type: ignore[misc]  # has no types
+    """Each test goes to whoever is free, those of a story to one worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return path if path in _STORIES else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _ByStory | None:
+    return _ByStory(config, log) if config.getvalue("dist") == "loadgroup" else None
+
 
 _PRINTED = ("capstdout", "capstderr", "caplog")
 

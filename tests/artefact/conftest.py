@@ -49,7 +49,7 @@ def stack() -> Iterator[CliStack]:
         made.api.cluster.deploy("shop", "web", 2)
         made.api.cluster.expose("shop", "web", {"ports": [{"port": 80}], "selector": {"app": "web"}})
         added = made.call(
-            "cluster", "add", "prod", "--server", made.api.url, "--domain", "prod.example.com",
+            "cluster", "add", "prod", "--template", "default", "--server", made.api.url, "--domain", "prod.example.com",
             "--zone", made.zone_id, "--token", f"secretsmanager:kubesync/{made.prefix}",
         )  # fmt: skip
         assert added.status == 0, added.err

@@ -148,7 +148,7 @@ class CliStack:
     def add_cluster(self, name: str = "prod", *options: str) -> Ran:
         """Register the stand-in API server under a name."""
         return self.call(
-            "cluster", "add", name, "--server", self.api.url, "--domain", f"{name}.example.com",
+            "cluster", "add", name, "--template", "default", "--server", self.api.url, "--domain", f"{name}.example.com",
             "--zone", self.zone_id, "--token", "env:KUBESYNC_TEST_TOKEN", *options,
         )  # fmt: skip
 

@@ -8,6 +8,7 @@ from mutation.mutant import Mutant
 
 _TOY: Final = "integration/sources/test_toy_source.py::"
 _ING: Final = "integration/sources/test_ingresses.py::"
+_ABSENT: Final = "integration/causes/test_absent_apis.py::"
 _ROWS: Final = "unit/domain/dns/test_dns_cases.py::test_row_of_the_contract"
 
 OF_SOURCES: Final = (
@@ -155,5 +156,60 @@ OF_SOURCES: Final = (
         old="        remembers = services is not None or not self._states.config.lists_services\n",
         new="        remembers = services is not None\n",
         caught_by=(_ING + "test_i5_list_of_ingresses_of_another_cluster_deletes_nothing",),
+    ),
+    Mutant(
+        name="absent-api-fails",
+        without="a cluster that never served an API has a listener that fails for ever",
+        invariants="I10",
+        file="session/health.py",
+        old="""        0.0 if view.absent or view.works(epoch) else""",
+        new="""        0.0 if view.works(epoch) else""",
+        caught_by=(_ABSENT + "test_i10_api_that_was_never_served_is_a_remark_and_raises_no_alarm",),
+    ),
+    Mutant(
+        name="api-that-is-gone-is-absent",
+        without="an API that is not served any more is taken for one that never was, in silence",
+        invariants="I10",
+        file="cluster/listener.py",
+        old="""            view.absent = absent and view.checkpoint is None
+""",
+        new="""            view.absent = absent
+""",
+        caught_by=(
+            _ABSENT + "test_i5_i10_api_that_was_served_before_is_an_error_with_an_alarm_and_nothing_is_deleted",
+        ),
+    ),
+    Mutant(
+        name="wrong-address-is-absent",
+        without="a server that answers 404 to everything raises no alarm",
+        invariants="I10",
+        file="cluster/keys/key_states.py",
+        old="""if view.absent and listed)""",
+        new="""if view.absent)""",
+        caught_by=(_ABSENT + "test_i10_cluster_of_which_nothing_was_ever_listed_raises_an_alarm",),
+    ),
+    Mutant(
+        name="absence-counts-as-failing-later",
+        without="another error of an absent API counts since the API is absent",
+        invariants="I10",
+        file="cluster/listener.py",
+        old="""                view.failing_since = 0.0  # so long it was no fault
+""",
+        new="""                pass
+""",
+        caught_by=(_ABSENT + "test_i10_server_that_goes_away_after_an_absent_api_raises_no_alarm_for_a_moment",),
+    ),
+    Mutant(
+        name="gone-api-is-left-out-of-lists",
+        without="a plan leaves out an API that is not served any more, and says nothing",
+        invariants="I5",
+        file="operations/listing.py",
+        old="""                if resource in listed or not listed:
+""",
+        new="""                if not listed:
+""",
+        caught_by=(
+            "integration/sources/test_ingresses_in_commands.py::test_i5_api_that_is_gone_is_a_failed_step_and_a_failed_plan",
+        ),
     ),
 )

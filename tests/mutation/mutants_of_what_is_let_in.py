@@ -153,4 +153,33 @@ OF_WHAT_IS_LET_IN: Final[tuple[Mutant, ...]] = (
             "integration/names/test_name_rules.py::test_i9_annotations_ask_for_no_longer_ttl_than_the_cluster_allows",
         ),
     ),
+    Mutant(
+        name="public-zone-does-not-matter",
+        without="a new cluster with a public zone gives each Service a name there",
+        invariants="I9",
+        file="kubesync_local/registration/templates.py",
+        old="all(zone.private for zone in zones)",
+        new="any(zone.private or not zone.private for zone in zones)",
+        caught_by=("integration/cli_clusters/test_safe_defaults.py::test_public_zone_beside_a_private_one_decides",),
+    ),
+    Mutant(
+        name="registered-cluster-gets-the-new-template",
+        without="a registered cluster that is given anew gets the template of a new one: its Services lose their names",
+        invariants="I5",
+        file="kubesync_local/commands/cluster/form.py",
+        old="template_of_new(zones) if before is None else before.template",
+        new="template_of_new(zones)",
+        caught_by=("integration/cli_clusters/test_safe_defaults.py::test_registered_cluster_keeps_its_template",),
+    ),
+    Mutant(
+        name="older-file-means-the-new-template",
+        without="a file of an older release adds clusters with another template than that release",
+        invariants="I5",
+        file="kubesync_local/commands/cluster/apply.py",
+        old='            given.setdefault("template", DEFAULT_TEMPLATE)\n',
+        new="            pass\n",
+        caught_by=(
+            "integration/cli_clusters/test_safe_defaults.py::test_file_of_an_older_release_adds_clusters_as_that_release_did",
+        ),
+    ),
 )

@@ -178,7 +178,8 @@ class RichDeployment:
 def registration(name: str, server: str, zone_id: str, *options: str) -> list[str]:
     """The command that registers a cluster with a domain of its own."""
     return [
-        "cluster", "add", name, "--server", server, "--domain", f"{name}.example.com", "--zone", zone_id,
+        "cluster", "add", name, "--template", "{service}.{namespace}.svc.{domain}",
+        "--server", server, "--domain", f"{name}.example.com", "--zone", zone_id,
         "--token", "env:KUBESYNC_TEST_TOKEN", "--endpoints-source", "endpointslices", *options,
     ]  # fmt: skip
 

@@ -65,7 +65,8 @@ class RowCluster:
         # Registration refuses some templates where there are several namespaces.
         scope = ["--namespace", ",".join(self.namespaces)] if "--template" in self.options and self.namespaces else []
         return [
-            "cluster", "add", self.name, "--server", self.api.url, "--domain", self.domain, "--token", "env:KUBESYNC_TEST_TOKEN",
+            "cluster", "add", self.name, "--template", "{service}.{namespace}.svc.{domain}",
+            "--server", self.api.url, "--domain", self.domain, "--token", "env:KUBESYNC_TEST_TOKEN",
             "--zone", ",".join(dict.fromkeys(self.zones.values())), *self.options, *scope,
         ]  # fmt: skip
 

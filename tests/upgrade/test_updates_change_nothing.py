@@ -32,7 +32,7 @@ NEW: Final = {
     "_http._tcp.new.shop.svc.shop.example.com SRV 30 0 100 80 new.shop.svc.shop.example.com.",
 }
 # On a busy machine the story takes longer than other tests; it is told once, for all tests here.
-pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("story"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 MAY_DIFFER: Final = {
     "state": (
         # A conflict: the zone is read again from time to time.

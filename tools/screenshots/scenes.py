@@ -103,7 +103,7 @@ def failing() -> Iterator[Scene]:
         stack.route53.faults.deny(operation=CHANGE, times=None, when=lambda call: call.zone_id == blocked,
             message="User: arn:aws:sts::111111111111:assumed-role/kubesync-main-watch is not authorized to perform: "
             "route53:ChangeResourceRecordSets")  # fmt: skip
-        unreachable = ["cluster", "add", "edge", "--server", "https://127.0.0.1:9", "--domain", "edge.example.com",
+        unreachable = ["cluster", "add", "edge", "--template", "default", "--server", "https://127.0.0.1:9", "--domain", "edge.example.com",
             "--zone", stack.zone_id, "--token", "env:KUBESYNC_TEST_TOKEN", "--endpoints-source", "endpointslices"]  # fmt: skip
         assert stack.call(*unreachable).status == 0
         problems = ZoneReadings(stack.store, "0", "")
@@ -177,7 +177,7 @@ def _of_healthy(stack: CliStack) -> tuple[View, ...]:
 
 
 def _register(stack: CliStack, name: str, *options: str, domain: str = "") -> None:
-    given = ["cluster", "add", name, "--server", stack.api.url, "--domain", domain or f"{name}.example.com",
+    given = ["cluster", "add", name, "--template", "default", "--server", stack.api.url, "--domain", domain or f"{name}.example.com",
         "--token", "env:KUBESYNC_TEST_TOKEN", "--endpoints-source", "endpointslices"]  # fmt: skip
     zone = [] if options else ["--zone", stack.zone_id]
     ran = stack.call(*given, *zone, *options)

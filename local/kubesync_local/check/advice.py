@@ -51,6 +51,7 @@ UNGUARDED: Final = (
     "count as deleted at once"
 )
 """What is missing where neither a list nor a question shows the uid that identifies a cluster (I5)."""
+ABSENT: Final = "leave the source out of --sources, or install its API: sessions look for it every 30 s"
 IDENTITY_BY_GET: Final = "let it get Service default/kubernetes (docs/cluster-access.yaml)"
 IDENTITY: Final = "let it list Services in namespace default too (docs/cluster-access.yaml)"
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from http import HTTPStatus
 from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.clock import Clock
 from kubesync.domain.errors import BodyError, DeniedError, ErrorCode, ListenerError, StatusError
 from kubesync.domain.objects import Resource
+from kubesync.domain.sources.registry import kind_of, may_be_absent
 from kubesync.kubernetes.lister import cluster_identity
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
@@ -26,12 +28,19 @@ _PATIENCE_SECONDS: Final = 8.0
 _ACCESS_REVIEW: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
-def rights_steps(new_api: Callable[[], ApiClient], config: ClusterConfig, clock: Clock) -> Iterator[Step]:
-    """A step for each verb. ``new_api`` makes a client for each resource; resources are tested at the same time."""
+def rights_steps(
+    new_api: Callable[[], ApiClient], config: ClusterConfig, clock: Clock, served: Collection[Resource]
+) -> Iterator[Step]:
+    """A step for each verb. ``new_api`` makes a client for each resource; resources are tested at the same time.
+
+    ``served``: what sessions have listed. Another source may be without an API.
+    """
 
     def both(resource: Resource) -> tuple[Step, Step]:
         with closing(new_api()) as api:
-            step, version = _list(api, config, resource)
+            step, version = _list(api, config, resource, optional=may_be_absent(resource) and resource not in served)
+            if step.result is Result.WARNING:
+                return step, skipped(f"watch {resource.value}", "not served")
             return step, _watch(api, config, resource, version, clock)
 
     resources = config.resources
@@ -46,13 +55,16 @@ def rights_steps(new_api: Callable[[], ApiClient], config: ClusterConfig, clock:
             yield _events(api, config)
 
 
-def _list(api: ApiClient, config: ClusterConfig, resource: Resource) -> tuple[Step, int]:
+def _list(api: ApiClient, config: ClusterConfig, resource: Resource, *, optional: bool) -> tuple[Step, int]:
     name = f"list {resource.value}"
     scope = config.scope
     request = urls.list_page(resource, scope.namespace, limit=1, selectors=scope.selectors(resource))
     try:
         page = read_list_page(resource, api.fetch(request))
     except ListenerError as error:
+        if optional and error.status == HTTPStatus.NOT_FOUND:
+            group = kind_of(resource).api_version
+            return warned(name, f"this API server has no {resource} of {group}, yet", advice.ABSENT), 0
         return failed(name, error, advice.of_verb(error, "list", resource)), 0
     except TooOldError as error:
         return Step(name, Result.FAILED, str(error), ErrorCode.REQUEST_STATUS), 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +20,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.clock import Clock
 from kubesync.domain.credential_ends import Credential, Validity
 from kubesync.domain.errors import ConnectError, DeniedError, DomainNameError, HandshakeError, ListenerError
+from kubesync.domain.objects import Resource
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 from kubesync.kubernetes.transport.connections import Phase, build_tls_context, verified_chain
 from kubesync.kubernetes.transport.credential_ends import CredentialEnds
@@ -43,11 +44,13 @@ class ServerCheck:
 
     Args:
         access: how a session would reach it; a function, because that may fail.
+        served: what sessions have listed.
     """
 
     config: ClusterConfig
     access: Callable[[], ClusterAccess]
     clock: Clock
+    served: Collection[Resource] = ()
 
     def run(self) -> Iterator[Step]:
         """The steps, each as soon as it is done."""
@@ -60,7 +63,7 @@ class ServerCheck:
         if done[-1].result is Result.FAILED:
             yield from (skipped(name, _NOT_TRIED) for name in ("rights", "version", "clock"))
             return
-        yield from rights_steps(self._api, self.config, self.clock)
+        yield from rights_steps(self._api, self.config, self.clock, self.served)
         with closing(self._api()) as api:
             yield from version_steps(api, self.config, self.clock)
 

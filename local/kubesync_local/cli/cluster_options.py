@@ -252,10 +252,10 @@ def _add_options(add: argparse.ArgumentParser, *, change: bool) -> None:
         help="longest TTL in seconds that annotations may ask for (default for new clusters: 86400)",
     )
     names.add_argument(
-        "--template",
-        metavar="T",
-        help="form of a Service's name (default: {service}.{namespace}.svc.{domain}; none: only names from annotations)",
-    )
+        "--template", metavar="T",
+        help="form of a Service's name; default: {service}.{namespace}.svc.{domain}; none: only names from annotations and Ingresses "
+        "(default for new clusters: none with a public zone, else default)",
+    )  # fmt: skip
     _add_name_rules(add, change=change)
     _add_address_rules(add)
     names.add_argument(

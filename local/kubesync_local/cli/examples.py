@@ -12,6 +12,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "local env": 'eval "$(kubesync local env)"',
     "local down": "kubesync local down",
     "session": "kubesync session --max-runtime 60",
+    "run": "kubesync run --listen 0.0.0.0:9090",
     "plan": "kubesync plan --cluster prod",
     "resync": "kubesync resync --cluster prod --dry-run --output table",
     "recover": "kubesync recover --cluster prod --name '*.shop.example.com'",

@@ -45,6 +45,7 @@ _MODULES: Final = {
     "lint": "lint.lint",
     "wait": "show.wait",
     "session": "run.session",
+    "run": "run.loop",
     "plan": "run.plan",
     "resync": "run.resync",
     "recover": "run.recover",
@@ -73,7 +74,7 @@ _MODULES: Final = {
 }
 """Command to its module, relative to ``kubesync_local.commands``; each has ``run(arguments) -> int``."""
 
-_EXTRAS: Final = {"demo": "demo", "up": "demo", "ui": "ui"}
+_EXTRAS: Final = {"demo": "demo", "up": "demo", "ui": "ui", "run": "metrics"}
 """Command to the extra of pyproject.toml that it needs."""
 
 

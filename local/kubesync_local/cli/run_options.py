@@ -8,8 +8,9 @@ from kubesync_local.cli.parser import Commands, add_output, add_yes, positive
 
 
 def add_run_commands(commands: Commands) -> None:
-    """``kubesync session``, ``plan``, ``resync`` and ``recover``."""
+    """``kubesync session``, ``run``, ``plan``, ``resync`` and ``recover``."""
     _add_session(commands)
+    _add_run(commands)
     _add_plan(commands)
     _add_resync(commands)
     _add_recover(commands)
@@ -27,6 +28,33 @@ def _add_session(commands: Commands) -> None:
         metavar="S",
         help="end after S seconds (default: the setting, 840); waiting for another session's end does not count",
     )
+
+
+def _add_run(commands: Commands) -> None:
+    run = commands.add_parser(
+        "run",
+        help="run sessions in a loop: for a container or a virtual machine",
+        description="Runs one session after the other until SIGTERM or SIGINT. Several of these processes, or one and the function, stand "
+        "by for each other: one is the master, and another takes over when it ends or dies.",
+    )
+    run.add_argument(
+        "--listen",
+        type=_address,
+        metavar="[HOST:]PORT",
+        help="answer /healthz and, for Prometheus, /metrics there (HOST: default 127.0.0.1; 0.0.0.0 for probes of Kubernetes)",
+    )
+    run.add_argument(
+        "--emf",
+        action="store_true",
+        help="write metrics to standard output in CloudWatch's embedded metric format, as the function does",
+    )
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not port.isascii() or not port.isdigit() or int(port) > 65_535 or (colon and not host):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address such as 0.0.0.0:9090 or a port such as 9090")
+    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def _add_plan(commands: Commands) -> None:

@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 from kubesync.aws.tables.control.listeners import Checkpoint, ListenerErrors, failing_since, works_since
 from kubesync.domain.errors import ErrorCode
+from kubesync.domain.sources.registry import may_be_absent
 from kubesync_local.workplace.readings import ListenerReadings
 
 
 def listener_rows(cluster: str, table: ListenerReadings) -> list[dict[str, Any]]:
     """One row for each listener that ever ran."""
     checkpoints, errors = table.checkpoints(cluster), table.errors(cluster)
+    optional = {resource for resource in errors if checkpoints and may_be_absent(resource)}
     return [
-        {"listener": resource.value, **listener_row(checkpoints.get(resource), errors.get(resource))}
+        {
+            "listener": resource.value,
+            **listener_row(checkpoints.get(resource), errors.get(resource), optional=resource in optional),
+        }
         for resource in sorted(checkpoints.keys() | errors.keys())
     ]
 
 
-def listener_row(checkpoint: Checkpoint | None, errors: ListenerErrors | None) -> dict[str, Any]:
-    """The row of one listener.
+def listener_row(
+    checkpoint: Checkpoint | None, errors: ListenerErrors | None, *, optional: bool = False
+) -> dict[str, Any]:
+    """The row of one listener. ``optional``: the cluster works, and may be without this API.
 
     last error    its watches accepted since    state
     ----------    --------------------------    -----
     none          no matter                     works
     at a time     then or later                 works: the error is over
+    404           never listed, and optional    absent: the cluster never served it
     at a time     before, or not known          failing
     """
     last = errors.last if errors is not None else None
@@ -33,11 +42,13 @@ def listener_row(checkpoint: Checkpoint | None, errors: ListenerErrors | None) -
     accepted_since = works_since(checkpoint, errors) or None
     # Times have one form, which sorts by time.
     over = last is None or (accepted_since is not None and accepted_since >= str(last["at"]))
+    absent = not over and optional and checkpoint is None and bool(last and last.get("status") == HTTPStatus.NOT_FOUND)
+    since = None if over or absent else failing_since(checkpoint, errors) or str(last["at"] if last else "") or None
     return {
         "checkpoint": checkpoint.resource_version if checkpoint is not None else None,
-        "state": "works" if over else "failing",
+        "state": "works" if over else "absent" if absent else "failing",
         "works_since": accepted_since if over else None,
-        "failing_since": None if over else failing_since(checkpoint, errors) or str(last["at"] if last else "") or None,
+        "failing_since": since,
         "last_error": last["key"] if last else None,
         "last_error_at": last["at"] if last else None,
         "last_error_message": last["message"] if last else None,

@@ -5,6 +5,7 @@ The first matching row:
     the listener                          a session runs    in words
     ------------                          --------------    --------
     its cluster is disabled               no matter         not watched: the cluster is disabled
+    its API was never served              no matter         not served: which API, and that it is looked for
     its last error is not over            no matter         failing: the error, and how long ago it came
     works since a time after its end      yes               watching for ...
     never ended                           yes               watched by the running session
@@ -22,6 +23,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kubesync.domain.errors import ErrorCode
+from kubesync.domain.objects import Resource
+from kubesync.domain.sources.registry import kind_of
 
 _ENDS: Final = {
     ErrorCode.WORKER_EXITING.key: "the last session was stopped",
@@ -57,6 +60,9 @@ def listener_words(
 
     if disabled:
         return "not watched: the cluster is disabled"
+    if row["state"] == "absent":
+        api = kind_of(Resource(row["listener"])).api_version
+        return f"not served: the cluster has no {row['listener']} of {api}; looked for every 30 s"
     if row["state"] == "failing":
         return f"failing: {row['last_error']} {_ago(told('last_error_at'), now)}: {row['last_error_message']}"
     works, ended = row["works_since"], row["ended_at"]

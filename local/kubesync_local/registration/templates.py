@@ -3,6 +3,13 @@
 A template such as ``{service}.{namespace}.svc.{domain}`` gives each Service one name. ``{service}`` and ``{namespace}`` are
 each replaced by one DNS label without dots; the rest is the same for every Service of a cluster.
 ``none`` gives no names: Services have only the names that their annotations ask for.
+
+A new cluster for which nobody gave a template gets one by its zones. A cluster that is registered keeps the one that it has.
+
+    its hosted zones          template         why
+    ----------------          --------         ---
+    one of them is public     none             cluster IPs are not routable from outside; the world would read each Service's name
+    all of them are private   ClusterConfig's  the names are for the network that can reach the addresses
 """
 
 from __future__ import annotations
@@ -14,7 +21,13 @@ from functools import cache
 from string import Formatter
 from typing import Final
 
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.domain.dns.names import NO_NAMES
+
+DEFAULT_TEMPLATE: Final[str] = ClusterConfig.model_fields["template"].default
+"""What a stored configuration without a template means. This never changes: a name of each Service of such clusters depends on it."""
+DEFAULT: Final = "default"
+"""What people write for it."""
 
 # The part of a label that differs between Services: characters of a DNS label, at least one.
 _ANY: Final = "?"
@@ -40,6 +53,27 @@ class NameForm:
         """The name of one Service."""
         values = {"service": service, "namespace": self.namespace or namespace}
         return self.template.format(domain=self.domain, cluster=self.cluster, **values)
+
+
+def written_template(text: str) -> str:
+    """The template that an option or a file means."""
+    return DEFAULT_TEMPLATE if text == DEFAULT else text
+
+
+def template_of_new(zones: Sequence[ZoneReference]) -> str:
+    """The template of a new cluster for which nobody gave one: see the table above."""
+    return DEFAULT_TEMPLATE if all(zone.private for zone in zones) else NO_NAMES
+
+
+def why_template_of_new(zones: Sequence[ZoneReference]) -> str:
+    """The same for people, in one line: which template, and why."""
+    public = next((zone for zone in zones if not zone.private), None)
+    if public is None:
+        return f"each Service gets a name, {DEFAULT_TEMPLATE}, since all its zones are private; `--template none` ends that"
+    return (
+        f"only annotations and Ingresses give names (template {NO_NAMES}): {public.name} ({public.id}) is public, and cluster IPs "
+        f"cannot be reached from outside; `--template {DEFAULT}` gives each Service a name"
+    )
 
 
 def why_ambiguous(form: NameForm) -> str:

@@ -94,7 +94,7 @@ class Places:
             "FOLDER": str(self.folder),
             "100000_CHARACTERS": "x" * 100_000,
             "ADD_X": (
-                "cluster add x --server https://127.0.0.1:6443 --domain x.example.com "
+                "cluster add x --template default --server https://127.0.0.1:6443 --domain x.example.com "
                 f"--zone {self.stack.zone_id} --endpoints-source endpointslices"
             ),
             "ESCAPE": "\x1b[31m",

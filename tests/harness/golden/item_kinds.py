@@ -15,7 +15,7 @@ from kubesync.aws.tables.items import SCHEMA
 
 _GOLDEN: Final = Path(__file__).resolve().parents[2] / "golden"
 
-_RESOURCE: Final = "(services|endpoints|endpointslices)"
+_RESOURCE: Final = "(services|endpoints|endpointslices|ingresses)"
 _CLUSTER: Final = "[-a-z0-9]+"
 _TIME: Final = r"[-0-9]+T[:.0-9]+Z"
 _DAY: Final = r"\d{4}-\d\d-\d\d"

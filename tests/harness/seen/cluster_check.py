@@ -20,7 +20,7 @@ def add(
 ) -> None:
     with_token = ("--token", token) if token else ()
     ran = stack.call(
-        "cluster", "add", name, "--server", server or stack.api.url, "--domain", f"{name}.example.com",
+        "cluster", "add", name, "--template", "default", "--server", server or stack.api.url, "--domain", f"{name}.example.com",
         "--zone", stack.zone_id, "--endpoints-source", "endpointslices", *with_token, *options, **changes,
     )  # fmt: skip
     assert ran.status == 0, ran.err

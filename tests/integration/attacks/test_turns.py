@@ -48,10 +48,10 @@ class Slow(Deployment):
         service = a_service(cluster_ips=("10.9.0.1",), annotations=hostname, created_at=f"{created}T00:00:00Z")
         self.apply(f"h{number:05d}", service, namespace=EVIL)
 
-    def until(self, there: Callable[[], bool]) -> float:
+    def until(self, there: Callable[[], bool], within: float = LONG_SECONDS) -> float:
         """Seconds until it is there."""
         began = self.world.clock.monotonic()
-        while not there() and self.world.clock.monotonic() < began + LONG_SECONDS:
+        while not there() and self.world.clock.monotonic() < began + within:
             self.pass_time(0.1)
         assert there()
         return self.world.clock.monotonic() - began
@@ -59,7 +59,12 @@ class Slow(Deployment):
     def lag(self, name: str) -> float:
         """A friend makes a Service now: seconds until it is published."""
         self.want(name, "10.0.0.2")
-        return self.until(lambda: f"{name} A" in self.sets())
+        return self.until(lambda: f"{name} A" in self.sets(), within=60.0)
+
+    def recorded(self) -> int:
+        """How many of the others' changes are recorded."""
+        published = {name.partition(" ")[0] for name in self.sets()}
+        return sum(name.startswith("h0") for name in published | self.open().keys())
 
     def quiet(self) -> None:
         """Let everything be recorded and published."""
@@ -185,15 +190,15 @@ def test_i1_checkpoint_of_a_long_window_moves_and_stays_below_what_is_not_record
         deployment.pass_time(5.0)
         before = deployment.checkpoint()
         first = deployment.cluster.version + 1
-        changes(deployment, 300)
+        changes(deployment, 700)
         deployment.until(lambda: deployment.checkpoint() > before)
         moved = deployment.checkpoint()
         assert first <= moved + 1 < deployment.cluster.version, "not all of them are recorded"
         deployment.kill()
         deployment.pass_time(30.0)
         deployment.begin()
-        deployment.until(lambda: len(deployment.sets()) == 302)
-        assert len(deployment.route53.records(ZONE_ID)) == 302 + 3
+        deployment.until(lambda: len(deployment.sets()) == 702)
+        assert len(deployment.route53.records(ZONE_ID)) == 702 + 3
 
 
 def test_what_a_session_leaves_waiting_is_recorded_by_the_next() -> None:
@@ -206,3 +211,25 @@ def test_what_a_session_leaves_waiting_is_recorded_by_the_next() -> None:
         assert len(deployment.sets()) < 402
         deployment.begin()
         deployment.until(lambda: len(deployment.sets()) == 402)
+
+
+def test_window_of_one_namespace_is_published_as_one() -> None:
+    """Nobody waits for a turn, so its changes share batches however long recording takes."""
+    with slow(write_seconds=1.0) as deployment:
+        deployment.begin()
+        deployment.until(lambda: "owner A" in deployment.sets())
+        deployment.pass_time(3.0)
+        there = len(deployment.sets())
+        changes(deployment, 480)
+        deployment.until(lambda: len(deployment.sets()) > there)
+        assert deployment.recorded() == 480
+
+
+def test_i9_what_is_recorded_is_published_while_others_wait() -> None:
+    with slow(write_seconds=1.0) as deployment:
+        deployment.begin()
+        deployment.until(lambda: "owner A" in deployment.sets())
+        deployment.pass_time(3.0)
+        changes(deployment, 480)
+        deployment.lag("friend")
+        assert deployment.recorded() < 480

@@ -169,7 +169,7 @@ def test_wrong_use_is_one_line(stack: CliStack, arguments: list[str], said: str)
 def test_clusters_of_two_shards_are_refused(stack: CliStack) -> None:
     assert stack.add_cluster("blue", "--domain", "blue.example.com").status == 0
     ran = stack.call(
-        "cluster", "add", "green", "--server", stack.api.url, "--domain", "green.example.com", "--zone", stack.zone_id,
+        "cluster", "add", "green", "--template", "default", "--server", stack.api.url, "--domain", "green.example.com", "--zone", stack.zone_id,
         "--token", "env:KUBESYNC_TEST_TOKEN", KUBESYNC_SHARD="g",
     )  # fmt: skip
     assert ran.status == 0, ran.err

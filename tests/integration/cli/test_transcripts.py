@@ -36,7 +36,7 @@ exec "{python}" -m kubesync_local "$@"
 """
 
 
-ADD: Final = '.venv/bin/kubesync cluster add try --kubeconfig "$PWD/kind.kubeconfig" --context kind-try --domain try.example.com --zone "$ZONE"'
+ADD: Final = '.venv/bin/kubesync cluster add try --kubeconfig "$PWD/kind.kubeconfig" --context kind-try --domain try.example.com --zone "$ZONE" \\'
 
 
 def of(page: str) -> list[Block]:

@@ -42,7 +42,10 @@ GRAMMAR: Final = [
     (["audit", "--name", "x" * 64], "can be no name: a label has 64 characters, the limit is 63"),
     (["audit", "--name", "wéb.example.com"], "can be no name: it may hold letters"),
     (["audit", "--name", "."], "--name '.' can be no name: it may hold letters"),
-    (["cluster", "add", "x", "--token", ""], "--token is empty: give it a value, or leave it out"),
+    (
+        ["cluster", "add", "x", "--template", "default", "--token", ""],
+        "--token is empty: give it a value, or leave it out",
+    ),
 ]
 
 
@@ -111,7 +114,7 @@ def test_ca_file_without_a_real_certificate_is_refused(stack: CliStack, tmp_path
     file = tmp_path / "ca.pem"
     file.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
 
-    ran = stack.call("cluster", "add", "x", *REACHED, "--domain", "a.example.com", "--zone", stack.zone_id,
+    ran = stack.call("cluster", "add", "x", "--template", "default", *REACHED, "--domain", "a.example.com", "--zone", stack.zone_id,
                      "--ca-file", str(file))  # fmt: skip
 
     check(ran, 2, "holds no certificate that can be read")
@@ -124,7 +127,7 @@ def test_private_key_as_ca_file_is_refused(stack: CliStack, tmp_path: Path) -> N
         "-----BEGIN PRIVATE" + " KEY-----\nAAAA\n-----END PRIVATE" + " KEY-----\n"
     )
 
-    ran = stack.call("cluster", "add", "x", *REACHED, "--domain", "a.example.com", "--zone", stack.zone_id,
+    ran = stack.call("cluster", "add", "x", "--template", "default", *REACHED, "--domain", "a.example.com", "--zone", stack.zone_id,
                      "--ca-file", str(file))  # fmt: skip
 
     check(ran, 2, "holds a private key")
@@ -143,7 +146,7 @@ def test_wrong_kubeconfig_is_refused(stack: CliStack, tmp_path: Path, content: s
     file = tmp_path / "config"
     file.write_text(content)
 
-    ran = stack.call("cluster", "add", "x", "--kubeconfig", str(file), "--domain", "x.example.com",
+    ran = stack.call("cluster", "add", "x", "--template", "default", "--kubeconfig", str(file), "--domain", "x.example.com",
                      "--zone", stack.zone_id)  # fmt: skip
 
     check(ran, 2, said)
@@ -160,7 +163,7 @@ def test_cluster_that_cannot_be_reached_is_added_with_a_remark(stack: CliStack) 
         closed.bind(("127.0.0.1", 0))
         server = f"http://127.0.0.1:{closed.getsockname()[1]}"
 
-    ran = stack.call("cluster", "add", "away", "--server", server, "--domain", "away.example.com",
+    ran = stack.call("cluster", "add", "away", "--template", "default", "--server", server, "--domain", "away.example.com",
                      "--zone", stack.zone_id)  # fmt: skip
 
     assert (ran.status, len(ran.lines)) == (0, 2), ran.err

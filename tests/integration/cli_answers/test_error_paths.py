@@ -93,7 +93,7 @@ def test_cluster_that_cannot_be_reached_is_said_with_what_to_run(typed_in: Place
     with a_cli_stack(in_memory=True) as stack:
         for source in ("auto", "endpointslices"):
             ran = stack.call(
-                "cluster", "add", f"x-{source}", "--server", "http://127.0.0.1:1", "--domain", f"{source}.example.com",
+                "cluster", "add", f"x-{source}", "--template", "default", "--server", "http://127.0.0.1:1", "--domain", f"{source}.example.com",
                 "--zone", stack.zone_id, "--endpoints-source", source,
             )  # fmt: skip
             assert ran.status == 0
@@ -122,7 +122,7 @@ def test_cluster_that_is_refused_is_not_asked_first(typed_in: Places, name: str,
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0)
         ran = typed_in.stack.call(
-            "cluster", "add", name, "--server", f"http://127.0.0.1:{server.getsockname()[1]}", "--domain", domain,
+            "cluster", "add", name, "--template", "default", "--server", f"http://127.0.0.1:{server.getsockname()[1]}", "--domain", domain,
             "--zone", typed_in.stack.zone_id,
         )  # fmt: skip
         with pytest.raises(BlockingIOError):
@@ -172,7 +172,7 @@ def test_server_that_gives_no_answer_is_said_by_its_cause(tmp_path: Path, token:
     with a_cli_stack(in_memory=True) as stack:
         for source in ("auto", "endpointslices"):
             ran = stack.call(
-                "cluster", "add", "x", "--server", stack.api.url, "--token", token.replace("FOLDER", str(tmp_path)),
+                "cluster", "add", "x", "--template", "default", "--server", stack.api.url, "--token", token.replace("FOLDER", str(tmp_path)),
                 "--domain", "x.example.com", "--zone", stack.zone_id, "--endpoints-source", source,
                 *(["--replace", "--yes"] if source != "auto" else []),
             )  # fmt: skip

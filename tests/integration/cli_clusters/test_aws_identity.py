@@ -33,7 +33,7 @@ def stack(sts: StsStandIn) -> Iterator[CliStack]:
 
 
 def add(stack: CliStack, *options: str) -> tuple[int, str]:
-    ran = stack.call("cluster", "add", "prod", "--server", stack.api.url, "--domain", "prod.example.com",
+    ran = stack.call("cluster", "add", "prod", "--template", "default", "--server", stack.api.url, "--domain", "prod.example.com",
                      "--zone", stack.zone_id, *options)  # fmt: skip
     return ran.status, ran.err
 

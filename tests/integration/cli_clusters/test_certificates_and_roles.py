@@ -34,7 +34,7 @@ def test_ca_by_reference_is_read_by_sessions_and_not_stored(stack: CliStack, tmp
     (tmp_path / "ca.pem").write_bytes(ca.pem)
     with ApiServer(ServerOptions(tls=ca.issue()), tokens={TOKEN: "admin"}) as api:
         ran = stack.call(
-            "cluster", "add", "prod", "--server", api.url, "--token", "env:KUBESYNC_TEST_TOKEN",
+            "cluster", "add", "prod", "--template", "default", "--server", api.url, "--token", "env:KUBESYNC_TEST_TOKEN",
             "--ca", f"file:{tmp_path / 'ca.pem'}", *names(stack, "prod"),
         )  # fmt: skip
         assert ran.status == 0, ran.err
@@ -48,7 +48,17 @@ def test_ca_by_reference_is_read_by_sessions_and_not_stored(stack: CliStack, tmp
 
 def test_role_of_an_eks_cluster_is_shown_and_its_external_id_is_not(stack: CliStack) -> None:
     ran = stack.call(
-        "cluster", "add", "abroad", *EKS, "--role-arn", ROLE, "--external-id", "shared", *names(stack, "abroad")
+        "cluster",
+        "add",
+        "abroad",
+        "--template",
+        "default",
+        *EKS,
+        "--role-arn",
+        ROLE,
+        "--external-id",
+        "shared",
+        *names(stack, "abroad"),
     )
     assert ran.status == 0, ran.err
     shown = stack.call("cluster", "show", "abroad", "--output", "json").json
@@ -78,6 +88,6 @@ def test_role_of_an_eks_cluster_is_shown_and_its_external_id_is_not(stack: CliSt
     ],
 )  # fmt: skip
 def test_wrong_use_is_one_line(stack: CliStack, options: tuple[str, ...], said: str) -> None:
-    ran = stack.call("cluster", "add", "wrong", *options, *names(stack, "wrong"))
+    ran = stack.call("cluster", "add", "wrong", "--template", "default", *options, *names(stack, "wrong"))
     assert (ran.status, len(ran.lines)) == (2, 1), ran
     assert said in ran.err

@@ -124,7 +124,9 @@ def test_kubeconfig_that_is_gone(stack: CliStack, name: str, tmp_path: Path) -> 
         )
     )
     options = ("--domain", f"{name}.example.com", "--zone", stack.zone_id)
-    assert stack.call("cluster", "add", name, "--kubeconfig", str(config), *options).status == 0
+    assert (
+        stack.call("cluster", "add", name, "--template", "default", "--kubeconfig", str(config), *options).status == 0
+    )
     steps, status = check(stack, name)
     assert status == 0
     assert steps["credentials"]["details"] == f"token from kubeconfig {config}"

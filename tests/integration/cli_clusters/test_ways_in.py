@@ -44,7 +44,7 @@ def test_cluster_of_a_kubeconfig_is_synchronised_by_a_session_here(
     file = a_kubeconfig(stack, tmp_path)
     monkeypatch.chdir(tmp_path)
 
-    added = stack.call("cluster", "add", "kube", "--kubeconfig", "config", "--context", "here",
+    added = stack.call("cluster", "add", "kube", "--template", "default", "--kubeconfig", "config", "--context", "here",
                        "--domain", "kube.example.com", "--zone", stack.zone_id)  # fmt: skip
     assert added.status == 0, added.err
     shown = stack.call("cluster", "show", "kube", "--output", "json").json
@@ -68,18 +68,24 @@ def test_context_alone_is_looked_for_in_the_files_that_kubectl_reads(
     monkeypatch.chdir(tmp_path)
     options = ("--domain", "usual.example.com", "--zone", stack.zone_id)
 
-    added = stack.call("cluster", "add", "usual", "--context", "here", *options, KUBECONFIG="none:config")
+    added = stack.call(
+        "cluster", "add", "usual", "--template", "default", "--context", "here", *options, KUBECONFIG="none:config"
+    )
     assert added.status == 0, added.err
     shown = stack.call("cluster", "show", "usual", "--output", "json").json
     assert (shown["kubeconfig"], shown["context"]) == (f"{tmp_path / 'none'}:{file}", "here")
     assert stack.call("cluster", "remove", "usual").status == 0
 
-    wrong = stack.call("cluster", "add", "other", "--context", "there", *options, KUBECONFIG="none:config")
+    wrong = stack.call(
+        "cluster", "add", "other", "--template", "default", "--context", "there", *options, KUBECONFIG="none:config"
+    )
     assert (wrong.status, wrong.err) == (
         2,
         f"kubesync: {tmp_path / 'none'}:{file}: has no context 'there'; it has: here\n",
     )
-    both = stack.call("cluster", "add", "other", "--context", "here", "--ca-file", "x", *options)
+    both = stack.call(
+        "cluster", "add", "other", "--template", "default", "--context", "here", "--ca-file", "x", *options
+    )
     assert both.err == "kubesync: --context already says how the cluster is reached: leave out --ca-file\n"
 
 
@@ -89,7 +95,7 @@ def test_missing_plugin_of_a_kubeconfig_is_named_with_what_to_do(stack: CliStack
     plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin", "installHint": "get it"}
     config["users"][0]["user"] = {"exec": plugin}
     file.write_text(json.dumps(config))
-    added = stack.call("cluster", "add", "plug", "--kubeconfig", str(file), "--endpoints-source", "endpointslices",
+    added = stack.call("cluster", "add", "plug", "--template", "default", "--kubeconfig", str(file), "--endpoints-source", "endpointslices",
                        "--domain", "plug.example.com", "--zone", stack.zone_id)  # fmt: skip
     assert added.status == 0, added.err
 
@@ -104,7 +110,7 @@ def test_missing_plugin_of_a_kubeconfig_is_named_with_what_to_do(stack: CliStack
 
 
 def add_eks(stack: CliStack, name: str, url: str) -> tuple[int, str]:
-    ran = stack.call("cluster", "add", "eks", "--eks", name, "--domain", "eks.example.com", "--zone", stack.zone_id,
+    ran = stack.call("cluster", "add", "eks", "--template", "default", "--eks", name, "--domain", "eks.example.com", "--zone", stack.zone_id,
                      "--endpoints-source", "endpointslices", AWS_ENDPOINT_URL_EKS=url)  # fmt: skip
     return ran.status, ran.err
 
@@ -134,7 +140,8 @@ def test_eks_tells_server_and_authority(stack: CliStack) -> None:
 
 
 def add_eks_at(stack: CliStack, server: str, url: str, *options: str) -> Ran:
-    return stack.call("cluster", "add", "beside", "--eks", "ready", "--server", server, *options, "--domain", "beside.example.com",
+    return stack.call("cluster", "add", "beside", "--template", "default", "--eks", "ready", "--server", server, *options,
+                      "--domain", "beside.example.com",
                       "--zone", stack.zone_id, "--endpoints-source", "endpointslices", AWS_ENDPOINT_URL_EKS=url)  # fmt: skip
 
 
@@ -208,7 +215,7 @@ def test_ca_file_is_stored_whole(stack: CliStack, tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text(make_authority("own ca").pem)
 
-    ran = stack.call("cluster", "add", "tls", "--server", "https://127.0.0.1:1", "--ca-file", str(file),
+    ran = stack.call("cluster", "add", "tls", "--template", "default", "--server", "https://127.0.0.1:1", "--ca-file", str(file),
                      "--domain", "tls.example.com", "--zone", stack.zone_id,
                      "--endpoints-source", "endpoints")  # fmt: skip
 
@@ -239,7 +246,7 @@ def test_token_file_is_stored_with_its_whole_path(
 
 def test_cluster_with_the_same_names_is_refused(stack: CliStack) -> None:
     def add(name: str, *options: str) -> Ran:
-        return stack.call("cluster", "add", name, "--server", "https://127.0.0.1:1", "--domain", "twin.example.com",
+        return stack.call("cluster", "add", name, "--template", "default", "--server", "https://127.0.0.1:1", "--domain", "twin.example.com",
                           "--zone", stack.zone_id, "--endpoints-source", "endpoints", *options)  # fmt: skip
 
     assert add("twin-a").status == 0
@@ -256,7 +263,7 @@ def test_cluster_with_the_same_names_is_refused(stack: CliStack) -> None:
 
 
 def test_insecure_cluster_is_warned_about(stack: CliStack) -> None:
-    ran = stack.call("cluster", "add", "loose", "--server", "https://127.0.0.1:1", "--insecure-skip-tls-verify",
+    ran = stack.call("cluster", "add", "loose", "--template", "default", "--server", "https://127.0.0.1:1", "--insecure-skip-tls-verify",
                      "--domain", "loose.example.com", "--zone", stack.zone_id,
                      "--endpoints-source", "endpoints")  # fmt: skip
 

@@ -25,7 +25,7 @@ def stack(request: pytest.FixtureRequest) -> Iterator[CliStack]:
 
 def add(stack: CliStack, zone: str, *options: str) -> Ran:
     return stack.call(
-        "cluster", "add", "prod", "--server", stack.api.url, "--token", "env:KUBESYNC_TEST_TOKEN",
+        "cluster", "add", "prod", "--template", "default", "--server", stack.api.url, "--token", "env:KUBESYNC_TEST_TOKEN",
         "--domain", "prod.example.com", "--zone", zone, *options,
     )  # fmt: skip
 

@@ -202,7 +202,7 @@ WRONG: Final = [
     ("- a\n", ["{f}: has no list `clusters`"]),
     ("clusters:\n  - name: [\n", ["{f}:3: is not YAML"]),
     ("clusters: 7\n", ["{f}:1: has no list `clusters`"]),
-    ("cluster: []\n", ["{f}:1: 'cluster' is not known here: only `clusters`", "{f}:1: has no list `clusters`"]),
+    ("cluster: []\n", ["{f}:1: 'cluster' is not known here: only `apiVersion` and `clusters`", "{f}:1: has no list `clusters`"]),
     ("clusters:\n  - prod\n", ["{f}:2: cluster number 1: is not a mapping with a name and options"]),
     ("---\nclusters: []\n---\nclusters: []\n",
      ["{f}:3: a second YAML document begins here (---): put all clusters into one list `clusters`, in one document"]),
@@ -365,7 +365,7 @@ def test_clusters_of_another_shard_stay_out_of_it(stack: CliStack, tmp_path: Pat
     assert stack.add_cluster("prod").status == 0
     stack.environment["KUBESYNC_SHARD"] = "1"
 
-    assert stack.call("cluster", "export").out == "clusters: []\n"
+    assert stack.call("cluster", "export").out == "apiVersion: kubesync.io/v1\nclusters: []\n"
     pruned = apply(stack, f"clusters:\n{entry(stack, 'dev')}", "--prune", "--yes", folder=tmp_path)
     assert (pruned.status, pruned.lines) == (0, ["cluster dev added"])
     assert not configs(stack)["prod"].deleting

@@ -77,7 +77,7 @@ def test_set_leads_to_what_add_with_all_options_leads_to(stack: CliStack) -> Non
         "7",
     )
     added = stack.call(
-        "cluster", "add", "other", "--server", stack.api.url, "--domain", "new.example.com", "--zone", stack.zone_id,
+        "cluster", "add", "other", "--template", "default", "--server", stack.api.url, "--domain", "new.example.com", "--zone", stack.zone_id,
         "--token", "env:KUBESYNC_TEST_TOKEN", *options,
     )  # fmt: skip
     assert added.status == 0

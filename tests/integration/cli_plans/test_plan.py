@@ -142,7 +142,7 @@ def test_plan_fits_the_screen(stack: CliStack, columns: int) -> None:
 def test_cluster_that_cannot_be_compared_is_said_loudly(stack: CliStack) -> None:
     stack.environment["WRONG"] = "of somebody else"
     added = stack.call(
-        "cluster", "add", "away", "--server", stack.api.url, "--domain", "away.example.com", "--zone", stack.zone_id,
+        "cluster", "add", "away", "--template", "default", "--server", stack.api.url, "--domain", "away.example.com", "--zone", stack.zone_id,
         "--token", "env:WRONG",
     )  # fmt: skip
     assert added.status == 0

@@ -52,7 +52,7 @@ def a_registered_cluster(*, in_memory: bool) -> Iterator[CliStack]:
         secrets.create_secret(Name=f"kubesync/{made.prefix}", SecretString=made.environment["KUBESYNC_TEST_TOKEN"])
         made.environment["AWS_ENDPOINT_URL_SECRETS_MANAGER"] = dynamodb_url()
         added = made.call(
-            "cluster", "add", "prod", "--server", made.api.url, "--domain", "prod.example.com",
+            "cluster", "add", "prod", "--template", "default", "--server", made.api.url, "--domain", "prod.example.com",
             "--zone", made.zone_id, "--token", f"secretsmanager:kubesync/{made.prefix}", "--endpoints-source", "endpointslices",
         )  # fmt: skip
         assert added.status == 0, added.err
@@ -138,6 +138,8 @@ def test_metrics_of_the_end_that_cannot_be_written_fail_no_invocation(
 
 
 def test_session_tells_how_far_it_is_when_it_begins_and_at_its_end(stack: CliStack) -> None:
+    with ended_when(stack.settled):
+        load_handler("watch")(event("schedule"), FakeContext())
     session = Application(Settings.from_environment(), local=True).new_session()
     beats: list[SessionReport] = []
     told = threading.Event()

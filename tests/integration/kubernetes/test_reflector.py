@@ -234,6 +234,13 @@ def test_backoff_doubles_to_its_cap_with_jitter() -> None:
         assert running.waited == pytest.approx([1.2, 2.4, 4.8, 9.6, 19.2, 38.4, 45.0, 45.0])
 
 
+def test_api_that_is_not_served_is_looked_for_every_30_seconds() -> None:
+    refusals = [status_answer(404, "not found")] * 8
+    with reflecting([*refusals, WATCHING], resume_from=7, jitter=lambda: 0.5) as running:
+        running.sink.wait_until_told(("resumed",))
+        assert running.waited == pytest.approx([1.2, 2.4, 4.8, 9.6, 19.2, 30.0, 30.0, 30.0])
+
+
 def test_refused_connection_backs_off_until_the_deadline_and_does_not_raise() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

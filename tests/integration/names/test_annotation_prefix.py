@@ -25,7 +25,7 @@ def stack() -> Iterator[CliStack]:
 
 def register(stack: CliStack, name: str, zone: str, *options: str) -> None:
     ran = stack.call(
-        "cluster", "add", name, "--server", stack.api.url, "--domain", "prod.example.com", "--zone", zone,
+        "cluster", "add", name, "--template", "default", "--server", stack.api.url, "--domain", "prod.example.com", "--zone", zone,
         "--domain-filter", "example.com",
         "--token", "env:KUBESYNC_TEST_TOKEN", "--no-srv", *options,
     )  # fmt: skip

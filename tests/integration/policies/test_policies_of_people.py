@@ -77,7 +77,7 @@ def stack() -> Iterator[CliStack]:
 
 
 def add(stack: CliStack, patch: dict[str, str] | None = None, *options: str) -> None:
-    ran = stack.call("cluster", "add", "prod", "--server", stack.api.url, "--token", "env:KUBESYNC_TEST_TOKEN", "--domain",
+    ran = stack.call("cluster", "add", "prod", "--template", "default", "--server", stack.api.url, "--token", "env:KUBESYNC_TEST_TOKEN", "--domain",
                      "prod.example.com", "--zone", stack.zone_id, *options, **(patch or {}))  # fmt: skip
     assert ran.status == 0, ran.err
 
@@ -142,7 +142,7 @@ def test_registering(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
     with recorded(monkeypatch) as calls, an_eks(ready=READY) as url:
         add(stack)
         call(stack, "cluster", "check", "prod")
-        call(stack, "cluster", "add", "eks", "--eks", "ready", "--domain", "eks.example.com", "--zone", stack.zone_id,
+        call(stack, "cluster", "add", "eks", "--template", "default", "--eks", "ready", "--domain", "eks.example.com", "--zone", stack.zone_id,
              "--endpoints-source", "endpointslices", AWS_ENDPOINT_URL_EKS=url)  # fmt: skip
         call(stack, "cluster", "remove", "eks")
         call(stack, "upstream", "add", "mixed", "--service", "prod/shop/web/80", "--static", "10.0.0.9:80")

@@ -227,12 +227,36 @@ def test_api_that_was_never_served_holds_up_no_service_and_is_found_later(stack:
     assert stack.add_cluster("prod", "--sources", "service,ingress").status == 0
     stack.session(lambda: "web.shop.svc.prod.example.com A" in stack.zone_records() and ingress_errors(stack))
     assert "www.prod.example.com A" not in stack.zone_records()
-    checked = stack.call("cluster", "check", "prod", "-o", "json")
-    (step,) = [each for each in checked.json["steps"] if each["step"] == "list ingresses"]
-    assert (checked.status, step["result"]) == (1, "failed")
+    assert of_check(stack) == {"list": "warning", "watch": "skipped", "status": 0}
+    (cluster,) = answer(stack, "status")["clusters"]
+    states = {row["listener"]: row["state"] for row in cluster["listeners"]}
+    assert states == {"services": "works", "endpointslices": "works", "ingresses": "absent"}
+    assert answer(stack, "status", "--check") == {"ok": True, "causes": []}
+    stack.api.cluster.expose("shop", "late", {"ports": [{"port": 80}]})
+    plan = stack.call("plan", "--cluster", "prod")
+    assert plan.status == 0, plan.err
+    assert "late.shop.svc.prod.example.com" in plan.out
     stack.api.faults.clear()
     stack.session()
     assert stack.zone_records()["www.prod.example.com A"] == ["192.0.2.1"]
+    assert of_check(stack) == {"list": "ok", "watch": "ok", "status": 0}
+
+
+def test_i5_api_that_is_gone_is_a_failed_step_and_a_failed_plan(stack: CliStack) -> None:
+    expose(stack, "web", {"rules": [{"host": "www.prod.example.com"}]}, {"ip": "192.0.2.1"})
+    assert stack.add_cluster("prod", "--sources", "service,ingress").status == 0
+    stack.session()
+    stack.api.faults.add(REFUSALS["not served"][0], resource="ingresses", times=None)
+    assert of_check(stack) == {"list": "failed", "watch": "failed", "status": 1}
+    plan = stack.call("plan", "--cluster", "prod")
+    assert (plan.status, "could not be listed" in plan.err) == (1, True)
+
+
+def of_check(stack: CliStack) -> dict[str, Any]:
+    """What a check says of the listener of Ingresses."""
+    ran = stack.call("cluster", "check", "prod", "-o", "json")
+    found = {step["step"]: step["result"] for step in ran.json["steps"]}
+    return {"list": found["list ingresses"], "watch": found["watch ingresses"], "status": ran.status}
 
 
 def test_lint_reads_manifests_with_ingresses(stack: CliStack, tmp_path: Path) -> None:

@@ -22,11 +22,17 @@ TOOLS: Final = ROOT / "requirements/tools.txt"
 PROXIES: Final = ROOT / "requirements/proxies.txt"
 COMMAND: Final = ROOT / "requirements/command.txt"
 DEMO: Final = ROOT / "requirements/demo.txt"
-ALL: Final = [LAYER, DEV, SAM, BENCH, RUNTIME, TOOLS, COMMAND, DEMO, SCREENSHOTS, PROXIES]
+CONTAINER: Final = ROOT / "requirements/container.txt"
+ALL: Final = [CONTAINER, LAYER, DEV, SAM, BENCH, RUNTIME, TOOLS, COMMAND, DEMO, SCREENSHOTS, PROXIES]
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PACKAGES: Final = ("layers/kubesync/kubesync", "local/kubesync_local")
 # Where the name to import is not the name to install.
-DISTRIBUTIONS: Final = {"aws_lambda_powertools": "aws-lambda-powertools", "flask_cors": "flask-cors", "yaml": "pyyaml"}
+DISTRIBUTIONS: Final = {
+    "aws_lambda_powertools": "aws-lambda-powertools",
+    "flask_cors": "flask-cors",
+    "prometheus_client": "prometheus-client",
+    "yaml": "pyyaml",
+}
 # Each always comes with another, which needs it.
 CARRIED: Final = {
     "pydantic_core": "pydantic",
@@ -112,16 +118,22 @@ def _declared(requirements: list[str]) -> set[str]:
     return {re.split(r"[\[>=<~!; ]", each)[0] for each in requirements}
 
 
-def test_command_depends_on_what_it_imports_and_its_extras_on_what_the_page_and_the_stand_ins_import() -> None:
+def test_command_depends_on_what_it_imports_and_its_extras_on_what_page_metrics_and_stand_ins_import() -> None:
     files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     imported = {path: _imported(path) for path in files}
     dependencies = _declared(PROJECT["dependencies"])
     others = {path: names - dependencies for path, names in imported.items() if names - dependencies}
     page = {path: names for path, names in others.items() if "kubesync_local/page" in str(path)}
-    standin = {path: names for path, names in others.items() if path not in page}
+    metrics = {path: names for path, names in others.items() if "kubesync_local/container" in str(path)}
+    standin = {path: names for path, names in others.items() if path not in {**page, **metrics}}
 
     assert set().union(*imported.values()) >= dependencies
     assert set().union(*page.values()) == _declared(PROJECT["optional-dependencies"]["ui"]) == {"flask"}
+    assert (
+        set().union(*metrics.values())
+        == _declared(PROJECT["optional-dependencies"]["metrics"])
+        == {"prometheus-client"}
+    )
     assert {str(path.relative_to(ROOT)) for path in standin} == {"local/kubesync_local/standins/dynamodb.py"}
     # flask-cors is imported by moto's server.
     assert _declared(PROJECT["optional-dependencies"]["demo"]) == {"flask", "flask-cors", "moto"}
@@ -132,12 +144,12 @@ def test_every_dependency_has_a_lower_bound_that_the_pins_are_above() -> None:
     def number(version: str) -> list[int]:
         return [int(part) for part in re.findall(r"\d+", version)]
 
-    pins = _pins(DEMO)
+    pins = _pins(DEMO) | _pins(CONTAINER)
     extras = PROJECT["optional-dependencies"]
-    given = [*PROJECT["dependencies"], *extras["ui"], *extras["demo"]]
+    given = [*PROJECT["dependencies"], *extras["ui"], *extras["metrics"], *extras["demo"]]
     bounds = {re.split(r"[\[>]", each)[0]: each.rpartition(">=")[2] for each in given}
 
-    assert len(bounds) == 13
+    assert len(bounds) == 14
     assert {name for name, bound in bounds.items() if number(pins[name]) < number(bound)} == set()
 
 
@@ -149,6 +161,13 @@ def test_command_without_its_extra_is_installed_without_the_stand_ins() -> None:
         <= _pins(DEMO).items()
         <= _pins(DEV).items() | {(name, version) for name, version in _pins(DEMO).items() if name not in _pins(DEV)}
     )
+
+
+def test_container_gets_the_command_and_its_metrics_and_neither_stand_ins_nor_does_the_layer_get_metrics() -> None:
+    assert _pins(CONTAINER).items() >= _pins(COMMAND).items()
+    assert _pins(CONTAINER).keys() - _pins(COMMAND).keys() == {"prometheus-client"}
+    assert "prometheus-client" not in _pins(LAYER)
+    assert "-r /tmp/container.txt" in (ROOT / "container/Dockerfile").read_text()
 
 
 def test_client_says_the_version_of_the_project() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -166,6 +167,64 @@ def test_acquire_takes_over_from_a_holder_that_dies_while_it_stands_by(bench: Be
     _, before, lease = bench.take()
     assert (before.released, lease.holder) == (False, "me")
     assert sum(bench.clock.slept) == 15
+
+
+# --- standing by for as long as it takes (kubesync run) ---
+
+PATIENT = LeaseTimes(stand_by=math.inf)
+DOLLARS_A_READ = 0.125e-6  # docs/cost.md
+MONTH_SECONDS = 2_628_000
+
+
+def test_standing_by_for_an_hour_takes_so_many_reads_and_a_month_of_it_less_than_20_cents(bench: Bench) -> None:
+    """The holder renews every 5 s; its sessions end every 840 s, each half a second after its time, and follow one another."""
+    began = bench.clock.monotonic()
+    held = [bench.other(ends_in=840)]
+    renewed, ended = [began], [began]
+
+    def living() -> bool:
+        now = bench.clock.monotonic()
+        now_ms = int(bench.clock.epoch() * 1000)
+        if now - ended[0] >= 840.5:
+            ended[0] = renewed[0] = now
+            held[0] = bench.other(ends_in=840)
+        elif now - renewed[0] >= 5:
+            renewed[0] = now
+            held[0] = bench.table.renew(held[0], now_ms + 15_000, held[0].ends_at_ms)
+        return now - began < 3600
+
+    with pytest.raises(NotMasterError):
+        bench.keeper(times=PATIENT).acquire(living)
+    reads = len(bench.clock.slept) + 1
+    assert reads == 1828
+    assert round(reads / 3600 * MONTH_SECONDS * DOLLARS_A_READ, 2) == 0.17
+
+
+@pytest.mark.parametrize("ends_in", [None, 3600.0])
+def test_patient_stand_by_waits_whoever_holds_the_lease_and_takes_it_the_moment_it_expires(
+    bench: Bench, ends_in: float | None
+) -> None:
+    if ends_in is None:  # it was just taken: nobody knows yet when its session ends
+        now_ms = int(bench.clock.epoch() * 1000)
+        bench.table.take(bench.table.read(), "other", bench.table.draw_epoch(), now_ms + 14_500)
+    else:
+        bench.other(ends_in=ends_in, expires_in=14.5)
+    _, before, lease = bench.take(times=PATIENT)
+    assert (before.released, lease.holder, sum(bench.clock.slept)) == (False, "me", 14.5)
+
+
+def test_patient_stand_by_polls_often_once_the_session_should_end(bench: Bench) -> None:
+    held = bench.other(ends_in=9.5)
+
+    def may_wait() -> bool:
+        bench.waits += 1
+        if bench.waits == 9:
+            bench.table.release(held, clean=True)
+        return True
+
+    _, lease = bench.keeper(times=PATIENT).acquire(may_wait)
+    assert lease.holder == "me"
+    assert bench.clock.slept == [2.0, 2.0, 2.0, 2.0, 0.5, 0.25, 0.25, 0.25, 0.25]
 
 
 # --- clocks (correctness never depends on them) ---

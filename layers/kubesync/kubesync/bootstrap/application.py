@@ -242,8 +242,8 @@ class Application:
         """How sessions connect to their clusters."""
         return KubernetesConnector(self.settings, self.scheduler, self.access())
 
-    def new_session(self, progress: Progress = quiet) -> Session:
-        """A session with its own clients. Nothing is connected before it runs.
+    def new_session(self, progress: Progress = quiet, stand_by_seconds: float | None = None) -> Session:
+        """A session with its own clients. Nothing is connected before it runs. ``stand_by_seconds``: None: as set.
 
         No client outlives its session: Lambda freezes the process between two invocations, and its connections die unnoticed.
         """
@@ -257,7 +257,7 @@ class Application:
                 settings.lease_seconds,
                 settings.lease_renew_seconds,
                 settings.lease_write_seconds,
-                settings.stand_by_seconds,
+                settings.stand_by_seconds if stand_by_seconds is None else stand_by_seconds,
             ),
             self.scheduler,
         )

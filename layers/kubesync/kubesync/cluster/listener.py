@@ -19,6 +19,7 @@ from kubesync.cluster.ports import ClusterPorts, Progress
 from kubesync.domain.errors import ErrorCode, ListenerError
 from kubesync.domain.objects import ObjectKey, RawEvent, Resource, Snapshot
 from kubesync.domain.report import ListenerReport
+from kubesync.domain.sources.registry import may_be_absent
 from kubesync.domain.window import Mode, Window, WindowContent
 from kubesync.kubernetes.list_room import Turn
 from kubesync.kubernetes.ports import Reflector
@@ -328,16 +329,22 @@ class Listeners:
             view.fails(self._ports.scheduler.epoch())
             view.whole, view.broken = False, True
         elif seen.error is not None:
+            absent = seen.error.status == HTTPStatus.NOT_FOUND and may_be_absent(seen.resource)
+            was_absent = seen.resource in self._states.absent
+            view.absent = absent and view.checkpoint is None
+            if was_absent:
+                view.failing_since = 0.0  # so long it was no fault
             self._fails(seen.resource)
             self._in_trouble.add(seen.resource)
-            self._errors.add(seen.resource, seen.error)
+            if not (was_absent and view.absent):  # once is enough
+                self._errors.add(seen.resource, seen.error)
         else:
             if seen.resource in self._in_trouble:
                 self._in_trouble.discard(seen.resource)
                 self._ports.progress(
                     "listening", {"cluster": self._states.config.name, "resource": seen.resource.value}
                 )
-            view.works_since = view.works_since or self._ports.scheduler.epoch()
+            view.works_since, view.absent = view.works_since or self._ports.scheduler.epoch(), False
             # A watch that follows a list proves nothing until that list is recorded: unknown is not empty (I5).
             if seen.resource not in self._unseen:
                 view.whole = True
@@ -392,6 +399,7 @@ class Listeners:
 
     def refused(self, *, failing: bool) -> Mapping[str, ListenerError]:
         """Errors because of which no list comes. ``failing``: also those that may pass, if there are no others."""
-        refused = {each.resource.value: each.refused for each in self._running if each.refused}
-        also = {each.resource.value: each.failing for each in self._running if each.failing and not each.report.lists}
+        asked = [each for each in self._running if each.resource not in self._states.absent]
+        refused = {each.resource.value: each.refused for each in asked if each.refused}
+        also = {each.resource.value: each.failing for each in asked if each.failing and not each.report.lists}
         return self._unreachable | refused or (also if failing else {})

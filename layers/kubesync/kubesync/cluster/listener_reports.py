@@ -71,7 +71,7 @@ class ListenerErrors:
         view = self._states.listeners.get(resource)
         if view is not None and view.works_since:
             fields["works_since"] = timestamp(view.works_since)
-        if view is not None and view.failing_since and not view.works_since:
+        if view is not None and view.failing_since and not (view.works_since or view.absent):
             fields["failing_since"] = timestamp(view.failing_since)
         token = ports.fenced_writer.token()
         count = ports.tables.listeners.count_error(name, resource, code, fields, timestamp(now), ports.session)

@@ -11,7 +11,7 @@ from kubesync.cluster.keys.committer import Following, Recorded
 from kubesync.cluster.tasks import Task
 from kubesync.domain.window import Turns, WindowContent
 
-# Not after each section: what is published together shares batches.
+# Not after each section, and not where nobody else waits: what is published together shares batches.
 _PUBLISHED_EVERY_SECONDS: Final = 2.0
 
 
@@ -70,7 +70,7 @@ class LongWindow(Following):
 
     def written(self, part: Recorded) -> None:
         self._unpublished.add(part)
-        if self._clock.monotonic() >= self._published_at + _PUBLISHED_EVERY_SECONDS:
+        if self._clock.monotonic() >= self._published_at + _PUBLISHED_EVERY_SECONDS and self.turns.shared:
             self.publish()
 
     def publish(self) -> None:

@@ -191,9 +191,13 @@ class ListeningRun:
         self._report.holding |= {resource.value: resource.value in self._report.held for resource in resources}
         if requested is not None:
             requested.recorded(resources, recorded.missed)
-            if not requested.unlisted:
-                changed = self._report.changed_keys - requested.changed_before
-                requested.answer(Relisted(changed, dict(self._report.held), len(requested.missed)))
+            self.answer(requested)
+
+    def answer(self, requested: ListRound) -> None:
+        """Answer who requested lists, once all that the cluster serves is listed."""
+        if requested.unlisted <= self._served.states.absent:
+            changed = self._report.changed_keys - requested.changed_before
+            requested.answer(Relisted(changed, dict(self._report.held), len(requested.missed)))
 
     def _count(self, content: WindowContent, recorded: Recorded, seconds: float) -> None:
         self._report.windows += 1

@@ -254,7 +254,8 @@ class Serving:
         """Of the run that goes on, or that ended with the session, and of all before."""
         states, keys = self.keys.states, self.keys.states.open_keys
         runs: dict[ListeningRun | None, RunFigures] = {run: run.figures() for run in self._runs}
-        views = () if states.config.deleting else tuple(replace(v, unsure=set()) for v in states.listeners.values())
+        absent, listeners = states.absent, {} if states.config.deleting else states.listeners
+        views = tuple(replace(view, unsure=set(), absent=r in absent) for r, view in listeners.items())
         counts = keys.count, keys.oldest, keys.waiting, keys.conflicts, keys.set_aside
         return ClusterFigures(tuple(runs.values()), runs.get(self._run or self._last_run), views, *counts)
 
@@ -303,6 +304,7 @@ class Relisting:
         if run is None or run.works:
             run = serving.listen(asked.deadline, made_for)
         while made_for.applies:
+            run.answer(made_for)
             if (error := run.why_unlisted(began)) is not None:
                 made_for.answer(error)
                 return

@@ -108,6 +108,14 @@ class Turns:
         self.keys[at:] = sorted(ranks, key=ranks.__getitem__)
         self._ranks[at:] = sorted(ranks.values())
 
+    @property
+    def shared(self) -> bool:
+        """Whether keys of several namespaces, or of several windows, wait for each other."""
+        return any(
+            key.namespace != self.keys[0].namespace or self._since[key] != self._since[self.keys[0]]
+            for key in self.keys
+        )
+
     def since(self, keys: Iterable[ObjectKey]) -> float | None:
         """When (monotonic) the first event of these keys was read. None: nobody knows."""
         return min((self._since[key] for key in keys if key in self._since), default=None)

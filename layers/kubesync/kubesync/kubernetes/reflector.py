@@ -11,7 +11,7 @@
     it broke off, or went silent               on_error 12    - when it had worked        watch
     410, as status or in the stream            on_stale       - the first time            list
     429, as status or in the stream            on_error 11    Retry-After, backoff        watch
-    refused, TLS, denied, another status       on_error       backoff                     watch
+    refused, TLS, denied, another status       on_error       backoff; 404: 30 s at most  watch
     an undecodable line or another ERROR,
       3 times at one version                   on_stale       backoff                     list
     two bookmark intervals of silence          -              -                           list one object: is the store's
@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Final
 
 from kubesync.actors.backoff import Backoff
@@ -46,6 +47,7 @@ from kubesync.kubernetes.wire.decode import read_list_page
 
 _QUICK_SECONDS: Final = 1.0  # a watch that ends sooner, without an event, did not work
 _WORKED_SECONDS: Final = 5.0  # a watch that lasted this long worked, even if nothing happened
+_ABSENT_SECONDS: Final = 30.0  # an API that is not served may be installed at any time
 _TIMES_BEFORE_LIST: Final = 3
 _EXPIRED_BEFORE_ONE_PIECE: Final = 2
 
@@ -243,7 +245,8 @@ class KubernetesReflector:
                 self._position = None
             elif isinstance(error, BodyError) and self._failures == 1:
                 return  # the watch had worked: resume it at once
-        self._pause(self._backoff.next_delay(error.retry_after_seconds))
+        delay = self._backoff.next_delay(error.retry_after_seconds)
+        self._pause(min(delay, _ABSENT_SECONDS) if error.status == HTTPStatus.NOT_FOUND else delay)
 
     def _pause(self, seconds: float) -> None:
         left = self._deadline - self._clock.monotonic()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Final
 
 from kubesync.actors.answer import Answer
@@ -17,6 +18,7 @@ from kubesync.cluster.keys.key_writes import Preview
 from kubesync.cluster.listener import log_list
 from kubesync.domain.errors import TOO_LONG, TOO_LONG_ADVICE, ErrorCode, ListenerError
 from kubesync.domain.objects import Resource, Snapshot
+from kubesync.domain.sources.registry import may_be_absent
 from kubesync.domain.window import Mode, WindowContent
 from kubesync.kubernetes.list_room import Turn
 from kubesync.kubernetes.ports import Lister
@@ -108,7 +110,7 @@ class _Lists:
 
     def run(self) -> None:
         try:
-            self.done.set_result({resource: self._list(resource) for resource in self._config.resources})
+            self.done.set_result(dict(self._all()))
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for the lists
             self.done.set_exception(error)
 
@@ -117,6 +119,19 @@ class _Lists:
             self._stopped = True
             if self._lister is not None:
                 self._lister.stop()
+
+    def _all(self) -> Iterator[tuple[Resource, Snapshot]]:
+        listed: Mapping[Resource, object] | None = None  # in earlier sessions
+        for resource in self._config.resources:
+            try:
+                yield resource, self._list(resource)
+            except ListenerError as error:
+                if error.status != HTTPStatus.NOT_FOUND or not may_be_absent(resource):
+                    raise
+                listed = listed or self._master.tables.listeners.checkpoints(self._config.name)
+                # As in a session: the API of a source that a cluster never served is no fault of a cluster that was listed.
+                if resource in listed or not listed:
+                    raise
 
     def _list(self, resource: Resource) -> Snapshot:
         lister = self._master.parts.connector.lister(self._config, resource, self._turn.space())

@@ -72,7 +72,9 @@ def of_cluster(name: str, found: ClusterFigures, steps: Mapping[str, float], epo
     hangs = steps.get(ACTOR_OF_CLUSTER.format(name), 0.0)
     unrecorded = None if found.running is None else found.running.unrecorded_since
     # A cluster that was added a moment ago has not read yet since when it does not work.
-    failing = [0.0 if view.works(epoch) else epoch - (view.failing_since or epoch - 1.0) for view in found.views]
+    failing = [
+        0.0 if view.absent or view.works(epoch) else epoch - (view.failing_since or epoch - 1.0) for view in found.views
+    ]
     return ClusterHealth(
         tuple(max(seconds, hangs) for seconds in failing),
         found.open_keys,

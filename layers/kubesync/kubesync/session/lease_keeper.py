@@ -6,6 +6,7 @@ and at a journal (``zone.journal``, which asks ``truly_master``).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
@@ -16,6 +17,8 @@ from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
 
 POLL_SECONDS: Final = 0.25
+# While a process stands by for as long as it takes: a read each 2 s costs 0.16 dollars a month (docs/cost.md).
+PATIENT_POLL_SECONDS: Final = 2.0
 # A hand-over takes seconds, and schedules run every minute. The lease in a restored table is older than this: the latest
 # restorable time is about five minutes ago, and a restore takes longer.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html
@@ -25,7 +28,7 @@ LONG_PAUSE_SECONDS: Final = 300.0
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
     """Seconds. A master stops writing ``write_seconds`` after the *start* of its last successful renewal. A session stands
-    by for at most ``stand_by``.
+    by for at most ``stand_by``; infinite: until the lease is free, whoever holds it.
     """
 
     duration: float = 15.0
@@ -92,7 +95,7 @@ class LeaseKeeper:
             held by this session                              adopted: an earlier try landed, and its answer was lost
             held, its session ends soon                       stand by
             held, lasts longer than a lease can               the holder's clock is ahead: stand by until it renews
-            held                                              NotMasterError
+            held                                              NotMasterError; a process that stands by for ever waits
 
         Args:
             may_wait: whether the process may continue to wait.
@@ -129,6 +132,7 @@ class LeaseKeeper:
     def _stand_by(self, may_wait: Callable[[], bool], deployment: str) -> tuple[Lease, Lease]:
         began = self._scheduler.monotonic()
         first_seen: dict[int, float] = {}
+        pause = POLL_SECONDS
         while True:
             refused: NotMasterError | StoreError
             try:
@@ -145,19 +149,28 @@ class LeaseKeeper:
                     return self._take(seen)
                 if not self._worth_waiting(seen, renewed=len(first_seen) > 1):
                     raise refused
+                pause = self._until_next_poll(seen)
             except _NotTakenError as error:
                 refused = error.why
             except StoreBusyError as error:
                 refused = error
             if self._scheduler.monotonic() - began >= self._times.stand_by or not may_wait():
                 raise refused
-            self._scheduler.sleep(POLL_SECONDS)
+            self._scheduler.sleep(pause)
+
+    def _until_next_poll(self, seen: Lease) -> float:
+        """Poll often only about the time when the lease may become free: its session ends, or nobody has renewed it."""
+        if self._times.stand_by < math.inf:
+            return POLL_SECONDS
+        ends_at_ms = seen.ends_at_ms - 1000 if seen.ends_at_ms else math.inf
+        until = (min(seen.expires_at_ms, ends_at_ms) - self._now_ms()) / 1000
+        return min(max(until, POLL_SECONDS), PATIENT_POLL_SECONDS)
 
     def _worth_waiting(self, seen: Lease, *, renewed: bool) -> bool:
         until_end = (seen.ends_at_ms - self._now_ms()) / 1000
         expires_in = (seen.expires_at_ms - self._now_ms()) / 1000
         ends_soon = bool(seen.ends_at_ms) and until_end <= self._times.stand_by
-        return ends_soon or (expires_in > self._times.duration and not renewed)
+        return self._times.stand_by == math.inf or ends_soon or (expires_in > self._times.duration and not renewed)
 
     def _take(self, seen: Lease) -> tuple[Lease, Lease]:
         started = self._scheduler.monotonic()

@@ -57,7 +57,8 @@ RegistrationsLost are left out for as long.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from aws_lambda_powertools.metrics import MetricUnit
@@ -71,17 +72,21 @@ NAMESPACE: Final = "kubesync"
 # A session that did what it was started for ends early, too.
 _CUT_SHORT: Final = (ErrorCode.NOT_MASTER, ErrorCode.WORKER_EXITING)
 _CODES: Final = {code.key: code for code in ErrorCode}
-_IN_SECONDS: Final = ("RecordingTime", "LagMedian", "LagP99", "OldestOpenSeconds", "HandOverGap")
+IN_SECONDS: Final = ("RecordingTime", "LagMedian", "LagP99", "OldestOpenSeconds", "HandOverGap")
 
 type _ByListener = Counter[tuple[str, str]]
 """Counts by key of a code and cluster."""
 
 
-class MetricsPublisher:
-    """Writes one session's metrics to standard output. Only the session's own thread calls it."""
+type Write = Callable[[Mapping[str, float], tuple[Mapping[str, str], ...]], None]
+"""Takes figures by name, and the sets of dimensions under which they appear."""
 
-    def __init__(self, deployment: str) -> None:
-        self._service = f"kubesync-{deployment}"
+
+class MetricsPublisher:
+    """Writes one session's metrics, to standard output unless ``write`` is given. Only the session's own thread calls it."""
+
+    def __init__(self, deployment: str, write: Write | None = None) -> None:
+        self._write_line = write or partial(write_embedded, f"kubesync-{deployment}")
         self._counted: Counter[str] = Counter()
         self._failed: _ByListener = Counter()
         self._recording_seconds = 0.0
@@ -143,21 +148,25 @@ class MetricsPublisher:
             self._write({name: count}, dimensions, {**dimensions, "cluster": cluster})
 
     def _write(self, values: Mapping[str, float], *dimension_sets: Mapping[str, str]) -> None:
-        """Write one line; the metrics appear under each set of dimensions."""
-        # A new provider for each line: Powertools' Metrics keeps values in the class.
-        line = AmazonCloudWatchEMFProvider(namespace=NAMESPACE, default_dimensions={"service": self._service})
-        for at, dimensions in enumerate(dimension_sets):
-            if at:
-                line.add_dimensions(**dimensions)
-                continue
-            for dimension, value in dimensions.items():
-                line.add_dimension(dimension, value)
-        for name, figure in values.items():
-            if name in _IN_SECONDS:
-                line.add_metric(name, MetricUnit.Seconds, figure)
-            else:
-                line.add_metric(name, MetricUnit.Count, int(figure))
-        line.flush_metrics()
+        self._write_line(values, dimension_sets)
+
+
+def write_embedded(service: str, values: Mapping[str, float], dimension_sets: tuple[Mapping[str, str], ...]) -> None:
+    """Write one line of the embedded metric format; the metrics appear under each set of dimensions."""
+    # A new provider for each line: Powertools' Metrics keeps values in the class.
+    line = AmazonCloudWatchEMFProvider(namespace=NAMESPACE, default_dimensions={"service": service})
+    for at, dimensions in enumerate(dimension_sets):
+        if at:
+            line.add_dimensions(**dimensions)
+            continue
+        for dimension, value in dimensions.items():
+            line.add_dimension(dimension, value)
+    for name, figure in values.items():
+        if name in IN_SECONDS:
+            line.add_metric(name, MetricUnit.Seconds, figure)
+        else:
+            line.add_metric(name, MetricUnit.Count, int(figure))
+    line.flush_metrics()
 
 
 def _counts(report: SessionReport) -> Counter[str]:

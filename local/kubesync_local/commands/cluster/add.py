@@ -47,6 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     remark(f"cluster {stored.name} {done}: {stored.domain} in {zones}, pods from {stored.endpoints_source}")
     if known is not None:
         remark(_difference(known, stored))
+    if form.decided:
+        remark(f"note: {form.decided}")
     remark_on(stored.name, form.unanswered)
     remark_on_server(arguments.endpoints_source, stored, work)
     if stored.disabled:
@@ -76,6 +78,8 @@ def _dry_run(change: Change, work: Workplace) -> int:
     report = compared(look, change.name)
     plan = plan_of_report(report, zone_titles([*work.clusters.all(), change.after.config]))
     show_plan(plan)
+    if change.after.decided:
+        remark(f"note: {change.after.decided}")
     remark(f"{NOTHING_CHANGED}: this was a dry run")
     return 1 if plan.errors else 0
 

@@ -40,6 +40,7 @@ from kubesync_local.plans.plan import Group, Line, Plan, Sign, some
 from kubesync_local.plans.view import show_plan
 from kubesync_local.registration.mistakes import Mistakes, WrongOptionsError
 from kubesync_local.registration.named_upstreams import NamedRegistry
+from kubesync_local.registration.templates import DEFAULT_TEMPLATE
 from kubesync_local.terminal.asking import NOTHING_CHANGED, can_ask
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import remark
@@ -82,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         show_plan(plan)
         for change in wanted.changes:
-            remark_on(change.name, change.after.unanswered, registered=change.before is not None)
+            _remark_on(change, registered=change.before is not None)
         remark(f"{NOTHING_CHANGED}: this was a dry run")
         return 0
     if wanted.removed and not arguments.yes and not can_ask():
@@ -110,7 +111,7 @@ def _wanted(file: ClustersFile, work: Workplace, *, prune: bool) -> _Wanted:
         try:
             config = known.get(entry.name)
             before = None if config is None else registered(_changeable(config, work), work)
-            form = _form(entry, before, Path(file.path).parent, work)
+            form = _form(entry, before, file, work)
             forms += [(entry, before, form)] if entry.name else []
         except WrongOptionsError as error:
             for mistake in error.mistakes:
@@ -149,7 +150,7 @@ def _changeable(config: ClusterConfig, work: Workplace) -> ClusterConfig:
     return config
 
 
-def _form(entry: Entry, before: Form | None, folder: Path, work: Workplace) -> Form:
+def _form(entry: Entry, before: Form | None, file: ClustersFile, work: Workplace) -> Form:
     """What a cluster of the file becomes; ``before`` itself if it is as registered. Raises WrongOptionsError with all mistakes."""
     wrong = Mistakes(every=True)
     for name in NEEDED:
@@ -162,8 +163,10 @@ def _form(entry: Entry, before: Form | None, folder: Path, work: Workplace) -> F
         given["endpoints_source"] = "endpointslices"
     for name in ("ca_file", "kubeconfig"):
         if name in given:
-            given[name] = str(folder / Path(given[name]).expanduser())
+            given[name] = str(Path(file.path).parent / Path(given[name]).expanduser())
     if before is None:
+        if not file.api_version:  # written for a release in which every new cluster had this one
+            given.setdefault("template", DEFAULT_TEMPLATE)
         return read_form(arguments_of(entry.name or "x", given), work, wrong=wrong)
     known = options_of(before.config, before.access)
     given = {name: known[name] for name in OF_NEW_CLUSTERS} | with_known_external_ids(given, known)
@@ -212,8 +215,14 @@ def _write(wanted: _Wanted, work: Workplace, confirmed: Mapping[str, int]) -> in
     for line in done:
         remark(line)
     for change in wanted.changes:
-        remark_on(change.name, change.after.unanswered)
+        _remark_on(change)
     return 0
+
+
+def _remark_on(change: Change, *, registered: bool = True) -> None:
+    if change.after.decided:
+        remark(f"note: cluster {change.name}: {change.after.decided}")
+    remark_on(change.name, change.after.unanswered, registered=registered)
 
 
 def _half_done(done: Sequence[str], left: Sequence[str], error: KubesyncError, work: Workplace) -> int:

@@ -16,6 +16,7 @@ from kubesync_local.check.step import Result, Step
 from kubesync_local.check.zones import ZoneCheck
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import counted, print_document, print_line, remark
+from kubesync_local.workplace.readings import ListenerReadings
 from kubesync_local.workplace.workplace import Workplace
 
 _POLICY: Final = ReflectorPolicy(connect_timeout=3, read_timeout=5)
@@ -49,7 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _steps(config: ClusterConfig, work: Workplace) -> Iterator[Step]:
     application = work.application
     access = application.access()
-    yield from ServerCheck(config, lambda: access(config, _POLICY), application.clock).run()
+    served = ListenerReadings(work.store).checkpoints(config.name)
+    yield from ServerCheck(config, lambda: access(config, _POLICY), application.clock, served).run()
     yield from ZoneCheck(config, work.store, application.zone_accounts(), work.settings).run()
 
 

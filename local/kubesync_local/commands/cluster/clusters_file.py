@@ -1,5 +1,6 @@
 """The file of ``kubesync cluster apply``: a YAML document with a list ``clusters``, each with a name and options (see ``options``).
 
+    apiVersion: kubesync.io/v1
     clusters:
       - name: prod
         server: https://10.20.30.40:6443
@@ -8,6 +9,7 @@
         zones: [Z0123456789ABCDEFGHIJ]
         ttl: 60
 
+A file without ``apiVersion`` was written for a release in which a new cluster's template did not depend on its zones.
 It is read with PyYAML's safe loader. Messages name the line and never quote a value: it may be a secret that somebody put there.
 """
 
@@ -26,7 +28,9 @@ import yaml
 from kubesync.aws.tables.control.clusters import valid_cluster_name
 from kubesync.domain.errors import UsageError
 from kubesync_local.commands.cluster.options import KINDS, Options
+from kubesync_local.registration.templates import written_template
 
+API_VERSION: Final = "kubesync.io/v1"
 _MOST_BYTES: Final = 4_000_000
 _IN_WORDS: Final = {str: "a text", bool: "true or false", int: "a whole number", list: "a list of texts"}
 _ONE_OF: Final = {
@@ -59,6 +63,7 @@ class ClustersFile:
     """A file, and what is wrong with it."""
 
     path: str
+    api_version: str = ""
     entries: list[Entry] = field(default_factory=list)
     _problems: list[tuple[int, str]] = field(default_factory=list)
 
@@ -89,8 +94,12 @@ def read_clusters_file(path: str) -> ClustersFile:
     for key, value, line in _members(root, found.wrong):
         if key == "clusters":
             rows = value
+        elif key != "apiVersion":
+            found.wrong(line, f"{key!r} is not known here: only `apiVersion` and `clusters`")
+        elif _text(value) == API_VERSION:
+            found.api_version = API_VERSION
         else:
-            found.wrong(line, f"{key!r} is not known here: only `clusters`")
+            found.wrong(line, f"apiVersion: this release reads {API_VERSION}")
     if not isinstance(rows, yaml.SequenceNode):
         found.wrong(root.start_mark.line + 1, "has no list `clusters`")
         return found
@@ -191,6 +200,8 @@ def _read_option(key: str, node: yaml.Node, options: Options) -> str:
         return "has several lines: give a reference or a path, never the content itself"
     if value not in ("", []):
         options[key] = value.strip() if kind is str and key != "ca_pem" else value
+    if key == "template" and key in options:
+        options[key] = written_template(options[key])
     return ""
 
 

@@ -8,6 +8,7 @@ import sys
 import yaml
 
 from kubesync_local.commands.cluster.changes import registered
+from kubesync_local.commands.cluster.clusters_file import API_VERSION
 from kubesync_local.commands.cluster.options import options_of, without_external_ids
 from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.workplace import Workplace
@@ -35,5 +36,13 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         form = registered(config, work)
         rows.append({"name": config.name, **without_external_ids(options_of(config, form.access))})
-    sys.stdout.write(yaml.dump({"clusters": rows}, Dumper=_Dumper, sort_keys=False, allow_unicode=False, width=100_000))
+    sys.stdout.write(
+        yaml.dump(
+            {"apiVersion": API_VERSION, "clusters": rows},
+            Dumper=_Dumper,
+            sort_keys=False,
+            allow_unicode=False,
+            width=100_000,
+        )
+    )
     return 0

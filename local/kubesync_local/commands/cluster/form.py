@@ -25,12 +25,13 @@ from kubesync_local.commands.cluster.eks import eks_region, look_up_eks
 from kubesync_local.commands.cluster.options import WAYS_IN, arguments_of, options_of
 from kubesync_local.commands.cluster.probe import endpoints_source
 from kubesync_local.commands.cluster.zones import look_up_zones, remark_on_zones, zones_given
-from kubesync_local.registration.clusters import why_outside, whys_useless
+from kubesync_local.registration.clusters import why_outside, why_useless, whys_useless
 from kubesync_local.registration.combinations import wrong_combinations
 from kubesync_local.registration.eks_servers import is_eks_server, region_of, same_host
 from kubesync_local.registration.mistakes import Mistakes
 from kubesync_local.registration.name_rules import ONE_DAY, given_rules, settled_rules, why_beyond_zones
 from kubesync_local.registration.roles import parse_role
+from kubesync_local.registration.templates import template_of_new, why_template_of_new, written_template
 from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.kubeconfig import load_kubeconfig
 from kubesync_local.workplace.kubeconfig_files import listed, usual_files
@@ -59,11 +60,13 @@ class Form:
     """What the options describe: a configuration, and the role for each of its zones.
 
     ``unanswered``: why its API server did not say which source of endpoints it has; empty if it did, or was not asked.
+    ``decided``: which template it got and why, where its zones decided.
     """
 
     config: ClusterConfig
     access: Mapping[str, ZoneAccess | None]
     unanswered: str = ""
+    decided: str = ""
 
 
 def read_form(
@@ -121,8 +124,13 @@ def read_form(
         if known is not None and same_zones
         else look_up_zones(work.application.zone_accounts(), access, wrong)
     )
+    decided = False
     if draft is not None and arguments.domain and len(zones) == len(access) > 0:
         before = work.clusters.get(arguments.name) if known is None else known.config
+        if arguments.template is None:
+            decided = before is None
+            fields["template"] = template_of_new(zones) if before is None else before.template
+            draft = draft.model_copy(update={"template": fields["template"]})
         with wrong.noted():
             fields |= _rules_in(zones, draft, rules, before)
         if arguments.max_ttl is None:
@@ -141,7 +149,7 @@ def read_form(
     config = ClusterConfig.model_validate({**fields, "zones": zones})
     if config.on_delete == "remove" and config.policy not in (Policy.SYNC, known.config.policy if known else ""):
         remark(f"note: with --policy {config.policy} nothing is deleted, not even when the cluster is removed")
-    return Form(config, access, unanswered)
+    return Form(config, access, unanswered, why_template_of_new(zones) if decided else "")
 
 
 def _fields(arguments: argparse.Namespace, wrong: Mistakes) -> dict[str, Any]:
@@ -177,9 +185,11 @@ def _fields(arguments: argparse.Namespace, wrong: Mistakes) -> dict[str, Any]:
             known = [kind.option for kind in KINDS.values()]
             unknown = (each for each in sources if each not in known)
             fields["sources"] = (*(each for each in known if each in sources), *unknown)
-    for name in ("ttl", "max_ttl", "template", "policy", "on_delete", "annotation_prefix", "routing", "health_check"):
+    for name in ("ttl", "max_ttl", "policy", "on_delete", "annotation_prefix", "routing", "health_check"):
         if getattr(arguments, name) is not None:
             fields[name] = getattr(arguments, name)
+    if arguments.template is not None:
+        fields["template"] = written_template(arguments.template)
     fields["srv"] = not arguments.no_srv
     if arguments.load_balancer_alias and arguments.load_balancer_cluster_ips:
         wrong.add("--load-balancer-alias and --load-balancer-cluster-ips cannot be combined")
@@ -211,8 +221,8 @@ def _rules_in(
 ) -> dict[str, Any]:
     """Its rules of names as they are stored. Raises UsageError if its zones cannot hold its Services' names, or those of the rules."""
     placed = draft.model_copy(update={"zones": tuple(zones)})
-    if outside := why_outside(placed):
-        raise UsageError(outside)
+    if reason := why_useless(placed) or why_outside(placed):
+        raise UsageError(reason)
     settled = settled_rules(given, before, draft.domain)
     if beyond := why_beyond_zones(placed.model_copy(update=settled)):
         raise UsageError(beyond)

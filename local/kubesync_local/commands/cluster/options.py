@@ -73,8 +73,9 @@ KINDS: Final[Mapping[str, type]] = {
 }
 """Every option, and the type of its value."""
 
-OF_NEW_CLUSTERS: Final = ("max_ttl", "reserve_domain")
-"""Options that a new cluster gets another value of than one of an older release has: a document always says them."""
+OF_NEW_CLUSTERS: Final = ("max_ttl", "reserve_domain", "template")
+"""Options that a new cluster may get another value of than the model's default: a document always says them, and a registered cluster
+keeps what it has."""
 
 NEEDED: Final = ("domain", "zones")
 """Options that every cluster has."""

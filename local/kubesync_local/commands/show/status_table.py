@@ -118,7 +118,7 @@ def _listener_rows(cluster: dict[str, Any], now: float, *, running: bool) -> lis
             "state": state,
             "checkpoint": row["checkpoint"],
             "failing_since": row["failing_since"],
-            "last_error": None if row["state"] == "failing" else for_people(row)["last_error"],
+            "last_error": None if row["state"] in ("failing", "absent") else for_people(row)["last_error"],
         }
         for row, state in zip(listeners, words, strict=True)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -20,6 +20,7 @@ from kubesync.domain.dns.names import zones_of
 from kubesync.domain.dns.permissions import NameRules, domains_of_services
 from kubesync.domain.dns.records import Problem, Zone
 from kubesync.domain.large_keys import LARGE, LargeKeys
+from kubesync.domain.merge import Believed
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Observation, Resource, bytes_of
 from kubesync.domain.plan import Policy
 from kubesync.domain.sources.registry import KINDS, main_part
@@ -45,6 +46,7 @@ class ListenerView:
     old, and it has not listed since. ``unsure``: keys that were planned while it was not whole. Until they are planned
     again its checkpoint is not valid. ``works_since``: epoch seconds since which all its watches were accepted; 0: they are not.
     ``failing_since``: epoch seconds since which it did not work for long enough, also in earlier sessions; it means nothing while it works.
+    ``absent``: the cluster does not serve the resource, and was never seen to.
     """
 
     checkpoint: Checkpoint | None = None
@@ -56,6 +58,7 @@ class ListenerView:
     written_at: float = 0.0
     works_since: float = 0.0
     failing_since: float = 0.0
+    absent: bool = False
 
     def works(self, now: float) -> bool:
         """Whether its watch has stood for a while. A watch that breaks off at once, again and again, does not work."""
@@ -161,6 +164,12 @@ class KeyStates:
         """Resources whose views are complete; of a cluster that is being deleted all of them, since nothing is planned from them."""
         return frozenset(r for r, view in self.listeners.items() if view.whole or self.config.deleting)
 
+    @property
+    def absent(self) -> frozenset[Resource]:
+        """Resources that the cluster does not serve: no fault. Only of a cluster that was listed: at a wrong address nothing is served."""
+        listed = any(view.checkpoint is not None for view in self.listeners.values())
+        return frozenset(r for r, view in self.listeners.items() if view.absent and listed)
+
     def plannable(self, key: ObjectKey) -> bool:
         """Whether the view of the key's own object is complete. Without it nothing is known of the key (I5), unless its kind is read no more."""
         view = self.listeners.get(KINDS[key.kind].main)
@@ -265,6 +274,41 @@ class KeyStates:
             for resource, view in self.listeners.items()
             if view.checkpoint is not None
         }
+
+    def checkpoints(
+        self, listed: AbstractSet[Resource], below: Mapping[Resource, int], epoch: float
+    ) -> dict[Resource, Checkpoint]:
+        """Checkpoints of all listeners, where they have moved; those that are not to be believed are taken back (I5).
+
+        Args:
+            listed: whose lists are recorded with them.
+            below: the oldest version of a listener that is not recorded, where not everything is.
+            epoch: the time now (epoch seconds).
+        """
+        moved: dict[Resource, Checkpoint] = {}
+        for resource, view in self.listeners.items():
+            stored = view.checkpoint
+            version = 1 if stored is None else stored.version + 1
+            whole = view.whole or (resource in listed and not view.broken)
+            seen_version = min(view.seen_version, below[resource] - 1) if resource in below else view.seen_version
+            if resource in below and stored is not None and seen_version <= stored.resource_version:
+                continue
+            if whole and seen_version > 0 and not view.unsure:
+                basis = self.basis
+                selector = self.config.scope.labels_of(resource)
+                believed = Believed() if stored is None else stored.believed.end(epoch)
+                new = Checkpoint(
+                    seen_version, max(1, view.generation), basis, version, view.works_since, selector, believed
+                )
+            elif stored is not None and (view.broken or view.unsure):
+                new = replace(stored, basis=replace(stored.basis, revision=0), version=version, works_since=0.0)
+                if resource in listed:
+                    new = replace(new, believed=stored.believed.end(epoch))
+            else:
+                continue
+            if stored is None or replace(new, version=stored.version) != stored:
+                moved[resource] = new
+        return moved
 
 
 def _weight_of(state: KeyState) -> int:

@@ -18,6 +18,7 @@ from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ObjectKey, Resource
+from kubesync.domain.sources.registry import news
 from kubesync.domain.state import KeyState, Reference
 
 # Below the 4 MB of a transaction by what checks, an audit item and checkpoints take.
@@ -114,18 +115,13 @@ class Preview:
     entries: list[Entry] = field(default_factory=list)
     held: dict[Resource, str] = field(default_factory=dict)
 
-    def add(
-        self,
-        news_of: Callable[[KeyState, KeyState], str],
-        pairs: Sequence[tuple[KeyState, KeyState]],
-        planned: Planned,
-    ) -> None:
-        """A section of keys. ``news_of``: such a word of a key as it was and as it would be; empty: nothing has happened to it."""
+    def add(self, pairs: Sequence[tuple[KeyState, KeyState]], planned: Planned) -> None:
+        """A section of keys."""
         self.states |= {before.key: before for before, _ in pairs}
         for write in planned.writes:
             self.states[write.after.key] = write.after
-            if news := news_of(write.before, write.after):
-                self.news[write.after.key] = news
+            if word := news(write.before, write.after):
+                self.news[write.after.key] = word
             self.entries += write.entries
 
     @property

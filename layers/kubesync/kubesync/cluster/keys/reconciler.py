@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import batched, chain
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
-from kubesync.aws.tables.control.listeners import Basis, Checkpoint
+from kubesync.aws.tables.control.listeners import Basis
 from kubesync.cluster.keys.allowed_names import names_asked, namespaces_apart
 from kubesync.cluster.keys.committer import Change, Committer, Ending, Following, Pair, Recorded
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, size_of
@@ -30,11 +30,11 @@ from kubesync.cluster.keys.planner import Planner
 from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.large_keys import LARGE
-from kubesync.domain.merge import GUARD_SHARE, Believed, too_many, with_observations, without_tombstones
+from kubesync.domain.merge import GUARD_SHARE, too_many, with_observations, without_tombstones
 from kubesync.domain.objects import ObjectKey, Observation, RawEvent, Resource
 from kubesync.domain.plan import Policy, standing
-from kubesync.domain.sources.registry import IDENTITY, SOURCES, created_at, main_id, main_part
-from kubesync.domain.state import KeyState, Part, PartId
+from kubesync.domain.sources.registry import IDENTITY, SOURCES, created_at
+from kubesync.domain.state import KeyState
 from kubesync.domain.window import Mode, Turns, WindowContent
 
 logger = Logger(service="kubesync", child=True)
@@ -161,7 +161,7 @@ class Reconciler:
             listed=content.snapshots.keys(),
             news=listed.merge.observed.of,
         )
-        self._at_once(self._committer.foresee(change, partial(preview.add, _news)), go_on)
+        self._at_once(self._committer.foresee(change, preview.add), go_on)
         preview.held = dict(listed.merge.held)
         return preview
 
@@ -409,31 +409,8 @@ class Reconciler:
         extra: Iterable[Action] = (),
         below: Mapping[Resource, int] = MappingProxyType({}),
     ) -> Closing:
-        """Checkpoints of all listeners, where they have moved; those that are not to be believed are taken back (I5)."""
-        moved: dict[Resource, Checkpoint] = {}
-        now = self._clock.epoch()
-        for resource, view in self._states.listeners.items():
-            stored = view.checkpoint
-            version = 1 if stored is None else stored.version + 1
-            whole = view.whole or (resource in listed and not view.broken)
-            seen_version = min(view.seen_version, below[resource] - 1) if resource in below else view.seen_version
-            if resource in below and stored is not None and seen_version <= stored.resource_version:
-                continue
-            if whole and seen_version > 0 and not view.unsure:
-                basis = self._states.basis
-                selector = self._states.config.scope.labels_of(resource)
-                believed = Believed() if stored is None else stored.believed.end(now)
-                new = Checkpoint(
-                    seen_version, max(1, view.generation), basis, version, view.works_since, selector, believed
-                )
-            elif stored is not None and (view.broken or view.unsure):
-                new = replace(stored, basis=replace(stored.basis, revision=0), version=version, works_since=0.0)
-                if resource in listed:
-                    new = replace(new, believed=stored.believed.end(now))
-            else:
-                continue
-            if stored is None or replace(new, version=stored.version) != stored:
-                moved[resource] = new
+        """Checkpoints of all listeners, where they have moved."""
+        moved = self._states.checkpoints(listed, below, self._clock.epoch())
         name, table = self._states.config.name, self._tables.listeners
         actions = [table.put_checkpoint(name, resource, new, token) for resource, new in moved.items()]
 
@@ -456,25 +433,6 @@ def _as_stored(state: KeyState) -> KeyState:
 
 def _as_seen(pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
     return Planned(tuple(KeyWrite(before, after) for before, after in pairs if before is not after))
-
-
-def _news(before: KeyState, after: KeyState) -> str:
-    """What happened to a key, in one word. Empty: nothing."""
-    was, now = _value(main_part(before)), _value(main_part(after))
-    if was != now:
-        return "appeared" if was is None else "disappeared" if now is None else "changed"
-    if _others(before) != _others(after):
-        return "endpoints"
-    return "rules" if before.intended != after.intended else ""
-
-
-def _value(part: Part | None) -> object:
-    return None if part is None else part.value
-
-
-def _others(state: KeyState) -> dict[PartId, object]:
-    main = main_id(state.key)
-    return {part_id: part.value for part_id, part in state.parts.items() if part_id != main and not part.deleted}
 
 
 def _age(state: KeyState) -> tuple[str, ObjectKey]:

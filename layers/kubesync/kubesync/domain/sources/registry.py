@@ -47,6 +47,12 @@ def kind_of(resource: Resource) -> Kind:
     return _KIND_OF[resource]
 
 
+def may_be_absent(resource: Resource) -> bool:
+    """Whether a cluster may be without the API of this resource: it is not of the core, and no other kind of key depends on it."""
+    kind = _KIND_OF[resource]
+    return kind.main is resource and "/" in kind.api_version
+
+
 def bucket_of(cluster: str, reference: Reference) -> ObjectKey:
     """The bucket of a shared object."""
     number = zlib.crc32(f"{reference.namespace}/{reference.name}".encode("utf-8", "surrogatepass")) % BUCKETS_OF_SHARED
@@ -86,3 +92,22 @@ def created_at(state: KeyState) -> str:
     """When the key's own object was made, as it was seen last; empty: it is not known."""
     part = main_part(state)
     return "" if part is None or part.value is None else KINDS[state.key.kind].created_at(part.value)
+
+
+def news(before: KeyState, after: KeyState) -> str:
+    """What happened to a key, in one word. Empty: nothing."""
+    was, now = _value(main_part(before)), _value(main_part(after))
+    if was != now:
+        return "appeared" if was is None else "disappeared" if now is None else "changed"
+    if _others(before) != _others(after):
+        return "endpoints"
+    return "rules" if before.intended != after.intended else ""
+
+
+def _value(part: Part | None) -> object:
+    return None if part is None else part.value
+
+
+def _others(state: KeyState) -> dict[PartId, object]:
+    main = main_id(state.key)
+    return {part_id: part.value for part_id, part in state.parts.items() if part_id != main and not part.deleted}

@@ -1,0 +1,1 @@
+"""What ``kubesync run`` is made of: sessions in a loop, and what a container's surroundings ask of it."""
