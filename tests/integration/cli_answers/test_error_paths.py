@@ -108,7 +108,8 @@ def test_cluster_that_cannot_be_reached_is_said_with_what_to_run(typed_in: Place
         (
             "two",
             "prod.example.com",
-            "Services of cluster prod can have the same names (a.a.svc.prod.example.com): give another --domain or --template, or give both clusters the same --routing",
+            "Services of cluster prod can have the same names (a.a.svc.prod.example.com): give another --domain or --template, or give "
+            + "both clusters the same --routing",
         ),
         (
             "prod",

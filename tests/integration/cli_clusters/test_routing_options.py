@@ -40,7 +40,7 @@ def refused(stack: CliStack, name: str, *options: str) -> str:
 def _adding(stack: CliStack, name: str, *options: str) -> list[str]:
     return [
         "cluster", "add", name, "--server", stack.api.url, "--domain", "svc.example.com", "--token", "env:KUBESYNC_TEST_TOKEN",
-        "--zone", stack.zone_id, *options,
+        "--zone", stack.zone_id, "--template", "default", *options,
     ]  # fmt: skip
 
 
