@@ -384,4 +384,26 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         new="        if report.epoch < 0:\n",
         caught_by=(_METRICS + "test_i10_master_that_is_ended_within_its_first_minute_is_counted",),
     ),
+    Mutant(
+        name="pause-forgets-the-target",
+        without="a schedule that is paused loses what it starts: retries, dead letters, its input",
+        invariants="I10",
+        file="kubesync_local/workplace/schedules.py",
+        old="if field in fields and value is not None}",
+        new='if field in ("Name", "ScheduleExpression", "FlexibleTimeWindow", "Target")}',
+        caught_by=(
+            "integration/cli_clusters/test_pause.py::test_pause_disables_the_schedules_and_nothing_else_of_them",
+        ),
+    ),
+    Mutant(
+        name="pause-alarms",
+        without="a deployment that a person has paused raises the alarm for a missing master",
+        invariants="I10",
+        file="kubesync_local/commands/run/pause.py",
+        old="    _notify(schedules, on=not pausing)\n",
+        new="",
+        caught_by=(
+            "integration/cli_clusters/test_pause.py::test_pause_disables_the_schedules_and_nothing_else_of_them",
+        ),
+    ),
 )

@@ -16,6 +16,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "plan": "kubesync plan --cluster prod",
     "resync": "kubesync resync --cluster prod --dry-run --output table",
     "recover": "kubesync recover --cluster prod --name '*.shop.example.com'",
+    "pause": "kubesync pause --deployment main",
+    "resume": "kubesync resume --deployment main",
     "render": "kubesync render nginx --cluster prod",
     "status": "kubesync status --cluster prod --check",
     "records": "kubesync records --name '*.shop.*' --type A --sort name",

@@ -16,7 +16,7 @@ from kubesync_local.cli.parser import Commands, OneLineParser, commands_of, shor
 GROUPS: Final = (
     ("Try it on this machine", ("demo", "local", "setup")),
     ("Look before you publish", ("lint", "plan")),
-    ("Watch and publish", ("session", "run", "resync", "recover", "wait", "render")),
+    ("Watch and publish", ("session", "run", "resync", "recover", "wait", "render", "pause", "resume")),
     ("See what is there", ("status", "records", "upstreams", "explain", "errors", "audit", "ui")),
     ("Clusters and named upstreams", ("cluster", "upstream")),
     ("The command itself", ("help", "completion")),

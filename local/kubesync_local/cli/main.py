@@ -49,6 +49,8 @@ _MODULES: Final = {
     "plan": "run.plan",
     "resync": "run.resync",
     "recover": "run.recover",
+    "pause": "run.pause",
+    "resume": "run.pause",
     "status": "show.status",
     "explain": "show.explain",
     "records": "show.records",

@@ -8,12 +8,23 @@ from kubesync_local.cli.parser import Commands, add_output, add_yes, positive
 
 
 def add_run_commands(commands: Commands) -> None:
-    """``kubesync session``, ``run``, ``plan``, ``resync`` and ``recover``."""
+    """``kubesync session``, ``run``, ``plan``, ``resync``, ``recover``, ``pause`` and ``resume``."""
     _add_session(commands)
     _add_run(commands)
     _add_plan(commands)
     _add_resync(commands)
     _add_recover(commands)
+    commands.add_parser(
+        "pause",
+        help="let no session start: disable the deployment's schedules",
+        description="Disables the schedules that start sessions on AWS, and the notifications of the alarm for a missing master. A session that runs "
+        "goes on to its end. Record sets and upstreams stay as they are; `kubesync status` says that it is paused.",
+    )
+    commands.add_parser(
+        "resume",
+        help="let sessions start again after `pause`",
+        description="Enables the schedules that start sessions on AWS, and the notifications of the alarm for a missing master.",
+    )
 
 
 def _add_session(commands: Commands) -> None:

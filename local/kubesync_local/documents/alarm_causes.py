@@ -73,7 +73,10 @@ def _no_master(seen: Seen) -> Iterator[Cause]:
     if lease["state"] == "held" or (ended and seen.now - _epoch(ended) <= ALARM_SECONDS):
         return
     message = f"nobody has held the lease since {ended}" if ended else "the lease was never held"
-    yield Cause("NoMaster", f"shard {seen.status['shard']}", message, "`kubesync errors` shows how sessions ended")
+    then = "`kubesync errors` shows how sessions ended"
+    if paused := lease.get("paused"):
+        message, then = f"paused since {paused['since']} by {paused['by']}", "`kubesync resume` starts it again"
+    yield Cause("NoMaster", f"shard {seen.status['shard']}", message, then)
 
 
 def _lost(seen: Seen) -> Iterator[Cause]:

@@ -21,6 +21,7 @@ from kubesync_local.commands.show.audit import matching
 from kubesync_local.documents.audit_log import AuditLog, Span
 from kubesync_local.page.answers import Answer
 from kubesync_local.page.gathering import Gatherer
+from kubesync_local.workplace.people import DEPLOYMENT
 from kubesync_local.workplace.workplace import Workplace
 
 PAGE: Final = 50
@@ -71,7 +72,7 @@ def read_changes(gatherer: Gatherer, wanted: Wanted, names: Sequence[str], *, ag
     matches = matching(wanted.service, wanted.name)
     if wanted.period not in PERIODS:
         raise UsageError(f"the period {wanted.period!r} is not one of {', '.join(PERIODS)}")
-    partitions = [wanted.cluster] if wanted.cluster else [*names, NAMED]
+    partitions = [wanted.cluster] if wanted.cluster else [*names, NAMED, DEPLOYMENT]
 
     def read(work: Workplace) -> Changes:
         now = gatherer.now()

@@ -41,7 +41,7 @@ from kubesync_local.documents.named_upstream import problems_of_named
 from kubesync_local.page.answers import Answer, Answers, is_old
 from kubesync_local.page.facts import ClusterFacts, FactsReader
 from kubesync_local.page.lag import MINUTES
-from kubesync_local.workplace.readings import ListenerReadings, ZoneProblem, ZoneReadings
+from kubesync_local.workplace.readings import ListenerReadings, ZoneProblem, ZoneReadings, pause_of
 from kubesync_local.workplace.workplace import Workplace
 
 OVERVIEW_SECONDS: Final = 5.0
@@ -176,7 +176,7 @@ class Gatherer:
     def _read_overview(self) -> Overview:
         began, at, work = self._clock.monotonic(), self.now(), self._work
         store, shard = work.store, work.settings.shard
-        lease = lease_document(work.lease.read(), int(at * 1000))
+        lease = lease_document(work.lease.read(), int(at * 1000), pause_of(store))
         configs = work.clusters.read()
         names = sorted(configs)
         listeners, state = ListenerReadings(store), StateTable(store)

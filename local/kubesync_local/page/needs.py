@@ -68,7 +68,12 @@ def needs_of(seen: Overview, facts: Mapping[str, ClusterFacts], now: float, name
 
 def _of_lease(seen: Overview) -> Iterator[Need]:
     state, holder = seen.lease["state"], seen.lease["holder"]
-    if state == "expired":
+    if paused := seen.lease.get("paused"):
+        title = "kubesync is paused"
+        yield Need(
+            "broken", title, f"Since {paused['since']}, by {paused['by']}.", "`kubesync resume` starts it again."
+        )
+    elif state == "expired":
         yield Need(
             "broken",
             "No session is running",

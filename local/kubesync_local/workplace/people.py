@@ -22,6 +22,8 @@ from kubesync_local.terminal.remarks import remark
 from kubesync_local.workplace.workplace import Workplace
 
 UNKNOWN: Final = "unknown"
+DEPLOYMENT: Final = "@deployment"
+"""Replaces the cluster for what a person did to the whole deployment."""
 _SECONDS: Final = 1.0
 _BY_HAND: Final = "by-hand"
 """Stands where entries of sessions have the session's id."""
@@ -43,7 +45,7 @@ def note(work: Workplace, cluster: str, did: str, changes: Sequence[tuple[str, A
     """Write what a person did to a cluster.
 
     Args:
-        cluster: its name, or ``audit.NAMED`` for named upstreams.
+        cluster: its name, ``audit.NAMED`` for named upstreams, or ``DEPLOYMENT``.
         did: the command, such as ``cluster set``.
         changes: what, before and after, such as ``("ttl", "30", "600")``; None: nothing.
     """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
-from kubesync.aws.dynamodb.store import CONTROL, Key
+from kubesync.aws.dynamodb.store import CONTROL, Key, Store
 from kubesync.aws.tables.control.listeners import (
     ListenerErrors,
     ListenerTable,
@@ -15,6 +15,23 @@ from kubesync.aws.tables.control.listeners import (
 )
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.domain.objects import Resource
+
+PAUSED: Final = Key(CONTROL, "lease", "paused")
+"""Since when a person has paused the deployment, and who it was; no item: it is not paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """``at``: RFC 3339. ``by``: an ARN, or a user of a machine."""
+
+    at: str
+    by: str
+
+
+def pause_of(store: Store) -> Pause | None:
+    """None: nobody has paused the deployment."""
+    item = store.get(PAUSED)
+    return None if item is None else Pause(cast(str, item["at"]), cast(str, item["by"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,12 @@ def _sts(operation: str, _params: Mapping[str, Any]) -> set[Permission]:
     return {(f"sts:{operation}", "RoleArns" if operation == "AssumeRole" else "*")}
 
 
+def _scheduler(operation: str, params: Mapping[str, Any]) -> set[Permission]:
+    """A schedule that is written names the role that it assumes."""
+    passed = {("iam:PassRole", "SchedulerRole")} if operation == "UpdateSchedule" else set[Permission]()
+    return {(f"scheduler:{operation}", params["Name"].rpartition("-")[2]), *passed}
+
+
 def _secret(service: str, parameter: str) -> Callable[[str, Mapping[str, Any]], set[Permission]]:
     """Behind a customer-managed key, the service decrypts in the caller's name."""
     return lambda operation, _params: {(f"{service}:{operation}", parameter), ("kms:Decrypt", "SecretKeyArns")}
@@ -81,6 +87,8 @@ def _secret(service: str, parameter: str) -> Callable[[str, Mapping[str, Any]], 
 
 _PERMISSIONS: Final[Mapping[str, Callable[[str, Mapping[str, Any]], set[Permission]]]] = {
     "dynamodb": _dynamodb,
+    "monitoring": lambda operation, _params: {(f"cloudwatch:{operation}", "NoMaster")},
+    "scheduler": _scheduler,
     "eks": lambda operation, _params: {(f"eks:{operation}", "EksClusters")},
     "route53": lambda operation, _params: {(f"route53:{operation}", "HostedZoneArns")},
     "secretsmanager": _secret("secretsmanager", "SecretArns"),

@@ -46,14 +46,14 @@ def all_parts(place: Place, wanted: Wanted) -> list[Changes]:
 
 
 def test_reading_that_takes_too_long_says_how_far_it_came(place: Place) -> None:
-    place.audit_seconds = 1.0  # four requests a day: three clusters and named upstreams
+    place.audit_seconds = 1.0  # five requests a day: three clusters, named upstreams and the deployment
     place.put_change("c001", NOON - 20 * DAY, "old")
     place.store.calls.clear()
 
     found = read(place, Wanted("", "", "old.example.com", "30d"))
 
     assert found == Changes((), more=False, span=found.span, back=1_799_884_800)  # 2027-01-14T00:00:00Z, after two days
-    assert len(place.asked("audit")) == 8
+    assert len(place.asked("audit")) == 10
 
 
 def test_going_on_comes_to_the_end_of_the_period(place: Place) -> None:

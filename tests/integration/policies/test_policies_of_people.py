@@ -13,6 +13,7 @@ import pytest
 
 from harness import memory_tables
 from harness.cli_stack import CliStack, a_cli_stack
+from harness.dynamodb import dynamodb_url
 from harness.page_visitor import a_visited_page
 from harness.seen.permissions import Permission, granted
 from harness.wire.aws_calls import AwsCalls
@@ -38,6 +39,10 @@ _RESOURCES: Final = {
     "table/kubesync-main-audit": "audit",
     "hostedzone/Z0123456789ABCDEFGHIJ": "HostedZoneArns",
     "cluster/*": "EksClusters",
+    "schedule/default/kubesync-main-watch": "watch",
+    "schedule/default/kubesync-main-resync": "resync",
+    "role/kubesync-SchedulerRole-*": "SchedulerRole",
+    "kubesync-main-NoMaster": "NoMaster",
 }
 
 
@@ -156,6 +161,26 @@ def test_registering(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
         call(stack, "cluster", "remove", "prod")
 
     assert _difference(calls, "Registering", "Reading") == ([], [])
+
+
+def test_pausing(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = stack.boto().client("scheduler", endpoint_url=dynamodb_url())
+    for name in ("watch", "resync"):
+        scheduler.create_schedule(
+            Name=f"kubesync-main-{name}", ScheduleExpression="rate(1 minute)", FlexibleTimeWindow={"Mode": "OFF"},
+            Target={"Arn": f"arn:aws:lambda:eu-west-1:123456789012:function:{name}", "RoleArn": "arn:aws:iam::123456789012:role/x"},
+        )  # fmt: skip
+    places = {f"AWS_ENDPOINT_URL_{each}": dynamodb_url() for each in ("SCHEDULER", "CLOUDWATCH")}
+    stack.environment |= {"KUBESYNC_DEPLOYMENT": "main", **places}
+    with recorded(monkeypatch) as calls:
+        call(stack, "pause")
+        call(stack, "status")
+        call(stack, "resume")
+
+    given = policy("Pausing")
+    assert not given & policy("Reading"), "it repeats what another policy gives"
+    assert sorted(calls.needed - given - policy("Reading")) == []
+    assert sorted(given - calls.needed) == []
 
 
 def test_operating(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from kubesync_local.commands.show.filters import name_filter
 from kubesync_local.commands.show.service_keys import parse_service_key
 from kubesync_local.documents.audit_log import AuditLog, Span
 from kubesync_local.terminal.output import print_document, remark
+from kubesync_local.workplace.people import DEPLOYMENT
 from kubesync_local.workplace.workplace import Workplace
 
 
@@ -31,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--since ({timestamp(span.since)}) is after --until ({timestamp(span.until)})")
     names = work.names(cluster, lambda name: any(True for _ in log.read_changes(name, now, span)))
     if not cluster:
-        names = [*names, NAMED]
+        names = [*names, NAMED, DEPLOYMENT]
     # Each stream is read only as far as its rows are needed.
     merged = heapq.merge(
         *(log.read_changes(name, now, span) for name in names), key=lambda row: str(row["at"]), reverse=True

@@ -35,7 +35,7 @@ from kubesync_local.documents.named_upstream import problems_of_named
 from kubesync_local.documents.outlook import NOTHING_THERE, tried_next, zone_code
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import print_document, print_line, remark
-from kubesync_local.workplace.readings import ListenerReadings, ZoneProblem, ZoneReadings
+from kubesync_local.workplace.readings import ListenerReadings, Pause, ZoneProblem, ZoneReadings, pause_of
 from kubesync_local.workplace.registry import ClusterRegistry
 from kubesync_local.workplace.workplace import Workplace
 
@@ -93,7 +93,7 @@ def status_document(work: Place, chosen: Sequence[ClusterConfig], *, every: bool
     return {
         "deployment": work.settings.deployment,
         "shard": work.settings.shard,
-        "lease": lease_document(work.lease.read(), int(work.now() * 1000)),
+        "lease": lease_document(work.lease.read(), int(work.now() * 1000), pause_of(work.store)),
         "alarms_notify": not work.lease.read().silent,
         "clusters": [_cluster(config, work, problems) for config in chosen],
         "unreadable": [
@@ -155,8 +155,8 @@ def _lost(work: Place, registered: Mapping[str, ClusterConfig | None]) -> list[d
     return [{"cluster": name, "reason": _LOST if name else _NONE_LEFT} for name in found]
 
 
-def lease_document(lease: Lease, now_ms: int) -> dict[str, Any]:
-    """The holder of the lease, and until when. ``state``: held, released, expired or never held."""
+def lease_document(lease: Lease, now_ms: int, pause: Pause | None = None) -> dict[str, Any]:
+    """The holder of the lease, and until when. ``state``: held, released, expired or never held. ``paused``: since when and by whom."""
     state = "held"
     if not lease.holder:
         state = "never held"
@@ -172,6 +172,7 @@ def lease_document(lease: Lease, now_ms: int) -> dict[str, Any]:
         "epoch": lease.epoch,
         "expires_at": timestamp(lease.expires_at_ms / 1000) if lease.expires_at_ms else None,
         "session_ends_at": timestamp(lease.ends_at_ms / 1000) if lease.ends_at_ms else None,
+        "paused": None if pause is None else {"since": pause.at, "by": pause.by},
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from rich.text import Text
@@ -20,6 +22,8 @@ from kubesync_local.terminal.output import counted, new_console, print_folded, p
 
 _PROBLEMS_SHOWN: Final = 50
 _RELEASED: Final = "released clean"
+# Of a function. What runs longer after a pause was started after it.
+_LONGEST_SESSION: Final = 900.0
 
 
 def show_status(status: dict[str, Any], now: float) -> None:
@@ -33,6 +37,8 @@ def show_status(status: dict[str, Any], now: float) -> None:
     before, state = lease_in_words(lease["state"], lease["holder"])
     place = f"deployment {status['deployment']}, shard {status['shard']}"
     print_folded(console, Text.assemble(f"{place}: {before}", (state, lease_style(lease["state"])), epoch, until), 2)
+    if paused := paused_in_words(lease, now):
+        print_folded(console, Text(paused, style="yellow"), 2)
     for each in status["lost"]:
         name = f"cluster {each['cluster']}: " if each["cluster"] else ""
         print_folded(console, Text(f"{name}{each['reason']}", style="red"), 2)
@@ -80,6 +86,20 @@ def lease_in_words(state: str, holder: str | None) -> tuple[str, str]:
             return f"session {holder} ", f"released the lease cleanly{state.removeprefix(_RELEASED)}"
         case _:
             return "the lease ", "was never held"
+
+
+def paused_in_words(lease: Mapping[str, Any], now: float) -> str:
+    """Since when the deployment is paused, by whom, and what runs all the same; empty: it is not."""
+    paused = lease.get("paused")
+    if paused is None:
+        return ""
+    words = f"paused since {paused['since']} by {paused['by']}; `kubesync resume` starts it again"
+    if lease["state"] != "held":
+        return words
+    if now - datetime.fromisoformat(paused["since"]).timestamp() > _LONGEST_SESSION:
+        return f"{words}; yet session {lease['holder']} runs: something else starts sessions"
+    until = f" until {lease['session_ends_at']}" if lease["session_ends_at"] else ""
+    return f"{words}; session {lease['holder']} goes on{until}"
 
 
 def lease_style(state: str) -> str:

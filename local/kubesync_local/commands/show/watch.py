@@ -28,7 +28,7 @@ from kubesync_local.documents.lag import lag_by_minute
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import new_console
-from kubesync_local.workplace.readings import ListenerReadings, ZoneReadings
+from kubesync_local.workplace.readings import ListenerReadings, ZoneReadings, pause_of
 from kubesync_local.workplace.workplace import Workplace
 
 _EVERY_SECONDS: Final = 5.0
@@ -147,7 +147,7 @@ def gathered(work: Workplace, cluster: str) -> View:
     return View(
         place=work.settings.deployment if shard == "0" else f"{work.settings.deployment}, shard {shard}",
         now=now,
-        lease=lease_document(work.lease.read(), int(now * 1000)),
+        lease=lease_document(work.lease.read(), int(now * 1000), pause_of(work.store)),
         clusters=[view for view, _ in found],
         zone_problems=[f"zone {names.get(each.zone_id, each.zone_id)}: {each.problem}" for each in problems],
         lag=lag_by_minute(audit, now - 60 * MINUTES, now),

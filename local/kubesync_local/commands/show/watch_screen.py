@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from kubesync_local.commands.show.status_table import lease_in_words, lease_style
+from kubesync_local.commands.show.status_table import lease_in_words, lease_style, paused_in_words
 from kubesync_local.documents.lag import LagMinute
 from kubesync_local.documents.listener_words import ago, words_of_cluster
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
@@ -51,7 +51,8 @@ class View:
 def screen(view: View, width: int, height: int) -> list[Text]:
     """At most ``height`` lines of at most ``width`` cells."""
     lease = _folded(_lease_line(view), width) if height >= _ROOMY else [_lease_line(view)]
-    head = [*lease, _lag_line(view, width), Text()]
+    paused = _folded(Text(words, "yellow"), width) if (words := visible(paused_in_words(view.lease, view.now))) else []
+    head = [*lease, *paused, _lag_line(view, width), Text()]
     in_order = sorted(view.clusters, key=_needs_nobody)
     clusters = [line for each in in_order for text in _cluster_lines(each, view) for line in _folded(text, width)]
     problems = [Text(f"! {visible(problem)}", "bold red") for problem in view.zone_problems]

@@ -6,6 +6,7 @@
     lease            epoch      value: the last epoch drawn, one counter for the deployment
     lease            deployment name: which deployment owns these tables, written once; schema: the highest version of any
                                 item that a session may have written (none: 1)
+    lease            paused     at and by: since when a person has paused the deployment, and who; no item: nobody has
     lease#<shard>    lease      holder, epoch, renewal (+1 at each), expires_at_ms, ends_at_ms, released, released_at_ms, clean, signal,
                                 unsettled (zones) and unsettled_of (an epoch), see ``Lease.to_settle``; clusters, resynced_at_ms and
                                 silent: what a session notes for the next ones and for people, see ``Lease``

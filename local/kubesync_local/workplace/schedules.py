@@ -1,0 +1,89 @@
+"""The schedules that start sessions on AWS, in EventBridge Scheduler: as ``template.yaml`` makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from kubesync.domain.errors import KubesyncError, UsageError
+
+# The template gives them these names, in the default group. A stack without a resync schedule has only the first.
+_NAMES: Final = ("kubesync-{}-watch", "kubesync-{}-resync")
+# It goes off where nobody is the master. The template switches its actions off with the schedules, for the same reason.
+_ALARM: Final = "kubesync-{}-NoMaster"
+_CONFIG: Final = Config(connect_timeout=3, read_timeout=10, retries={"total_max_attempts": 3, "mode": "standard"})
+
+
+class SchedulerError(KubesyncError):
+    """A schedule could not be read or changed. The message says which, and why."""
+
+
+class Schedules:
+    """The schedules of one deployment, and the alarm that expects them to run.
+
+    Raises:
+        UsageError: tables are on a stand-in, which has no schedules.
+    """
+
+    def __init__(self, session: boto3.Session, deployment: str, environment: Mapping[str, str]) -> None:
+        endpoint = environment.get("AWS_ENDPOINT_URL_DYNAMODB") or ""
+        if endpoint.startswith("http://") and not environment.get("AWS_ENDPOINT_URL_SCHEDULER"):
+            raise UsageError("no schedule starts sessions here: the tables are on a stand-in")
+        self._session = session
+        self._deployment = deployment
+        self._region = session.region_name
+
+    def switch(self, state: str) -> dict[str, str]:
+        """Make the state of each schedule ``ENABLED`` or ``DISABLED``. What it was before, by name.
+
+        Raises:
+            SchedulerError: EventBridge Scheduler refuses it, or cannot be reached.
+            UsageError: the deployment has no schedule here.
+        """
+        client: Any = self._session.client("scheduler", config=_CONFIG)
+        # UpdateSchedule sets whatever a request leaves out back to its default: all that is known is sent again.
+        # https://docs.aws.amazon.com/scheduler/latest/APIReference/API_UpdateSchedule.html
+        fields = client.meta.service_model.operation_model("UpdateSchedule").input_shape.members
+        before: dict[str, str] = {}
+        for name in self._named(_NAMES):
+            found = _done(f"schedule {name} cannot be read", client.get_schedule, Name=name)
+            if found is None:
+                continue
+            before[name] = found["State"]
+            kept = {field: value for field, value in found.items() if field in fields and value is not None}
+            if found["State"] != state:
+                _done(f"schedule {name} cannot be changed", client.update_schedule, **{**kept, "State": state})
+        if not before:
+            names = " or ".join(self._named(_NAMES))
+            raise UsageError(
+                f"there is no schedule {names} in {self._region}: check --deployment, --region and --profile"
+            )
+        return before
+
+    def notify(self, *, on: bool) -> None:
+        """Switch the actions of the alarm NoMaster. Raises SchedulerError."""
+        client: Any = self._session.client("cloudwatch", config=_CONFIG)
+        switch = client.enable_alarm_actions if on else client.disable_alarm_actions
+        names = self._named((_ALARM,))
+        _done(f"the actions of alarm {names[0]} cannot be switched", switch, AlarmNames=names)
+
+    def _named(self, forms: tuple[str, ...]) -> list[str]:
+        return [form.format(self._deployment) for form in forms]
+
+
+def _done(failed: str, call: Callable[..., Any], **fields: Any) -> Any:
+    """The answer; None if there is no such thing."""
+    try:
+        return call(**fields)
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "unknown")
+        if code == "ResourceNotFoundException":
+            return None
+        hint = ": docs/security.md has the policy" if code.startswith("AccessDenied") else ""
+        raise SchedulerError(f"{failed}: {code}{hint}") from None
+    except BotoCoreError as error:
+        raise SchedulerError(f"{failed}: {' '.join(str(error).split())}") from None
