@@ -40,6 +40,12 @@ def typed_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
             yield made
 
 
+CLASH = (
+    "Services of cluster prod can have the same names (a.a.svc.prod.example.com): give another --domain or --template, or give both clusters "
+    "the same --routing"
+)
+
+
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.typed} ({row.place})" for row in ROWS])
 def test_error_is_one_line_and_a_status(typed_in: Places, row: Row) -> None:
     ran = call(*shlex.split(typed_in.filled(row.typed)), environment=typed_in.environment(row.place))
@@ -108,8 +114,7 @@ def test_cluster_that_cannot_be_reached_is_said_with_what_to_run(typed_in: Place
         (
             "two",
             "prod.example.com",
-            "Services of cluster prod can have the same names (a.a.svc.prod.example.com): give another --domain or --template, or give "
-            + "both clusters the same --routing",
+            CLASH,
         ),
         (
             "prod",
