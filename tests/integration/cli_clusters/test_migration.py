@@ -230,6 +230,35 @@ def test_cluster_that_was_not_listed_is_named(stack: CliStack) -> None:
     assert not [line for line in stack.call("recover").lines if line.startswith("zone ")]
 
 
+@pytest.mark.parametrize(
+    ("stands", "kind"), [(("192.0.2.1", "192.0.2.2"), "differing"), (("192.0.2.1",), "claimed")], ids=["merged", "one"]
+)
+def test_i3_targets_that_external_dns_has_merged_are_shown_before_anything_is_taken_over(
+    stack: CliStack, stands: tuple[str, ...], kind: str
+) -> None:
+    """Since 0.21 it publishes the targets of all Ingresses with one host; kubesync those of the oldest."""
+    for name, address in (("old", "192.0.2.1"), ("young", "192.0.2.2")):
+        stack.api.cluster.expose_ingress("shop", name, {"rules": [{"host": "both.example.com"}]})
+        stack.api.cluster.set_ingress("shop", name, [{"ip": address}])
+    merged = a_set("both.example.com", "A", "192.0.2.1")
+    merged["ResourceRecords"] = [{"Value": value} for value in stands]
+    sets = [merged, registered("a-both.example.com", "ingress/shop/old")]
+    change(stack, [{"Action": "CREATE", "ResourceRecordSet": each} for each in sets])
+    before = zone(stack)
+    options = (*SAME_AS_EXTERNAL_DNS, "--policy", "create-only", "--sources", "service,ingress")
+    assert stack.add_cluster("prod", *options).status == 0
+    stack.session()
+    wants = {found: ("both.example.com", "A") in names for found, names in recovered(stack).items()}
+    assert wants == {each: each == kind for each in wants}
+    if kind == "differing":
+        ran = stack.call("recover")
+        assert "both.example.com" in ran.out
+    wants = {found: ("both.example.com", "A") in names for found, names in recovered(stack, "--apply").items()}
+    assert wants == {each: each == kind for each in wants}
+    assert stack.session().json["clean"]
+    assert zone(stack) == before
+
+
 def test_files_for_the_registry_are_written_only_where_nothing_is_and_nothing_changes(
     stack: CliStack, tmp_path: Path
 ) -> None:
