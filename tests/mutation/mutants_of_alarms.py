@@ -406,4 +406,15 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
             "integration/cli_clusters/test_pause.py::test_pause_disables_the_schedules_and_nothing_else_of_them",
         ),
     ),
+    Mutant(
+        name="limit-forgets-what-went",
+        without="the limit of deletions by lists falls with each of them",
+        invariants="I5",
+        file="cluster/keys/list_diff.py",
+        old="holding=holds, limit=most(live, believed))",
+        new="holding=holds, limit=most(live))",
+        caught_by=(
+            "integration/causes/test_status_of_causes.py::test_i5_deletions_by_inference_stand_beside_their_limit",
+        ),
+    ),
 )

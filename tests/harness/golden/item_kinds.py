@@ -70,7 +70,7 @@ KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
 # Attributes that goldens of the first releases do not have.
 _LATER: Final[Mapping[str, frozenset[str]]] = {
     "configuration": frozenset({"allowed_deletions"}),
-    "checkpoint": frozenset({"believed", "pending", "holding"}),
+    "checkpoint": frozenset({"believed", "limit", "pending", "holding"}),
     "lease": frozenset({"clusters", "resynced_at_ms", "silent"}),
     "owner of the tables": frozenset({"schema"}),
     "resync request": frozenset({"scheduled"}),

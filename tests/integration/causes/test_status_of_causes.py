@@ -8,6 +8,7 @@ import pytest
 
 from harness.seen.builders import a_service
 from harness.watched_deployment import WatchedDeployment
+from kubesync.domain.errors import ConnectError
 
 _UNGUARDED = "Service default/kubernetes cannot be read: if another cluster answers at this address, nobody notices"
 
@@ -33,3 +34,26 @@ def test_i5_guard_that_is_off_is_said(scope: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("identity", "scope"), [(True, {"namespaces": ("shop",)}), (False, {}), (True, {})])
 def test_i5_guard_that_is_on_is_not_mentioned(*, identity: bool, scope: dict[str, Any]) -> None:
     assert _UNGUARDED not in seen(identity=identity, **scope)
+
+
+def test_i5_deletions_by_inference_stand_beside_their_limit() -> None:
+    watched = WatchedDeployment()
+    watched.cluster.apply("kubernetes", a_service(cluster_ips=("10.0.0.1",)), namespace="default")
+    for number in range(19):
+        watched.want(f"s{number}", f"10.0.1.{number}")
+    watched.schedule(2)
+    for gone in (["s0", "s1"], ["s2"]):
+        watched.break_api(ConnectError("refused"))
+        for name in gone:
+            watched.delete(name)
+        watched.cluster.compact()
+        watched.mend_api()
+        watched.schedule(2)
+    said = "3 of at most 6 services went by lists within the last hour; more are held back"
+    assert said in watched.status()
+    watched.end()
+    assert said in watched.status(), "no session runs"
+    watched.schedule(61)
+    assert "went by lists" not in watched.status()
+    assert "InferredDeletions" not in watched.raised()
+    watched.close()

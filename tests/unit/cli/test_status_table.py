@@ -26,7 +26,7 @@ def a_status(**of_cluster: Any) -> dict[str, Any]:
     cluster = {
         "cluster": "prod", "domain": "prod.example.com", "server": "https://prod", "state": "registered", "shard": "0", "services": 2,
         "record_sets": 3, "upstreams": 2, "problem": None, "listeners": [], "credentials": [], "open": [], "problems": [], "held": [],
-        "waiting_for_person": 1, "unguarded": None, "inferred_deletions": 0, **of_cluster,
+        "waiting_for_person": 1, "unguarded": None, "inferred_deletions": 0, "inferred": [], **of_cluster,
     }  # fmt: skip
     lease = {"state": "released clean", "holder": "a1", "epoch": 3, "expires_at": None, "session_ends_at": None}
     return {

@@ -104,11 +104,13 @@ class Believed:
         by_minute: how many, by the minute (since 1970) in which they were decided.
         pending: of a list that is being recorded: minute, the list's version, how many. Written before the first of them is recorded.
         holding: lists lacked too many: what they lack stays held, also once the hour is over.
+        limit: how many lists may take away within the hour, as judged last; for people.
     """
 
     by_minute: Mapping[int, int] = field(default_factory=dict)
     pending: tuple[int, int, int] | None = None
     holding: bool = False
+    limit: int = field(default=0, compare=False)
 
     def within_the_hour(self, epoch: float) -> int:
         """How many; those of ``pending`` are not among them."""
@@ -140,9 +142,15 @@ class Believed:
         return Counter({minute: count for minute, count in self.by_minute.items() if minute >= since})
 
 
+def most(before: int, earlier: int = 0) -> int:
+    """How many deletions the guard believes. ``earlier``: how many of them went before, and count as well."""
+    every = before + earlier
+    return every if every < GUARD_MINIMUM_OBJECTS else int(GUARD_SHARE * every)
+
+
 def too_many(before: int, gone: int, earlier: int = 0) -> bool:
-    """Whether these are more deletions than the guard believes. ``earlier``: how many went before, and count as well."""
-    return before + earlier >= GUARD_MINIMUM_OBJECTS and gone + earlier > GUARD_SHARE * (before + earlier)
+    """Whether these are more deletions than the guard believes."""
+    return gone + earlier > most(before, earlier)
 
 
 def judge_absences(live: int, absent: int, believed: int = 0, *, same_cluster: bool, forced: bool) -> AbsenceVerdict:

@@ -183,6 +183,7 @@ def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProb
     except NewerSchemaError as error:  # others are shown all the same
         states, newer, listeners = [], f"{_ITEMS} ({error})", []
     looks = ZoneReadings(work.store, config.shard, "").checks()
+    inferred = [] if newer else _inferred(config, work)
     empty = {name: state.key for state in states for name in empty_claims(state)}
     return {
         "cluster": config.name,
@@ -212,7 +213,8 @@ def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProb
             for each in state.problems
         ],
         "held": _held(config, states),
-        "inferred_deletions": 0 if newer else _inferred(config, work),
+        "inferred_deletions": sum(each["deletions"] for each in inferred),
+        "inferred": inferred,
         "waiting_for_person": sum(waiting_for_person(state, config.policy) or state.holds_back for state in states),
     }
 
@@ -225,10 +227,17 @@ def _unguarded(config: ClusterConfig, store: Store) -> str | None:
     return UNGUARDED if ListenerReadings(store).checkpoints(config.name).get(asked_with) else None
 
 
-def _inferred(config: ClusterConfig, work: Place) -> int:
-    """How many objects went within the last hour because lists lacked them."""
-    checkpoints = ListenerReadings(work.store).checkpoints(config.name).values()
-    return sum(each.believed.within_the_hour(work.now()) for each in checkpoints)
+def _inferred(config: ClusterConfig, work: Place) -> list[dict[str, Any]]:
+    """How many objects of each listener went within the last hour because lists lacked them, and how many may."""
+    rows = [
+        {
+            "listener": resource.value,
+            "deletions": each.believed.within_the_hour(work.now()),
+            "limit": each.believed.limit or None,
+        }
+        for resource, each in sorted(ListenerReadings(work.store).checkpoints(config.name).items())
+    ]
+    return [row for row in rows if row["deletions"]]
 
 
 def _open(

@@ -174,8 +174,11 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float, *, runnin
         them = "it" if number == 1 else "them"
         text = f"  {number} {are} of {held['listener']} held back; `kubesync plan --cluster {cluster['cluster']}` shows {them}, "
         print_folded(console, Text(f"{text}`{held['release']}` makes {them}", style="yellow"), 4)
-    if inferred := cluster["inferred_deletions"]:
-        text = f"  {inferred} objects went by lists within the last hour; more than {GUARD_SHARE:.0%} of those that lived are held back"
+    for row in cluster["inferred"]:
+        most = f"at most {row['limit']}" if row["limit"] else f"at most {GUARD_SHARE:.0%}"
+        text = (
+            f"  {row['deletions']} of {most} {row['listener']} went by lists within the last hour; more are held back"
+        )
         print_folded(console, Text(text), 4)
     for line, ended in near_ends(cluster["cluster"], cluster["credentials"], now):
         print_folded(console, Text(f"  {line}", style="red" if ended else "yellow"), 4)

@@ -43,7 +43,7 @@ def test_checkpoints_come_back_as_they_were(store: MemoryStore) -> None:
 
 def test_memory_of_the_guard_is_stored_only_where_a_list_lacked_objects_i5(store: MemoryStore) -> None:
     table = ListenerReadings(store)
-    full = Believed({29_000_000: 3, 29_000_010: 4}, (29_000_011, 90, 2), holding=True)
+    full = Believed({29_000_000: 3, 29_000_010: 4}, (29_000_011, 90, 2), holding=True, limit=30)
     wanted = {
         SERVICES: Checkpoint(8, 1, BASIS, 1, believed=full),
         SLICES: Checkpoint(7, 1, BASIS, 1),
@@ -54,7 +54,8 @@ def test_memory_of_the_guard_is_stored_only_where_a_list_lacked_objects_i5(store
     assert items[SERVICES]["believed"] == [[29_000_000, 3], [29_000_010, 4]]
     assert items[SERVICES]["pending"] == [29_000_011, 90, 2]
     assert items[SERVICES]["holding"] is True
-    assert {"believed", "pending", "holding"}.isdisjoint(items[SLICES])
+    assert items[SERVICES]["limit"] == table.checkpoints("prod")[SERVICES].believed.limit == 30
+    assert {"believed", "limit", "pending", "holding"}.isdisjoint(items[SLICES])
 
 
 def test_checkpoint_follows_the_one_that_was_read(store: MemoryStore) -> None:

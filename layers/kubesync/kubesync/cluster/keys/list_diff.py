@@ -16,6 +16,7 @@ from kubesync.cluster.keys.observations import LivePart, Observations, absent_fr
 from kubesync.domain.merge import (
     Believed,
     judge_absences,
+    most,
     observe,
     with_observations,
     without_disproved,
@@ -182,7 +183,8 @@ class ListMerge:
             found.gone[resource], found.held[resource] = _by_key([*moved, *gone]), _by_key([*held, *kept])
             more = 0 if self._forced else len(gone)  # a person knows of these
             memory = earlier.begin(self._epoch, snapshot.resource_version, done, more)
-            found.believed[resource] = replace(memory, holding=bool(held) and (same or stays))
+            holds = bool(held) and (same or stays)
+            found.believed[resource] = replace(memory, holding=holds, limit=most(live, believed))
             if held:
                 self.tell(resource, verdict.reason or f"earlier lists lacked {len(held)} objects, too many at once")
             elif (kept or self._kept) and resource in _MAIN and not self._forced:

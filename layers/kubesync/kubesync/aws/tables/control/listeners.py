@@ -4,7 +4,7 @@ control table
 partition             sort                  holds
 ---------             ----                  -----
 cluster#<cluster>     checkpoint#<res.>     resource_version, generation, revision, server, rules, version, works_since, selector, tx;
-                                            believed, pending and holding if a list lacked objects (``domain.merge.Believed``)
+                                            believed, limit, pending and holding if a list lacked objects (``domain.merge.Believed``)
 cluster#<cluster>     errors#<res.>         counts per code, the last error, how it ended
 cluster#<cluster>     identity              uid of Service default/kubernetes, as first seen
 cluster#<cluster>     credentials           revision, ends (by what ends), tx; only if an end was ever known
@@ -107,7 +107,7 @@ def _believed(item: Item) -> Believed:
     pending = cast("list[int] | None", item.get("pending"))
     by_minute = dict(cast("list[tuple[int, int]]", item.get("believed", [])))
     noted = (pending[0], pending[1], pending[2]) if pending else None
-    return Believed(by_minute, noted, cast(bool, item.get("holding", False)))
+    return Believed(by_minute, noted, cast(bool, item.get("holding", False)), cast(int, item.get("limit", 0)))
 
 
 def errors_of(item: Item) -> ListenerErrors:
@@ -217,6 +217,8 @@ class ListenerTable:
             fields["believed"] = [list(each) for each in sorted(checkpoint.believed.by_minute.items())]
         if checkpoint.believed.pending is not None:
             fields["pending"] = list(checkpoint.believed.pending)
+        if checkpoint.believed.by_minute or checkpoint.believed.pending:
+            fields["limit"] = checkpoint.believed.limit
         if checkpoint.believed.holding:
             fields["holding"] = True
         return put(_place(cluster, f"checkpoint#{resource}"), unchanged(checkpoint.version - 1), **fields)
