@@ -37,8 +37,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         KubesyncError: there is no report.
     """
     wanted = ResyncEvent.parse(event)
-    settings = Settings.from_environment()
-    metrics = MetricsPublisher(settings.deployment)
+    settings = Settings.from_environment(shard=wanted.shard)
+    metrics = MetricsPublisher(settings.deployment, shard=wanted.shard)
     with ExitStack() as stack:
 
         def begin(session: Session) -> None:

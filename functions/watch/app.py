@@ -24,14 +24,15 @@ _session = aws_session()
 
 
 @logger.inject_lambda_context(clear_state=True)
-def handler(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Run a session until the invocation's time runs out. Codes 4 and 5 are not failures.
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Run a session until the invocation's time runs out. Codes 4 and 5 are not failures. Schedules of further shards say ``shard``.
 
     Raises:
         KubesyncError: settings are not valid, or the tables cannot be used. The invocation then counts as failed.
     """
-    settings = Settings.from_environment()
-    metrics = MetricsPublisher(settings.deployment)
+    shard = str(event.get("shard", ""))
+    settings = Settings.from_environment(shard=shard)
+    metrics = MetricsPublisher(settings.deployment, shard=shard)
     session = Application(settings, session=_session).new_session()
     session.on_beat, session.on_resync = metrics.beat, metrics.resync_ended
     with ended_by_sigterm(session):

@@ -85,7 +85,7 @@ class CloudWatch:
         self._values: dict[_Metric, dict[int, list[float]]] = {}
         self._evaluated = int(epoch) // PERIOD_SECONDS
         self._first = self._evaluated
-        alarms = resources(template, "AWS::CloudWatch::Alarm")
+        alarms = resources(template, "AWS::CloudWatch::Alarm", int(parameters.get("Shards", 1)))
         self.alarms = {
             name.removesuffix("Alarm"): self._alarm(name, each["Properties"]) for name, each in alarms.items()
         }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from harness.stack import a_boto_session
+from kubesync.bootstrap.application import Application
 from kubesync.domain.errors import UsageError
 from kubesync.settings import Settings
 
@@ -94,3 +96,24 @@ def test_lease_that_could_not_be_kept_is_refused(times: dict[str, str]) -> None:
         UsageError, match="LEASE_RENEW_SECONDS < KUBESYNC_LEASE_WRITE_SECONDS <= KUBESYNC_LEASE_SECONDS"
     ):
         Settings.from_environment({f"KUBESYNC_{name}": value for name, value in times.items()})
+
+
+def test_shard_of_an_invocation_wins_over_the_environment_and_is_checked() -> None:
+    environment = {"KUBESYNC_SHARD": "2", "KUBESYNC_SHARDS": "4"}
+    assert Settings.from_environment(environment).shard == "2"
+    assert Settings.from_environment(environment, shard="3").shard == "3"
+    with pytest.raises(UsageError, match="KUBESYNC_SHARD='no!' is not valid: 1 to 8 lower-case letters and digits"):
+        Settings.from_environment(environment, shard="no!")
+
+
+def test_what_an_account_may_send_is_divided_by_the_shards() -> None:
+    found = {}
+    for shards in (1, 5, 16):
+        accounts = Application(Settings(shards=shards), session=a_boto_session()).zone_accounts()
+        buckets = accounts._new_buckets()
+        found[shards] = [(round(each._rate, 4), round(each._burst, 4)) for each in (buckets.requests, buckets.changes)]
+    assert found == {
+        1: [(5.0, 25.0), (1000.0, 1000.0)],
+        5: [(1.0, 5.0), (200.0, 200.0)],
+        16: [(0.3125, 1.5625), (62.5, 62.5)],
+    }

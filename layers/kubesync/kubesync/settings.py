@@ -31,6 +31,8 @@ class Settings(BaseModel):
 
     deployment: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$")] = "main"
     shard: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{1,8}$")] = "0"
+    # How many masters there are: they share what the account may send to Route 53, and hand names on to each other's clusters.
+    shards: int = Field(default=1, ge=1, le=16)
     # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateTable.html: at most 255 with the suffix
     table_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{0,244}$")] = ""
 
@@ -101,8 +103,8 @@ class Settings(BaseModel):
         return min(512 * _MEBIBYTE, self.memory_megabytes * _MEBIBYTE // 4)
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
-        """Read the environment. Empty variables count as unset.
+    def from_environment(cls, environment: Mapping[str, str] | None = None, *, shard: str = "") -> Self:
+        """Read the environment. Empty variables count as unset. ``shard``: of one invocation; wins over the environment.
 
         Raises:
             UsageError: a value is not valid.
@@ -111,6 +113,8 @@ class Settings(BaseModel):
         values = {
             name: source[_PREFIX + name.upper()] for name in cls.model_fields if source.get(_PREFIX + name.upper())
         }
+        if shard:
+            values["shard"] = shard
         if source.get(_LAMBDA_MEMORY):
             values.setdefault("memory_megabytes", source[_LAMBDA_MEMORY])
         try:

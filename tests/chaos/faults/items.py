@@ -110,6 +110,7 @@ NOT_HERE: Final = {
     "resync request, slice": "a resync that nobody answers is asked for again",
     "part of a resync, slice": "the same",
     "result of a resync, slice": "the same",
+    "heir in another shard": "one shard is played; integration/shards",
     "report of a recovery": "nothing but what people look up",
     "end of a session": "the same",
 }

@@ -47,6 +47,7 @@ KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "result of a resync": (CONTROL, r"resynced#\w+", f"{_TIME}#[^#]+"),
     "result of a resync, slice": (CONTROL, r"resynced#\w+", f"{_TIME}#[^#]+{_SLICE}"),
     "access to a zone": (CONTROL, "zones", "[^#]+"),
+    "heir in another shard": (CONTROL, "heirs", f"{_CLUSTER}/.+#[^#]+/.+"),
     "problem of a zone": (CONTROL, r"zones#\w+", "[^#]+"),
     "conflict checks of a zone": (CONTROL, r"looks#\w+", "[^#]+"),
     "key": (STATE, f"{_CLUSTER}#[0-9a-f]", f"key#{_OBJECT}"),

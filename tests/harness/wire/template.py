@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -37,9 +38,19 @@ def read_template() -> dict[str, Any]:
     return loaded
 
 
-def resources(template: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
-    """Resources of a type by logical id."""
-    return {name: entry for name, entry in template["Resources"].items() if entry["Type"] == kind}
+def resources(template: dict[str, Any], kind: str, shards: int = 1) -> dict[str, dict[str, Any]]:
+    """Resources of a type by logical id, as they are with so many shards."""
+    return {
+        name: entry
+        for name, entry in template["Resources"].items()
+        if entry["Type"] == kind and shard_of(name) < shards
+    }
+
+
+def shard_of(logical_id: str) -> int:
+    """The shard that a resource belongs to; 0 also for those that all shards share."""
+    found = re.search(r"Shard(\d+)(Alarm)?$", logical_id)
+    return int(found[1]) if found else 0
 
 
 def with_everything(value: Any) -> Any:
@@ -53,9 +64,13 @@ def with_everything(value: Any) -> Any:
     return value
 
 
-def resolved(value: Any, parameters: Mapping[str, Any]) -> Any:
-    """The value as CloudFormation makes it with these parameters; lists for those that are lists. Others are left as they are."""
-    conditions = read_template()["Conditions"]
+def resolved(value: Any, parameters: Mapping[str, Any], conditions: Mapping[str, Any] | None = None) -> Any:
+    """The value as CloudFormation makes it with these parameters; lists for those that are lists. Others are left as they are.
+
+    Args:
+        conditions: those of another template than ours.
+    """
+    conditions = read_template()["Conditions"] if conditions is None else conditions
 
     def of(value: Any) -> Any:
         match value:
@@ -65,6 +80,10 @@ def resolved(value: Any, parameters: Mapping[str, Any]) -> Any:
                 return of(conditions[name])
             case {"Fn::Not": [inner]}:
                 return not of(inner)
+            case {"Fn::Or": list(inner)}:
+                return any(map(of, inner))
+            case {"Fn::And": list(inner)}:
+                return all(map(of, inner))
             case {"Fn::Equals": [one, other]}:
                 return of(one) == of(other)
             case {"Fn::If": [str(condition), then, otherwise]}:

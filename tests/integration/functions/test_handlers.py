@@ -24,6 +24,7 @@ from harness.waiting import PATIENCE_SECONDS
 from harness.wire.lambda_functions import FakeContext, load_handler
 from harness.wire.silent_proxy import SilentProxy
 from harness.wire.template import read_template
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import ResyncTable
 from kubesync.bootstrap.application import Application
 from kubesync.domain.errors import ErrorCode, StoreUnavailableError, UsageError
@@ -348,3 +349,28 @@ def test_bad_setting_fails_the_invocation() -> None:
         pytest.raises(UsageError, match="KUBESYNC_LEASE_SECONDS='soon' is not valid"),
     ):
         load_handler("watch")(event("schedule"), FakeContext())
+
+
+@pytest.mark.parametrize(
+    ("function", "sent", "shard"),
+    [
+        ("watch", {}, "0"),
+        ("watch", {"shard": "7"}, "7"),
+        ("resync", {"dry_run": False, "force": False, "scheduled": True, "shard": "6"}, "6"),
+        ("resync", {"cluster": "prod", "dry_run": True}, "0"),
+    ],
+)
+def test_each_invocation_takes_the_lease_of_its_shard_and_no_other(
+    stack: CliStack, function: str, sent: dict[str, Any], shard: str
+) -> None:
+    leases = {each: LeaseTable(stack.store, each) for each in ("0", "6", "7")}
+    before = {each: table.read().epoch for each, table in leases.items()}
+    with ended_when(lambda: leases["7"].read().epoch > before["7"] if shard == "7" else stack.settled()):
+        load_handler(function)(sent, FakeContext())
+    assert [each for each, table in leases.items() if table.read().epoch > before[each]] == [shard]
+
+
+@pytest.mark.parametrize("function", ["watch", "resync"])
+def test_shard_that_is_none_is_refused_in_one_line(function: str) -> None:
+    with pytest.raises(UsageError, match="KUBESYNC_SHARD='Seven' is not valid: 1 to 8 lower-case letters and digits"):
+        load_handler(function)({"shard": "Seven"}, FakeContext())

@@ -59,6 +59,7 @@ def emitted(capsys: pytest.CaptureFixture[str]) -> set[Metric]:
     publisher.resync_ended(ResyncEnded(0, 0, scheduled=True))
     publisher.ended(SessionReport("s1", ended="ERR_MAX_RUNTIME", listeners=listeners))
     publisher.ended(SessionReport("s2", epoch=2, code=4, ended="ERR_NOT_MASTER"))
+    MetricsPublisher("main", shard="1").beat(SessionReport("s3", steady=True))
     return {
         (directive["Namespace"], metric["Name"], tuple(dimensions))
         for line in capsys.readouterr().out.splitlines()

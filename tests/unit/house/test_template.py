@@ -409,3 +409,69 @@ def test_stack_says_who_hears_of_alarms(template: dict[str, Any], topic: str, no
     parameters = {"DeploymentId": "main", "AlarmTopicArn": topic}
     assert resolved(_variables(template)["KUBESYNC_ALARMS_NOTIFY"], parameters) == notify
     assert resolved(template["Outputs"]["AlarmsNotify"]["Value"], parameters) == who
+
+
+# --- shards ---
+
+
+def _numbered(value: Any, shard: int) -> Any:
+    """What is of this shard, as it would be of shard 1."""
+    return json.loads(
+        json.dumps(value)
+        .replace(f'hard{shard}"', 'hard1"')
+        .replace(f"shard {shard} ", "shard 1 ")
+        .replace(f'shard {shard}"', 'shard 1"')
+        .replace(f'\\"shard\\": \\"{shard}\\"', '\\"shard\\": \\"1\\"')
+        .replace(f'"Value": "{shard}"', '"Value": "1"')
+    )
+
+
+@pytest.mark.parametrize("shards", [1, 4, 16])
+def test_each_shard_has_its_schedules_and_its_alarm_and_shard_0_what_it_always_had(
+    template: dict[str, Any], shards: int
+) -> None:
+    schedules = resources(template, "AWS::Scheduler::Schedule", shards)
+    alarms = resources(template, "AWS::CloudWatch::Alarm", shards)
+
+    assert len(schedules) == 2 * shards
+    assert len(alarms) == len(resources(template, "AWS::CloudWatch::Alarm")) + shards - 1
+    assert "Input" not in schedules["WatchSchedule"]["Properties"]["Target"]
+    assert "shard" not in schedules["ResyncEvery"]["Properties"]["Target"]["Input"]
+    for shard in range(1, shards):
+        of_shard = {kind: f"{kind}Shard{shard}" for kind in ("WatchSchedule", "ResyncEvery")}
+        for kind, name in of_shard.items():
+            assert json.loads(schedules[name]["Properties"]["Target"]["Input"])["shard"] == str(shard)
+            assert _numbered(schedules[name], shard) == schedules[f"{kind}Shard1"]
+        assert _numbered(alarms[f"NoMasterShard{shard}Alarm"], shard) == alarms["NoMasterShard1Alarm"]
+    # But for names, numbers and conditions they are those of shard 0.
+    for name in ("WatchScheduleShard1", "ResyncEveryShard1") if shards > 1 else ():
+        mine, first = (each["Properties"] for each in (schedules[name], schedules[name.removesuffix("Shard1")]))
+        differ = {key for key in mine.keys() | first.keys() if mine.get(key) != first.get(key)}
+        assert differ == {"Name", "Description", "Target"}
+        assert {key for key in mine["Target"] if mine["Target"][key] != first["Target"].get(key)} == {"Input"}
+
+
+def test_conditions_say_which_shards_there_are(template: dict[str, Any]) -> None:
+    parameters = template["Parameters"]["Shards"]
+    assert (parameters["Default"], parameters["MinValue"], parameters["MaxValue"]) == (1, 1, 16)
+    for shards in range(1, 17):
+        for resyncs in ("rate(1 day)", ""):
+            given = {"Shards": shards, "ResyncSchedule": resyncs}
+            for shard in range(1, 16):
+                assert resolved({"Condition": f"HasShard{shard}"}, given) is (shard < shards)
+                assert resolved({"Condition": f"ResyncsShard{shard}"}, given) is (shard < shards and bool(resyncs))
+
+
+@pytest.mark.parametrize(
+    ("given", "shards", "reserved"), [(3, 1, 3), (3, 4, 12), (3, 16, 48), (0, 1, None), (0, 4, None), (10, 4, 10)]
+)
+def test_default_of_the_reserved_concurrency_is_for_each_shard_and_other_values_stay(
+    template: dict[str, Any], given: int, shards: int, reserved: int | None
+) -> None:
+    wanted = template["Resources"]["WatchFunction"]["Properties"]["ReservedConcurrentExecutions"]
+    mapping, key, name = wanted["Fn::If"][1]["Fn::FindInMap"]
+    assert key == {"Ref": "Shards"}
+    found = resolved(wanted, {"Shards": shards, "ReservedConcurrency": given})
+    if isinstance(found, dict) and "Fn::FindInMap" in found:
+        found = template["Mappings"][mapping][str(shards)][name]
+    assert found == ({"Ref": "AWS::NoValue"} if reserved is None else reserved)

@@ -336,3 +336,18 @@ def test_i10_master_that_is_ended_within_its_first_minute_is_counted(
 def test_i10_session_that_never_was_the_master_is_not_cut_short(capsys: pytest.CaptureFixture[str]) -> None:
     MetricsPublisher("main").ended(SessionReport("s1", code=4, ended="ERR_NOT_MASTER"))
     assert not [line for line in written(capsys) if "SessionsCutShort" in line]
+
+
+@pytest.mark.parametrize(
+    ("shard", "dimensions"), [("", [["service"]]), ("0", [["service"]]), ("3", [["service", "shard"]])]
+)
+def test_i10_heartbeat_of_a_further_shard_is_a_metric_of_its_own(
+    capsys: pytest.CaptureFixture[str], shard: str, dimensions: list[list[str]]
+) -> None:
+    MetricsPublisher("main", shard=shard).beat(a_report(steady=True))
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (beat,) = [line for line in lines if "MasterHeartbeat" in line]
+    assert [each["Dimensions"] for each in beat["_aws"]["CloudWatchMetrics"]] == [dimensions]
+    assert beat.get("shard", "") == (shard if shard == "3" else "")
+    # All other figures are those of the deployment.
+    assert all(["service"] in each["_aws"]["CloudWatchMetrics"][0]["Dimensions"] for each in lines if each is not beat)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Final
+from typing import Final, Self
 
 import boto3
 
@@ -22,7 +23,7 @@ from kubesync.aws.route53.rate import TokenBucket
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.secrets.certificates import CertificateReferences, SecretCertificates
 from kubesync.aws.secrets.references import SecretReference, SecretToken, build_secret_clients, parse_secret_reference
-from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
@@ -204,6 +205,12 @@ class Application:
     def clock(self) -> Clock:
         return self.scheduler
 
+    def in_shard(self, shard: str) -> Self:
+        """The same, for another shard."""
+        other = copy(self)
+        other.settings = self.settings.model_copy(update={"shard": shard})
+        return other
+
     def store(self, counted: StoreCalls | None = None) -> Store:
         return self._guarded(counted, RetryPolicy(), connect=2, read=10)
 
@@ -229,9 +236,16 @@ class Application:
         settings, clock = self.settings, self.scheduler
 
         def new_buckets() -> Buckets:
-            requests = TokenBucket(settings.route53_requests_per_second, settings.route53_request_burst, clock)
-            changes = TokenBucket(settings.route53_changes_per_second, settings.route53_changes_per_second, clock)
-            return Buckets(requests, changes)
+            # Limits are the account's: each shard's master takes its part.
+            requests, burst, changes = (
+                whole / settings.shards
+                for whole in (
+                    settings.route53_requests_per_second,
+                    settings.route53_request_burst,
+                    settings.route53_changes_per_second,
+                )
+            )
+            return Buckets(TokenBucket(requests, max(1.0, burst), clock), TokenBucket(changes, changes, clock))
 
         return ZoneAccounts(self.session, clock, new_buckets, f"kubesync-{settings.deployment}")
 
@@ -273,9 +287,12 @@ class Application:
     ) -> ResyncInvocation:
         """A full resync for a person. If it needs a session of its own, it calls ``on_session`` with it."""
         store, shard = self.store(), self.settings.shard
+        if wanted.cluster and not wanted.shard:
+            named = ClusterTable(store).read().get(wanted.cluster)
+            shard = shard if named is None else named.shard
 
         def run_session(request: ResyncRequest) -> SessionReport:
-            session = self.new_session(progress)
+            session = self.in_shard(shard).new_session(progress)
             on_session(session)
             return session.run(remaining_seconds, resync=request)
 

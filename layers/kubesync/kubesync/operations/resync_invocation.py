@@ -43,7 +43,10 @@ _SESSION_SECONDS: Final = 30.0
 
 
 class ResyncEvent(BaseModel):
-    """A request: the event of the resync function, or the options of ``kubesync resync``. ``scheduled``: the schedule sent it."""
+    """A request: the event of the resync function, or the options of ``kubesync resync``. ``scheduled``: the schedule sent it.
+
+    ``shard``: whose clusters. Empty: the shard of the named cluster, else the one that the environment says.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,6 +54,7 @@ class ResyncEvent(BaseModel):
     dry_run: StrictBool = False
     force: StrictBool = False
     scheduled: StrictBool = False
+    shard: StrictStr = ""
 
     @classmethod
     def parse(cls, event: object) -> Self:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.heirs import HeirTable
 from kubesync.domain.errors import ErrorCode, StoreError
 from kubesync.log import logger
+from kubesync.messages import Promoted
 from kubesync.operations.asking import time_is_up
 from kubesync.operations.ports import MasterParts
 from kubesync.operations.requests import ResyncRunner
@@ -47,7 +50,8 @@ class Control:
         configs = {name: config or known[name] for name, config in found.items() if config or name in known}
         gone = [partial(self._drop, name) for name in sorted(known.keys() - configs.keys())]
         kept = [partial(self._apply, name, config) for name, config in sorted(configs.items())]
-        done = [self._attempt(act) for act in (*gone, *kept)]
+        acts: tuple[Callable[[], None], ...] = (*gone, *kept, self._take_up_heirs)
+        done = [self._attempt(act) for act in acts]
         self._master.named.wake()
         self.resyncs.take(self._table.due(self._parts.clock.epoch()))
         if all(done):
@@ -80,6 +84,20 @@ class Control:
         code = ErrorCode.CONFIG_DELETE if config.deleting else ErrorCode.CONFIG_UPDATE
         self._master.served.adopt(config, code, self._soon(), self._master.term.deadline)
         self._master.term.progress("configuration", {"cluster": name, "key": code.key if known else "ADDED"})
+
+    def _take_up_heirs(self) -> None:
+        """Have keys planned that masters of other shards have given names. A note goes once its key has the name, or waits for it no more."""
+        if self._parts.settings.shards == 1:
+            return
+        mine = [heir for heir in HeirTable(self._parts.store).read() if heir.key.cluster in self._master.configs]
+        states = self._master.tables.state.load({heir.key for heir in mine})
+        writer = self._master.fenced_writer
+        for heir in mine:
+            if heir.name in states[heir.key].waits:
+                self._master.send(heir.key.cluster, Promoted((heir.key,)))
+                continue
+            with suppress(StaleStateError):  # it was given the name again: the next look sees it
+                writer.run((), [heir.done], writer.token())
 
     def _soon(self) -> float:
         return min(self._parts.clock.monotonic() + _RESTART_SECONDS, self._master.term.deadline)

@@ -6,6 +6,7 @@ metric                       dimensions                       unit     written
 ------                       ----------                       ----     -------
 MasterHeartbeat              service                          Count    1 a minute, written by a master that has held its fences
                                                                        for a minute, or to its deadline
+  and                        service, shard                   Count    instead, by a master of the shards 1 to 15
 SessionsCutShort             service                          Count    1 for a session that was the master and was ended before;
                                                                        nothing for others
 Windows, Events,             service                          Count    each minute, how many since the last one
@@ -83,9 +84,14 @@ type Write = Callable[[Mapping[str, float], tuple[Mapping[str, str], ...]], None
 
 
 class MetricsPublisher:
-    """Writes one session's metrics, to standard output unless ``write`` is given. Only the session's own thread calls it."""
+    """Writes one session's metrics, to standard output unless ``write`` is given. Only the session's own thread calls it.
 
-    def __init__(self, deployment: str, write: Write | None = None) -> None:
+    Args:
+        shard: whose master this is, if the deployment has several: each has an alarm of its own. Empty: shard 0.
+    """
+
+    def __init__(self, deployment: str, write: Write | None = None, *, shard: str = "") -> None:
+        self._of_shard: tuple[Mapping[str, str], ...] = ({"shard": shard},) if shard not in ("", "0") else ()
         self._write_line = write or partial(write_embedded, f"kubesync-{deployment}")
         self._counted: Counter[str] = Counter()
         self._failed: _ByListener = Counter()
@@ -97,6 +103,9 @@ class MetricsPublisher:
         """Write the figures since the last beat. ``snapshot`` counts from the session's start; its lags are those since the last beat."""
         counted = _counts(snapshot)
         heartbeat = {"MasterHeartbeat": 1} if snapshot.steady else {}
+        if heartbeat and self._of_shard:
+            self._write(heartbeat, *self._of_shard)
+            heartbeat = {}
         self._write(heartbeat | {name: counted[name] - self._counted[name] for name in counted})
         self._counted = counted
         failed = _failures(snapshot)

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     loop = SessionLoop(
         lambda: application.new_session(stand_by_seconds=math.inf),
-        lambda: MetricsPublisher(settings.deployment, write),
+        lambda: MetricsPublisher(settings.deployment, write, shard=settings.shard),
         application.scheduler,
     )
 

@@ -20,6 +20,7 @@ from dataclasses import replace
 from kubesync.actors.parallel import Map
 from kubesync.aws.dynamodb.store import Action, Key
 from kubesync.aws.tables.claims import Claim, ClaimTable
+from kubesync.aws.tables.control.heirs import HeirTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError
@@ -161,7 +162,7 @@ class ClaimBook:
         return ([], frozenset()) if claim is None or claim.owner != key else self._let_go(claim)
 
     def _let_go(self, claim: Claim) -> tuple[list[Action], frozenset[str]]:
-        """As ``let_go``. The new owner gets a note under its cluster's fence. A cluster of another master finds the claim itself."""
+        """As ``let_go``. The new owner gets a note under its cluster's fence; of another shard, a note that its master looks for."""
         name = claim.name
         waiting = self._waiters(name) if claim.waiting else {}
         place = min(waiting, key=lambda p: str(p.sort), default=None)
@@ -173,7 +174,7 @@ class ClaimBook:
         self._drop(name, [place])
         self._claims[name] = replace(claim, owner=promoted, version=claim.version + 1, waiting=claim.waiting - 1)
         if promoted.cluster not in self._fenced_here:
-            return actions, frozenset()
+            return [*actions, HeirTable.note(promoted, name, claim.version + 1)], frozenset()
         self.promoted.append(promoted)
         return [*actions, self._states.mark_promoted(promoted, name)], frozenset({promoted.cluster})
 

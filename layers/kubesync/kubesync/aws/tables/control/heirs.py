@@ -1,0 +1,58 @@
+"""Keys that were given a name by a master of another shard. It cannot write under the fence of their cluster, so it leaves a note here.
+
+control table
+partition    sort                        holds
+---------    ----                        -----
+heirs        <key>#<zone id>/<name>      key, zone_id, name, identifier, seat, and the claim's version; one with an identifier or a seat
+                                         has it at the end of its sort key
+
+The master of the key's cluster finds the note within ``control_seconds``, has the key planned, and removes the note once the key has taken the
+name. Until then the name has an owner, and nobody else gets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Final, cast
+from urllib.parse import quote
+
+from kubesync.aws.dynamodb.store import CONTROL, Delete, Equals, Key, Put, Store
+from kubesync.aws.tables.items import place_of, put
+from kubesync.aws.tables.schema_guard import readable
+from kubesync.domain.objects import ObjectKey
+from kubesync.domain.state import Name
+
+_PARTITION: Final = "heirs"
+
+
+@dataclass(frozen=True, slots=True)
+class Heir:
+    """A note: this key was given this name. ``done`` removes it, unless the key was given the name again."""
+
+    key: ObjectKey
+    name: Name
+    done: Delete
+
+
+class HeirTable:
+    """Reads notes and builds their writes. A note is written in the transaction that hands the name on."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @staticmethod
+    def note(key: ObjectKey, name: Name, version: int) -> Put:
+        apart = quote(name.identifier or name.seat, safe="")
+        sort = f"{key}#{name.zone_id}/{name.name}" + (f"/{apart}" if apart else "")
+        fields = {field: text for field, text in asdict(name).items() if text}
+        return put(Key(CONTROL, _PARTITION, sort), key=str(key), version=version, **fields)
+
+    def read(self) -> Iterator[Heir]:
+        """The notes of all shards. Those of a newer release are left to it."""
+        for item in readable(iter(self._store.query(CONTROL, _PARTITION)), lambda _newer: None):
+            fields = {field: cast(str, item.get(field, "")) for field in ("zone_id", "name", "identifier", "seat")}
+            guard = Equals("version", cast(int, item["version"]))
+            yield Heir(
+                ObjectKey.parse(cast(str, item["key"])), Name(**fields), Delete(place_of(CONTROL, item), (guard,))
+            )
