@@ -417,4 +417,48 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
             "integration/causes/test_status_of_causes.py::test_i5_deletions_by_inference_stand_beside_their_limit",
         ),
     ),
+    Mutant(
+        name="nobody-waits-for-a-turn",
+        without="how long events wait until they are recorded shows nowhere",
+        invariants="I10",
+        file="cluster/run.py",
+        old="        turn = None if self._recording is None else self._recording.oldest_event\n",
+        new="        turn = None\n",
+        caught_by=(
+            "integration/causes/test_status_of_causes.py::test_i10_how_long_the_oldest_event_waits_for_its_turn_is_told",
+        ),
+    ),
+    Mutant(
+        name="wait-is-told-for-ever",
+        without="status says that an event waits after it is recorded",
+        invariants="I10",
+        file="session/master.py",
+        old='if seconds >= 1.0 or notes.get("turn"):',
+        new="if seconds >= 1.0:",
+        caught_by=(
+            "integration/causes/test_status_of_causes.py::test_i10_how_long_the_oldest_event_waits_for_its_turn_is_told",
+        ),
+    ),
+    Mutant(
+        name="deletions-are-not-counted",
+        without="a deployment that deletes everything, told by events, raises no alarm",
+        invariants="I5",
+        file="telemetry/metrics.py",
+        old="        if deleted > self._deleted:\n",
+        new="        if deleted < 0:\n",
+        caught_by=(
+            "integration/causes/test_status_of_causes.py::test_i5_many_deletions_raise_an_alarm_whatever_their_reason",
+        ),
+    ),
+    Mutant(
+        name="other-types-are-deletions",
+        without="a record set that another type replaces counts as deleted",
+        invariants="I5",
+        file="zone/writer.py",
+        old="self._report.deleted += sum(change.key.name not in made for change in each)",
+        new="self._report.deleted += sum(change.after is None for change in each)",
+        caught_by=(
+            "integration/causes/test_status_of_causes.py::test_i5_many_deletions_raise_an_alarm_whatever_their_reason",
+        ),
+    ),
 )

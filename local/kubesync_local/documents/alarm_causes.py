@@ -9,6 +9,7 @@
 | HeldDeletions      | deletions are held back                                                                        |
 | KeysSetAside       | the endpoints of a Service are not taken in                                                    |
 | OldestOpen         | a Service has been open for three minutes, and nobody has to decide about it                     |
+| TurnsLate          | an event has waited for a minute until it is recorded                                             |
 | NamedUpstreams     | a named upstream has a problem                                                                 |
 
 ``docs/runbook.md`` says what to do about each. To add a cause: a function that yields it, and a line in ``CAUSES``.
@@ -29,6 +30,7 @@ ALARM_SECONDS: Final = 180.0
 # As cluster.keys.outcomes.RETRIES, whose module takes long to load.
 RETRIES: Final = Backoff(initial=5.0, cap=900.0)
 _NAMED: Final = 3
+_TURN_SECONDS: Final = 60
 
 type Status = Mapping[str, Any]
 """The document of ``kubesync status``."""
@@ -130,6 +132,13 @@ def _open(seen: Seen) -> Iterator[Cause]:
             yield Cause("OldestOpen", cluster["cluster"], f"and {more} more", "`kubesync status`")
 
 
+def _turns(seen: Seen) -> Iterator[Cause]:
+    if (turn := seen.status["turn"]) and turn["seconds"] > _TURN_SECONDS:
+        subject = f"{turn['cluster']} {turn['namespace'] or ''}".rstrip()
+        message = f"its oldest event has waited {turn['seconds']} s to be recorded"
+        yield Cause("TurnsLate", subject, message, "`kubesync audit` shows what changes so often")
+
+
 def _named(seen: Seen) -> Iterator[Cause]:
     for row in seen.status["named_upstreams"]:
         yield Cause("NamedUpstreams", row["name"], f"{row['code']}: {row['message']}", row["advice"])
@@ -143,6 +152,7 @@ CAUSES: Final[tuple[Callable[[Seen], Iterator[Cause]], ...]] = (
     _held,
     _aside,
     _open,
+    _turns,
     _named,
 )
 

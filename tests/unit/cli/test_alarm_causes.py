@@ -26,7 +26,15 @@ def a_cluster(**changes: Any) -> dict[str, Any]:
 
 
 def seen(failing_since: str = "", **changes: Any) -> Seen:
-    status = {"shard": "0", "lease": HELD, "clusters": [a_cluster()], "zones": [], "named_upstreams": [], "lost": []}
+    status = {
+        "shard": "0",
+        "lease": HELD,
+        "clusters": [a_cluster()],
+        "zones": [],
+        "named_upstreams": [],
+        "lost": [],
+        "turn": None,
+    }
     since = {("prod", "services"): failing_since} if failing_since else {}
     return Seen({**status, **changes}, NOON, since)
 

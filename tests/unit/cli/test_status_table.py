@@ -31,7 +31,7 @@ def a_status(**of_cluster: Any) -> dict[str, Any]:
     lease = {"state": "released clean", "holder": "a1", "epoch": 3, "expires_at": None, "session_ends_at": None}
     return {
         "deployment": "main", "shard": "0", "lease": lease, "clusters": [cluster], "unreadable": [], "zones": [],
-        "resyncs": {"last": None, "under_way": [], "none_since": None}, "lost": [], "alarms_notify": True,
+        "resyncs": {"last": None, "under_way": [], "none_since": None}, "lost": [], "alarms_notify": True, "turn": None,
         "named_upstreams": [], "named_upstreams_waiting": 0,
     }  # fmt: skip
 

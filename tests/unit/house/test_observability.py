@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from harness.wire.template import ROOT, read_template, resources
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import ClusterReport, ListenerReport, ResyncEnded, SessionReport
 from kubesync.telemetry.metrics import MetricsPublisher
+from kubesync.zone.progress import ZoneReport
 
 # Written by AWS: https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html and SQS's counterpart
 OF_AWS = {
@@ -31,6 +33,7 @@ HEALTH = (
     "RegistrationsLost",
     "HoursSinceResync",
     "InferredDeletions",
+    "TurnWaitSeconds",
 )
 
 type Metric = tuple[str, str, tuple[str, ...]]
@@ -51,6 +54,7 @@ def emitted(capsys: pytest.CaptureFixture[str]) -> set[Metric]:
             lag={"p50": 1.0, "p99": 1.0},
             hand_over_seconds=0.1,
             named_upstreams={"registered": 1, "written": 1, "problem": ""},
+            zones=[asdict(ZoneReport("Z1", deleted=1))],
             health=dict.fromkeys(HEALTH, 0.0),
             steady=True,
         )
@@ -105,7 +109,7 @@ def test_cost_page_counts_the_metrics_of_a_good_day(clusters: int, capsys: pytes
     so_far = SessionReport(
         "s1", clusters=reports, listeners=listeners, lag={"p50": 1.0, "p99": 1.0}, hand_over_seconds=0.1, steady=True
     )
-    so_far.health = {name: 0.0 for name in HEALTH if name != "InferredDeletions"}
+    so_far.health = {name: 0.0 for name in HEALTH if name not in ("InferredDeletions", "TurnWaitSeconds")}
     publisher.beat(so_far)
     for listener in listeners:
         listener.ended = "ERR_MAX_RUNTIME"
@@ -153,6 +157,8 @@ def test_alarms_are_those_that_were_promised() -> None:
         "BacklogAlarm": "OpenKeys",
         "ListenersFailingAlarm": "ListenersFailing",
         "ZonesStuckAlarm": "ZonesStuck",
+        "TurnsLateAlarm": "TurnWaitSeconds",
+        "DeletionsAlarm": "RecordSetsDeleted",
         "HeldDeletionsAlarm": "HeldDeletions",
         "InferredDeletionsAlarm": "InferredDeletions",
         "KeysSetAsideAlarm": "KeysSetAside",

@@ -38,7 +38,7 @@ def test_every_alarm_and_its_metric_are_listed() -> None:
     alarms = resources(read_template(), "AWS::CloudWatch::Alarm").values()
     own = {each["Properties"]["MetricName"] for each in alarms if each["Properties"]["Namespace"] == "kubesync"}
 
-    assert QUICK["alarms.md"].count("\n| [") == len(alarms) == 21
+    assert QUICK["alarms.md"].count("\n| [") == len(alarms) == 23
     assert {name for name in own if f"`{name}`" not in QUICK["metrics.md"]} == set()
 
 

@@ -13,7 +13,16 @@ from kubesync.telemetry.metrics import MetricsPublisher
 
 
 def a_zone(**changes: Any) -> dict[str, Any]:
-    return {"zone": "Z1", "batches": 0, "changes": 0, "refused": 0, "throttled": 0, "blocked": False, **changes}
+    return {
+        "zone": "Z1",
+        "batches": 0,
+        "changes": 0,
+        "deleted": 0,
+        "refused": 0,
+        "throttled": 0,
+        "blocked": False,
+        **changes,
+    }
 
 
 def a_report(**changes: Any) -> SessionReport:

@@ -41,13 +41,14 @@ class RunFigures:
 
     ``report``: a copy, which nobody changes. ``listeners``: those that run, or the last ones; ``past``: those that a relist has cut off.
     Any thread may stop a listener, and read its report. ``unrecorded_since`` (monotonic seconds): since when events are read that are not
-    recorded; None: there are none.
+    recorded; None: there are none. ``turn``: since when (monotonic) the oldest event waits to be recorded, and its namespace; None: none does.
     """
 
     report: ClusterReport
     listeners: tuple[Listener, ...]
     past: tuple[Listener, ...]
     unrecorded_since: float | None = None
+    turn: tuple[float, str] | None = None
 
 
 class ListeningRun:
@@ -99,7 +100,8 @@ class ListeningRun:
             self._event_writer.send(state, fresh)
 
     def figures(self) -> RunFigures:
-        return RunFigures(deepcopy(self._report), *self.listeners.all, self._unrecorded_since)
+        turn = None if self._recording is None else self._recording.oldest_event
+        return RunFigures(deepcopy(self._report), *self.listeners.all, self._unrecorded_since, turn)
 
     @property
     def failed(self) -> bool:

@@ -51,7 +51,7 @@ class ClusterHealth:
 
     ``failing``: for each listener how many seconds it has not worked; 0: it works. ``oldest_open``: age in seconds of the oldest open key that
     goes by itself; 0: there is none. ``unrecorded``: age of what is read and not recorded. ``inferred``: how many deletions followed from
-    lists within the last hour.
+    lists within the last hour. ``turn``: for how long the oldest event waits to be recorded, and of which cluster and namespace it is.
     """
 
     failing: tuple[float, ...] = ()
@@ -61,6 +61,7 @@ class ClusterHealth:
     waiting: int = 0
     set_aside: int = 0
     inferred: int = 0
+    turn: tuple[float, str] = (0.0, "")
 
 
 def of_cluster(name: str, found: ClusterFigures, steps: Mapping[str, float], epoch: float, now: float) -> ClusterHealth:
@@ -71,6 +72,7 @@ def of_cluster(name: str, found: ClusterFigures, steps: Mapping[str, float], epo
     """
     hangs = steps.get(ACTOR_OF_CLUSTER.format(name), 0.0)
     unrecorded = None if found.running is None else found.running.unrecorded_since
+    since, namespace = (found.running and found.running.turn) or (now, "")
     # A cluster that was added a moment ago has not read yet since when it does not work.
     failing = [
         0.0 if view.absent or view.works(epoch) else epoch - (view.failing_since or epoch - 1.0) for view in found.views
@@ -83,6 +85,7 @@ def of_cluster(name: str, found: ClusterFigures, steps: Mapping[str, float], epo
         found.waiting,
         found.set_aside,
         sum(view.checkpoint.believed.within_the_hour(epoch) for view in found.views if view.checkpoint is not None),
+        (now - since, f"{name}/{namespace}"),
     )
 
 
@@ -109,6 +112,8 @@ def health(
     }
     if inferred := sum(each.inferred for each in served):
         found["InferredDeletions"] = inferred
+    if (turn := max((each.turn[0] for each in served), default=0.0)) >= 1.0:
+        found["TurnWaitSeconds"] = round(turn, 1)
     waits = [seconds for each in served for seconds in each.failing]
     failing = _LISTENERS * unserved + sum(seconds >= FAILING_SECONDS for seconds in waits)
     if failing or not (pending or any(waits)):
@@ -161,11 +166,15 @@ class Registry:
 
 
 class Reporter:
-    """The report of one session. ``report`` is complete after ``fill``. ``watches_since`` (monotonic): None before clusters are watched."""
+    """The report of one session. ``report`` is complete after ``fill``. ``watches_since`` (monotonic): None before clusters are watched.
+
+    ``turn``: of the cluster in which an event waits longest, see ``ClusterHealth``, as told last.
+    """
 
     def __init__(self, report: SessionReport, scheduler: Scheduler, activity: Activity) -> None:
         self.report = report
         self.watches_since: float | None = None
+        self.turn = (0.0, "")
         self._scheduler = scheduler
         self._activity = activity
         self._lags_reported: dict[str, int] = {}  # how many of each zone
@@ -220,6 +229,7 @@ class Reporter:
         served = {
             name: of_cluster(name, figures[name], steps, epoch, now) for name in watched & clusters.configs.keys()
         }
+        self.turn = max((each.turn for each in served.values()), default=(0.0, ""))
         clusters.work(name for name, each in served.items() if not any(each.failing))
         unreadable = {name for name in watched if registry.found[name] is None} - clusters.configs.keys()
         unserved = unreadable | (clusters.unserved & watched)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubesync.actors.scheduler import Scheduler, Thread
-from kubesync.aws.dynamodb.store import Item
+from kubesync.aws.dynamodb.store import Item, Value
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
 
@@ -188,7 +188,7 @@ class LeaseKeeper:
         self._write_until = tried.started_monotonic + self._times.write_seconds
         return tried.seen, lease
 
-    def note(self, **notes: int) -> None:
+    def note(self, **notes: Value) -> None:
         """Keep facts for later sessions on the lease, see ``Lease``: they go along with each renewal and the release."""
         self.notes = {**self.notes, **notes}
 

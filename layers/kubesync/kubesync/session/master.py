@@ -350,4 +350,7 @@ class Master:
             if not lost:
                 steps, notes = found.stuck, self._keeper.notes
                 found.health = self._reporter.health(self.served, zones, steps, self.registry, notes)
+                seconds, of = self._reporter.turn
+                if seconds >= 1.0 or notes.get("turn"):
+                    self._keeper.note(turn=[self._keeper.lease.epoch, int(seconds), of] if seconds >= 1.0 else [])
         return found

@@ -17,12 +17,16 @@ Relists                      service                          Count    complete 
 TablesThrottled              service                          Count    requests that DynamoDB refused for now, of all kinds
 Batches, Changes,            service                          Count    over all hosted zones
   BatchesRefused, Throttles
+RecordSetsDeleted            service                          Count    each minute, over all hosted zones: record sets at names at which
+                                                                       nothing took their place; only if there were any
 LagMedian, LagP99            service                          Seconds  from a window's first event to the accepted batch;
                                                                        only in minutes in which batches landed
 Conflicts                    service                          Count    names that somebody else holds, as far as known
 ZonesBlocked                 service                          Count    zones that cannot be written now
 OldestOpenSeconds            service                          Seconds  age of the oldest change that should get through by itself: an
                                                                        open key, or events that cannot be recorded
+TurnWaitSeconds              service                          Seconds  for how long the oldest event of a namespace waits until it is
+                                                                       recorded; only if it is a second or more
 OpenKeys                     service                          Count    such keys
 ListenersFailing             service                          Count    listeners of enabled clusters that have not worked for 3
                                                                        minutes; also where no listener could be made
@@ -73,7 +77,7 @@ NAMESPACE: Final = "kubesync"
 # A session that did what it was started for ends early, too.
 _CUT_SHORT: Final = (ErrorCode.NOT_MASTER, ErrorCode.WORKER_EXITING)
 _CODES: Final = {code.key: code for code in ErrorCode}
-IN_SECONDS: Final = ("RecordingTime", "LagMedian", "LagP99", "OldestOpenSeconds", "HandOverGap")
+IN_SECONDS: Final = ("RecordingTime", "LagMedian", "LagP99", "OldestOpenSeconds", "TurnWaitSeconds", "HandOverGap")
 
 type _ByListener = Counter[tuple[str, str]]
 """Counts by key of a code and cluster."""
@@ -97,6 +101,7 @@ class MetricsPublisher:
         self._failed: _ByListener = Counter()
         self._recording_seconds = 0.0
         self._named_written = 0
+        self._deleted = 0
         self._gap_written = False
 
     def beat(self, snapshot: SessionReport) -> None:
@@ -115,6 +120,10 @@ class MetricsPublisher:
         if recording_seconds > self._recording_seconds:
             self._write({"RecordingTime": recording_seconds - self._recording_seconds})
             self._recording_seconds = recording_seconds
+        deleted = sum(zone["deleted"] for zone in snapshot.zones)
+        if deleted > self._deleted:
+            self._write({"RecordSetsDeleted": deleted - self._deleted})
+        self._deleted = deleted
         self._write(_states(snapshot))
         if snapshot.health:
             self._write(snapshot.health)

@@ -61,6 +61,7 @@ class Progress:
 class ZoneReport:
     """One zone in this session, as the session's report shows it. ``problem``: what is wrong with it. ``remark``: what was and is mended.
 
+    ``deleted``: record sets at names at which their batch made nothing else.
     ``blocked``: nothing may be written to the zone for now: it is denied, gone, or its journal is not ours. ``reasons``: how often each code of
     ``domain.reasons`` was in the way.
     """
@@ -68,6 +69,7 @@ class ZoneReport:
     zone: str
     batches: int = 0
     changes: int = 0
+    deleted: int = 0
     refused: int = 0
     throttled: int = 0
     unknown: int = 0

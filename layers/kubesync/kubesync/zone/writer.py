@@ -122,6 +122,9 @@ class BatchWriter:
         self._report.batches += 1
         changes = sum(len(unit.changes) for unit in sent.units)
         self._report.changes += changes
+        each = [change for unit in sent.units for change in unit.changes]
+        made = {change.key.name for change in each if change.after is not None}
+        self._report.deleted += sum(change.key.name not in made for change in each)
         self._ports.progress("batch", {"zone": self._journal.zone_id, "changes": changes})
         return _names_denied(sent)
 

@@ -95,6 +95,7 @@ def status_document(work: Place, chosen: Sequence[ClusterConfig], *, every: bool
         "shard": work.settings.shard,
         "lease": lease_document(work.lease.read(), int(work.now() * 1000), pause_of(work.store)),
         "alarms_notify": not work.lease.read().silent,
+        "turn": turn_document(work.lease.read(), int(work.now() * 1000)),
         "clusters": [_cluster(config, work, problems) for config in chosen],
         "unreadable": [
             {"cluster": name, "reason": _CONFIGURATION} for name, found in sorted(registered.items()) if found is None
@@ -174,6 +175,15 @@ def lease_document(lease: Lease, now_ms: int, pause: Pause | None = None) -> dic
         "session_ends_at": timestamp(lease.ends_at_ms / 1000) if lease.ends_at_ms else None,
         "paused": None if pause is None else {"since": pause.at, "by": pause.by},
     }
+
+
+def turn_document(lease: Lease, now_ms: int) -> dict[str, Any] | None:
+    """How long the oldest event waits to be recorded, as the running session has told within the last minute. None: nothing waits."""
+    if lease.free(now_ms) or not lease.turn or lease.turn[0] != lease.epoch:
+        return None
+    _, seconds, of = lease.turn
+    cluster, _, namespace = str(of).partition("/")
+    return {"cluster": cluster, "namespace": namespace or None, "seconds": seconds}
 
 
 def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProblem]) -> dict[str, Any]:

@@ -42,6 +42,10 @@ def show_status(status: dict[str, Any], now: float) -> None:
     for each in status["lost"]:
         name = f"cluster {each['cluster']}: " if each["cluster"] else ""
         print_folded(console, Text(f"{name}{each['reason']}", style="red"), 2)
+    if turn := status["turn"]:
+        of = f"namespace {turn['namespace']} of " if turn["namespace"] else ""
+        text = f"the oldest event of {of}cluster {turn['cluster']} has waited {turn['seconds']} s for its turn to be recorded"
+        print_folded(console, Text(text, style="yellow"), 2)
     if not status["clusters"]:
         if not status["lost"]:
             remark("no cluster is registered: see `kubesync cluster add --help`")

@@ -20,7 +20,7 @@ when to try: taking the lease is conditional on the renewal that was read, and f
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, cast
@@ -59,7 +59,8 @@ class Lease:
     """The lease item as read. Times are milliseconds since 1970 by the holder's clock.
 
     ``clusters``: how many were registered for the shard, lost ones included; None: not known. ``resynced_at_ms``: when a full resync of all
-    without an error ended last, or when that was first noted; 0: not known. ``silent``: alarms notify nobody.
+    without an error ended last, or when that was first noted; 0: not known. ``silent``: alarms notify nobody. ``turn``: epoch of who says it, for
+    how many seconds an event waits for its turn to be recorded, and its cluster and namespace; empty: none does.
     """
 
     holder: str
@@ -75,6 +76,7 @@ class Lease:
     clusters: int | None = None
     resynced_at_ms: int = 0
     silent: bool = False
+    turn: Sequence[Value] = ()
 
     @property
     def to_settle(self) -> tuple[str, ...] | None:
