@@ -200,7 +200,10 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         file="domain/dns/routing/reading.py",
         old='    if not health_check:\n        del texts["aws-health-check-id"]\n',
         new='    del texts["aws-health-check-id"]\n',
-        caught_by=(_ROWS,),
+        caught_by=(
+            _ROWS,
+            "integration/names/test_clusters_that_die.py::test_resolvers_get_the_survivor_within_the_ttl_and_a_minute_though_kubesync_is_dead",
+        ),
     ),
     Mutant(
         name="any-text-is-a-policy-of-a-cluster",

@@ -122,6 +122,10 @@ class MemoryRoute53:
         page = self._account.page(zone_id, None, 1_000_000)
         return {_record_key(zone_id, s): _record_set(s) for s in page.sets}
 
+    def stored(self, zone_id: str) -> tuple[StoredSet, ...]:
+        """Everything in a zone, as the stand-in keeps it."""
+        return self._account.page(zone_id, None, 1_000_000).sets
+
     def at_name(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
         page = self._account.page(zone_id, SetKey(to_route53(name), ""), 20)
         return {_record_key(zone_id, s): _record_set(s) for s in page.sets if s.key.name == to_route53(name)}
