@@ -17,7 +17,7 @@ pytest_waiting := $(python) -m pytest -q -n 4 --dist loadfile
 ready := .venv/.ready
 
 # A folder that was copied or moved brings environments that belong elsewhere: make those anew.
-.PHONY: $(shell for venv in .venv .venv-sam .venv-bench .venv-screenshots .venv-tools .venv-3.12 .venv-3.13; do \
+.PHONY: $(shell for venv in .venv .venv-sam .venv-bench .venv-screenshots .venv-tools .venv-aws .venv-3.12 .venv-3.13; do \
 	[ ! -d $$venv ] || [ "$$(cat $$venv/.made-in 2>/dev/null)" = "$(CURDIR)" ] || echo $$venv/.requirements; done)
 
 .PHONY: help
@@ -27,6 +27,7 @@ help:
 	@echo "make check    all that CI runs: style, types and layers beside wheel, sam build and audit; make test; make thorough without soak; the other Python"
 	@echo "make thorough every case of what make test samples: mutants, cuts of recordings, faults, whole attacks"
 	@echo "make sam      build what is deployed, and run it as Lambda does"
+	@echo "make aws      deploy what sam builds on an AWS of another maker, on this machine: its life from deploy to delete"
 	@echo "make wheel    build the command as a wheel, and run it in clean environments"
 	@echo "make audit    does anyone know a vulnerability of a pinned requirement?"
 	@echo "make package  make what a release ships, in dist/: wheel, built template and layers, their parts"
@@ -69,7 +70,7 @@ retest: $(ready)
 
 .PHONY: check
 check: cases := thorough and not soak
-check: $(if $(SKIP_TESTS),,test) side-by-side archive thorough other-python
+check: $(if $(SKIP_TESTS),,test) side-by-side archive life-beside-thorough other-python
 	@echo "· all checks passed"
 
 # Each of the two uses one core. What the first says is shown when both are done. No test may run beside them: what it compiles would
@@ -78,6 +79,12 @@ check: $(if $(SKIP_TESTS),,test) side-by-side archive thorough other-python
 side-by-side: $(ready)
 	@said=$$(mktemp); $(MAKE) --keep-going sam audit >"$$said" 2>&1 & built=$$!; failed=0; \
 	$(MAKE) --keep-going static wheel || failed=1; wait $$built || failed=1; cat "$$said"; rm "$$said"; exit $$failed
+
+# A life of a stack waits for the scheduler most of the time.
+.PHONY: life-beside-thorough
+life-beside-thorough: $(ready)
+	@said=$$(mktemp); $(MAKE) aws-life >"$$said" 2>&1 & life=$$!; failed=0; \
+	$(MAKE) thorough cases="$(cases)" || failed=1; wait $$life || failed=1; cat "$$said"; rm "$$said"; exit $$failed
 
 .PHONY: static lint format types layering tree
 static: lint format types layering tree
@@ -118,6 +125,13 @@ other-python: $(ready)
 sam: .venv-sam/.requirements $(ready)
 	@tools/sam-build
 	@tools/test-artefact
+
+.PHONY: aws aws-life
+aws: sam aws-life
+
+# Of what is built.
+aws-life: $(ready)
+	@tools/test-aws
 
 .PHONY: wheel
 wheel: $(ready)
@@ -204,7 +218,7 @@ lock: $(ready)
 
 .PHONY: clean
 clean:
-	@rm -rf .venv .venv-sam .venv-bench .venv-screenshots .venv-tools .venv-3.12 .venv-3.13 .aws-sam build dist *.egg-info .kubesync
+	@rm -rf .venv .venv-sam .venv-bench .venv-screenshots .venv-tools .venv-aws .venv-3.12 .venv-3.13 .aws-sam build dist *.egg-info .kubesync
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
 	@find . -name __pycache__ -prune -exec rm -rf {} +
 
@@ -239,6 +253,10 @@ $(ready): .venv/.requirements pyproject.toml
 
 .venv-tools/.requirements: requirements/tools.txt
 	@tools/make-venv .venv-tools requirements/tools.txt 3.13 3.12
+	@touch $@
+
+.venv-aws/.requirements: requirements/aws.txt
+	@tools/make-venv .venv-aws requirements/aws.txt 3.13 3.12
 	@touch $@
 
 .venv-3.%/.requirements: requirements/dev.txt

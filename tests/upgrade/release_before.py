@@ -68,7 +68,7 @@ SECTIONS_SINCE: Final = frozenset(
 """Headings of docs/dns.md whose rows all are such."""
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-_FOLDERS: Final = ("layers/kubesync", "local")
+_FOLDERS: Final = ("layers/kubesync", "local", "functions", "template.yaml")
 
 
 def extract_release_before(folder: Path, commit: str = COMMIT) -> Path:
