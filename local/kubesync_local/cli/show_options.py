@@ -100,6 +100,11 @@ def _add_audit_filters(audit: argparse.ArgumentParser) -> None:
         help="only this Service: cluster/namespace/name; of another kind cluster/namespace/Kind:name",
     )
     audit.add_argument("--name", metavar="NAME", default="", help="only this DNS name or upstream; * matches anything")
+    audit.add_argument(
+        "--all",
+        action="store_true",
+        help="on the screen also `intended`: what kubesync decided, before the zone has it",
+    )
     since = audit.add_mutually_exclusive_group()
     since.add_argument(
         "--since", type=moment, default=days("7"), metavar="T",

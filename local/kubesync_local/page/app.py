@@ -18,12 +18,13 @@ from werkzeug.wrappers import Response as BaseResponse
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.errors import UsageError
+from kubesync_local.commands.show.explain_name import NOBODY_ASKS, why_nobody
 from kubesync_local.commands.show.service_keys import parse_service_key
 from kubesync_local.commands.show.status_table import lease_in_words
 from kubesync_local.documents.listener_words import ago, listener_words
 from kubesync_local.page import views
 from kubesync_local.page.changes import MAX_PAGES, PERIODS, Wanted, read_changes
-from kubesync_local.page.finding import search, wanted_text
+from kubesync_local.page.finding import Found, has_name, is_whole_name, search, wanted_text
 from kubesync_local.page.gathering import ERRORS, Gatherer, Overview, in_words
 from kubesync_local.page.needs import needs_of
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
@@ -252,7 +253,17 @@ class _Pages:
             given=given,
             text=text,
             found=found,
+            why=self._why_missing(text, found, seen) if found is not None else [],
         )
+
+    def _why_missing(self, text: str, found: Found, seen: Overview) -> list[str]:
+        """What was searched for is a name that nobody has: why."""
+        if not is_whole_name(text) or has_name(found, text):
+            return []
+        zones = sorted({zone.name for config in seen.clusters for zone in config.zones})
+        if not any(f".{text}".endswith(f".{zone}") for zone in zones):
+            return [f"no registered zone holds the name: the zones are {', '.join(zones)}"] if zones else []
+        return [NOBODY_ASKS, *why_nobody(text, seen.clusters, lambda cluster: bool(seen.listeners.get(cluster)))]
 
     def _chosen(self, name: str) -> tuple[Overview, ClusterConfig]:
         seen = self._gatherer.overview(again=_again())

@@ -23,6 +23,9 @@ from kubesync_local.terminal.output import side_in_words
 MAX_PENDING: Final = 2_000
 MAX_PROBLEMS: Final = 2_000
 _UNNAMED: Final = ""
+OF_NAME: Final = "\x1f"
+# The first that a record set of the name has counts.
+_STATES: Final = ("conflict", "held", "open", "kept", "waiting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,8 @@ class ServiceRow:
         path: ``namespace/name`` or ``namespace/Kind:name``.
         kind: of a Service its type; empty: the object is not there.
         state: ``conflict``, ``held``, ``open``, ``problem`` or ``closed``: the first that is true.
-        words: its names and addresses in lower case, one a line.
+        words: its names and addresses in lower case, one a line. After a name that it wants or has: ``OF_NAME`` and the state of that name, as
+            ``kubesync records`` says it; nothing: ``applied``.
     """
 
     path: str
@@ -102,7 +106,7 @@ class FactsReader:
                 self._add(state)
 
     def _add(self, state: KeyState) -> None:
-        row = _row(state)
+        row = _row(state, self.config)
         self._services.append(row)
         self._record_sets += len(state.applied)
         self._upstreams += len(state.upstreams)
@@ -142,7 +146,7 @@ class FactsReader:
         )
 
 
-def _row(state: KeyState) -> ServiceRow:
+def _row(state: KeyState, config: ClusterConfig) -> ServiceRow:
     codes = {problem.code for problem in state.problems}
     if state.opened is not None and state.opened.code:
         codes.add(state.opened.code)
@@ -153,7 +157,7 @@ def _row(state: KeyState) -> ServiceRow:
         record_sets=len(state.applied),
         upstreams=len(state.upstreams),
         codes=tuple(sorted(codes)),
-        words="\n".join(dict.fromkeys(_words(state))).lower(),
+        words="\n".join(dict.fromkeys((*_names(state, config), *_words(state)))).lower(),
     )
 
 
@@ -180,15 +184,28 @@ def _word(state: KeyState) -> str:
     return "problem" if state.problems else "closed"
 
 
+def _names(state: KeyState, config: ClusterConfig) -> Iterator[str]:
+    """Its names, each with the state of that name: another one of the same Service may be in conflict, or wait."""
+    words = {name.name: "waiting" for name in state.waits} | {name.name: "conflict" for name in state.conflicts}
+    if state.opened is not None or state.intended != state.applied or any(part.held for part in state.parts.values()):
+        for row in rows_of(state, config):
+            before = words.get(row["name"], "")
+            if row["state"] in _STATES and (
+                before not in _STATES or _STATES.index(row["state"]) < _STATES.index(before)
+            ):
+                words[row["name"]] = row["state"]
+    for name in dict.fromkeys(key.name for sets in (state.intended, state.applied) for key in sets):
+        words.setdefault(name, "")
+    yield from (f"{name}{OF_NAME}{word}" for name, word in words.items())
+
+
 def _words(state: KeyState) -> Iterator[str]:
-    """Whatever a person may search a Service by, besides its key."""
+    """Whatever else a person may search a Service by, besides its key."""
     for sets in (state.intended, state.applied):
         for key, record_set in sets.items():
-            yield key.name
             yield from (value for value in record_set.values if key.type != "SRV")
             if record_set.alias is not None:
                 yield record_set.alias.name
-    yield from (name.name for name in (*state.waits, *state.conflicts))
     for part in state.parts.values():
         if isinstance(part.value, EndpointsObject):
             yield from (endpoint.ip for group in part.value.groups for endpoint in group.endpoints)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync_local.page.facts import ClusterFacts, ServiceRow
+from kubesync.domain.dns.addresses import parse_address
+from kubesync.domain.dns.names import why_illegal
+from kubesync_local.page.facts import OF_NAME, ClusterFacts, ServiceRow
 
 MOST: Final = 100
 _SHOWN_WORDS: Final = 3
@@ -17,11 +19,15 @@ MAX_TEXT: Final = 260
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A Service that was found, and what of it matched (empty: its own key)."""
+    """A Service that was found, and what of it matched (empty: its own key).
+
+    ``states``: of each of the words the state of that name; empty: it is an address, or what a name leads to.
+    """
 
     cluster: str
     row: ServiceRow
     words: tuple[str, ...]
+    states: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +79,23 @@ def _hit(cluster: str, row: ServiceRow, text: str) -> Hit | None:
         return Hit(cluster, row, ())
     if text not in row.words:
         return None
-    matching = [word for word in row.words.split("\n") if text in word]
-    matching.sort(key=lambda word: (word != text, len(word)))
-    return Hit(cluster, row, tuple(matching[:_SHOWN_WORDS])) if matching else None
+    parts = [line.partition(OF_NAME) for line in row.words.split("\n")]
+    matching = [(word, (state or "applied") if name else "") for word, name, state in parts if text in word]
+    matching.sort(key=lambda match: (match[0] != text, len(match[0])))
+    shown = matching[:_SHOWN_WORDS]
+    return Hit(cluster, row, tuple(word for word, _ in shown), tuple(state for _, state in shown)) if shown else None
+
+
+def is_whole_name(text: str) -> bool:
+    """Whether it is a DNS name that a zone may hold, and not a part of one."""
+    return "." in text and parse_address(text) is None and not why_illegal(text, wildcard=True)
+
+
+def has_name(found: Found, text: str) -> bool:
+    """Whether some Service wants or has this name; or it is not known, as not all of them were searched."""
+    if found.next_cluster or found.failed:
+        return True
+    return any(word == text and state for hit in found.hits for word, state in zip(hit.words, hit.states, strict=True))
 
 
 def _rank(text: str) -> Callable[[Hit], tuple[bool, str, str]]:

@@ -231,16 +231,32 @@ def test_refusal_is_audited_with_its_reason(stack: CliStack) -> None:
     assert all("192.0.2.99" in row["message"] for row in refused)
 
 
-def test_audit_for_people_says_change_and_cause_in_two_lines(stack: CliStack) -> None:
+def test_audit_for_people_says_change_and_cause_in_one_line(stack: CliStack) -> None:
     ran: Ran = stack.call("audit", "--name", WEB, "--limit", "1")
 
-    first, second = ran.out.splitlines()
-    assert re.fullmatch(rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ  record    {WEB} A  prod/shop/web", first)
-    assert re.fullmatch(r"    nothing → 10\.68\.0\.16 ttl 60  \(list services/web@\d+, batch [0-9a-f]{8}\)", second)
+    (line,) = ran.out.splitlines()
+    assert re.fullmatch(
+        rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ  record    {WEB} A  prod/shop/web  "
+        r"nothing → 10\.68\.0\.16 ttl 60  \(list services/web@\d+, batch [0-9a-f]{8}\)",
+        line,
+    )
+
+
+def test_audit_for_people_shows_decisions_only_with_all(stack: CliStack) -> None:
+    def kinds(*options: str) -> set[str]:
+        lines = stack.call("audit", "--name", WEB, *options).out.splitlines()
+        return {line.split()[1] for line in lines}
+
+    assert kinds() == {"record"}
+    assert kinds("--all") == {"record", "intended"}
+    assert {row["kind"] for row in audit(stack, "--name", WEB)} == {"record", "intended"}  # JSON has all of them
 
 
 def test_nothing_found_says_where_it_was_looked_for(stack: CliStack) -> None:
     ran = stack.call("audit", "--since", "2026-01-01", "--until", "2026-01-02")
 
     assert (ran.status, ran.out) == (0, "")
-    assert ran.err == "no matching changes from 2026-01-01T00:00:00.000Z to 2026-01-02T00:00:00.000Z\n"
+    assert (
+        ran.err
+        == "no matching changes from 2026-01-01T00:00:00.000Z to 2026-01-02T00:00:00.000Z; --all shows also what kubesync decided\n"
+    )

@@ -243,6 +243,17 @@ def test_search_finds_by_address_name_and_service(visitor: Visitor, asked: str, 
     assert f"/service/{service}" in links
 
 
+def test_search_says_why_nobody_has_a_name(visitor: Visitor) -> None:
+    missing = visitor.get("/search?q=no.prod.example.com").text
+
+    assert "no Service that kubesync knows asks for the name" in missing
+    assert "cluster prod would give it to a Service with the annotation" in missing
+    assert (
+        "no registered zone holds the name: the zones are example.com" in visitor.get("/search?q=no.example.net").text
+    )
+    assert "asks for the name" not in visitor.get("/search?q=no.prod").text  # a part of a name
+
+
 def test_refresh_can_be_switched_off_and_is_never_where_somebody_types(visitor: Visitor) -> None:
     def refreshes(path: str) -> str:
         metas = [attributes for tag, attributes in parsed(visitor.get(path).body).tags if tag == "meta"]

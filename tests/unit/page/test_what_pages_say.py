@@ -292,6 +292,28 @@ def test_search_finds_names_addresses_and_services() -> None:
     assert found("nowhere") == []
 
 
+def test_search_says_the_state_of_the_name_and_not_of_its_service() -> None:
+    other = RecordKey("Z1", "other.example.com", "A")
+    state = a_state(
+        applied={**a_state().applied, other: RecordSet(30, ("10.0.0.9",))},
+        waits=frozenset({Name("Z1", "late.example.com")}),
+    )
+    state = replace(state, conflicts={Name("Z1", "foreign.example.com"): "a record set stands there"})
+    facts = facts_of(state)
+
+    def states(given: str) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        hits = search(given, [a_config()], lambda _: facts, lambda: False).hits
+        return [(hit.words, hit.states) for hit in hits]
+
+    assert facts.services[0].state == "conflict"
+    assert states("web.shop.svc.prod.example.com") == [(("web.shop.svc.prod.example.com",), ("applied",))]
+    assert states("other.example.com") == [(("other.example.com",), ("open",))]  # its deletion is not written yet
+    assert states("late.example.com") == [(("late.example.com",), ("waiting",))]
+    assert states("foreign.example.com") == [(("foreign.example.com",), ("conflict",))]
+    assert states("10.0.0.5") == [(("10.0.0.5",), ("",))]
+    assert states("shop/web") == [((), ())]
+
+
 def test_search_that_takes_too_long_says_where_to_go_on() -> None:
     configs = [a_config(name) for name in ("a", "b", "c")]
     asked: list[str] = []

@@ -37,7 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     merged = heapq.merge(
         *(log.read_changes(name, now, span) for name in names), key=lambda row: str(row["at"]), reverse=True
     )
-    found = filter(wanted, merged)
+    # What became of a decision stands beside it, once it has: for people the decision alone is left out.
+    decisions = arguments.all or arguments.output != "table"
+    found = (row for row in merged if wanted(row) and (decisions or row["kind"] != "intended"))
     rows = list(islice(found, arguments.limit))
     if arguments.output != "table":
         print_document(rows, arguments.output)
@@ -46,7 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
         if len(rows) == arguments.limit and next(found, None) is not None:
             remark(f"only the newest {arguments.limit} are shown; --limit or --until shows older ones")
     else:
-        remark(f"no matching changes from {timestamp(span.since)} to {timestamp(span.until)}")
+        more = "" if decisions else "; --all shows also what kubesync decided"
+        remark(f"no matching changes from {timestamp(span.since)} to {timestamp(span.until)}{more}")
     return 0
 
 

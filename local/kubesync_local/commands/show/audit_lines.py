@@ -1,4 +1,4 @@
-"""``kubesync audit`` for people: two lines for each change, readable at any width."""
+"""``kubesync audit`` for people: a line for each change, folded where the screen is narrow."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ def show_changes(rows: Sequence[dict[str, Any]]) -> None:
     """Print them in the order given."""
     console = new_console()
     for row in map(readable, rows):
-        print_folded(console, _headline(row), 4)
-        for line in _details(row):
-            print_folded(console, Text.assemble("    ", line), 8)
+        print_folded(console, Text("  ").join([_headline(row), *_details(row)]), 4)
 
 
 def _headline(row: dict[str, Any]) -> Text:
@@ -40,9 +38,8 @@ def _details(row: dict[str, Any]) -> list[Text]:
     why = [f"{row['why']}{cause}"] if row["why"] else []
     why += [f"batch {row['batch'][:_BATCH_SHOWN]}"] if row["batch"] else []
     change = Text.assemble(side_in_words(row["from"]), (" → ", "dim"), side_in_words(row["to"]))
-    change.append(f"  ({', '.join(why)})" if why else "", style="dim")
-    lines = [change]
+    parts = [change]
     if row["reason"] or row["message"]:
         message = in_the_way_for_people(row["message"] or "")
-        lines.append(Text.assemble((row["reason"] or "", "red"), ": " if row["reason"] else "", message))
-    return lines
+        parts.append(Text.assemble((row["reason"] or "", "red"), ": " if row["reason"] else "", message))
+    return [*parts, Text(f"({', '.join(why)})", style="dim")] if why else parts

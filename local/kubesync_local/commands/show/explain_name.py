@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rich.text import Text
@@ -32,6 +32,7 @@ from kubesync_local.terminal.output import new_console, print_document, print_fo
 from kubesync_local.workplace.readings import ListenerReadings, ZoneReadings
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
+NOBODY_ASKS: Final = "no Service that kubesync knows asks for the name"
 _ALIKE: Final = 3
 _NOT_OURS: Final = "nobody's here: kubesync has not written it, and leaves it alone"
 
@@ -87,7 +88,10 @@ def _of_name(name: str, configs: Sequence[ClusterConfig], work: Workplace) -> di
         names = ", ".join(sorted({zone.name for config in configs for zone in config.zones}))
         why.append(f"no registered zone holds the name: the zones are {names}")
     elif not rows:
-        why += _why_nobody(name, configs, work, known, asked=bool(why))
+        listeners = ListenerReadings(work.store)
+        if not why:
+            why.append(NOBODY_ASKS)
+        why += why_nobody(name, configs, lambda cluster: bool(listeners.checkpoints(cluster)), known)
     return {"name": name, "exists": bool(rows or here), "zones": shown, "services": rows, "why": why}
 
 
@@ -130,21 +134,23 @@ def _standing(key: RecordKey, record_set: RecordSet, ours: bool) -> dict[str, An
     }
 
 
-def _why_nobody(
-    name: str, configs: Sequence[ClusterConfig], work: Workplace, known: set[str], *, asked: bool
+def why_nobody(
+    name: str, configs: Sequence[ClusterConfig], listed: Callable[[str], bool], known: Collection[str] = ()
 ) -> Iterator[str]:
-    """Why no Service has a name. ``asked``: one asks for it, and is refused."""
-    if not asked:
-        yield "no Service that kubesync knows asks for the name"
+    """Why nobody has a name.
+
+    Args:
+        listed: whether a session has listed a cluster.
+        known: names that there are.
+    """
     if close := difflib.get_close_matches(name, sorted(known), n=_ALIKE, cutoff=0.8):
         yield f"names that are like it: {', '.join(close)}"
-    listeners = ListenerReadings(work.store)
     for config in configs:
         if not zones_of(name, (zone.zone for zone in config.zones)):
             continue
         if config.paused:
             yield f"cluster {config.name} is disabled: `kubesync plan --cluster {config.name}` shows what it would write"
-        elif not listeners.checkpoints(config.name):
+        elif not listed(config.name):
             yield f"no session has listed cluster {config.name} yet: `kubesync cluster check {config.name}`"
         refused = refusal(name, ObjectKey(config.name, "any", "any"), rules_of(config).names)
         if refused is not None:
