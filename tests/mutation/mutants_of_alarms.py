@@ -461,4 +461,14 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
             "integration/causes/test_status_of_causes.py::test_i5_many_deletions_raise_an_alarm_whatever_their_reason",
         ),
     ),
+    Mutant(
+        name="lag-at-the-end-only",
+        without="people see the lag of a session when it has ended",
+        invariants="I10",
+        file="session/session.py",
+        old="                self._note_lag(master, started)\n",
+        new="",
+        caught_by=("integration/recording/test_lag_at_once.py::test_running_session_says_its_lag",),
+        slow=True,
+    ),
 )

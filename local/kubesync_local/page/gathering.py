@@ -176,7 +176,8 @@ class Gatherer:
     def _read_overview(self) -> Overview:
         began, at, work = self._clock.monotonic(), self.now(), self._work
         store, shard = work.store, work.settings.shard
-        lease = lease_document(work.lease.read(), int(at * 1000), pause_of(store))
+        held = work.lease.read()
+        lease = lease_document(held, int(at * 1000), pause_of(store))
         configs = work.clusters.read()
         names = sorted(configs)
         listeners, state = ListenerReadings(store), StateTable(store)
@@ -186,7 +187,7 @@ class Gatherer:
         credentials = self.for_each(lambda name: credential_rows(ends[name], listeners, at), sorted(ends))
         marks = self.for_each(lambda name: list(state.open_keys(name)), names)
         problems = ZoneReadings(store, shard, "").current()
-        lag = tuple(lag_by_minute(AuditLog(store), at - MINUTES * 60, at))
+        lag = tuple(lag_by_minute(AuditLog(store), held, at - MINUTES * 60, at))
         return Overview(
             read_at=at,
             seconds=self._clock.monotonic() - began,

@@ -72,7 +72,7 @@ KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
 _LATER: Final[Mapping[str, frozenset[str]]] = {
     "configuration": frozenset({"allowed_deletions"}),
     "checkpoint": frozenset({"believed", "limit", "pending", "holding"}),
-    "lease": frozenset({"clusters", "resynced_at_ms", "silent", "turn"}),
+    "lease": frozenset({"clusters", "lag", "resynced_at_ms", "silent", "turn"}),
     "owner of the tables": frozenset({"schema"}),
     "resync request": frozenset({"scheduled"}),
 }

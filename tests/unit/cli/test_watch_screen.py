@@ -43,7 +43,7 @@ def drawn(view: View, width: int = 80, height: int = 24) -> list[str]:
 def test_all_is_well() -> None:
     assert drawn(a_view(changes=[ADDED, REFUSED])) == [
         "12:00:00 UTC  main  session a1 runs until 12:10:00",
-        "lag: no figures of the last hour; the running session keeps its own when it ends",
+        "lag: no change has landed within the last hour",
         "",
         "prod  nothing open  watching for 5 min",
         "",
@@ -66,7 +66,7 @@ def test_what_needs_somebody_comes_first() -> None:
     lease = {"state": "expired", "holder": "a1", "session_ends_at": None}
     assert drawn(a_view(clusters=clusters, lease=lease, zone_problems=["zone example.com: access is denied"])) == [
         "12:00:00 UTC  main  the lease of session a1 has expired",
-        "lag: no figures of the last hour; no session ended in it",
+        "lag: no change has landed within the last hour",
         "",
         "staging  1 open  failing: ERR_CONNECT_FAILED 10 s ago: 10.0.0.1:6443: connection",
         "  refused",
@@ -79,10 +79,10 @@ def test_what_needs_somebody_comes_first() -> None:
 
 
 def test_lag_is_a_line_of_bars_with_the_usual_and_the_slowest() -> None:
-    minutes = [LagMinute(int(NOON) - 60 * age, 0.5 + age / 10, slow) for age, slow in ((0, 1.0), (1, 4.0), (3, 0.2))]
+    minutes = [LagMinute(int(NOON) - 60 * age, 0.5 + age / 10, slow, 4) for age, slow in ((0, 1.0), (1, 4.0), (3, 0.2))]
     line = drawn(a_view(lag=minutes))[1]
     assert line.startswith("lag ")
-    assert line.endswith("▁ █▂  usual 0.60 s, slowest 4.00 s at 11:59")
+    assert line.endswith("▁ █▂  12 changes, usual 0.60 s, slowest 4.00 s at 11:59")
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 23), (40, 10), (160, 50)])

@@ -202,16 +202,20 @@ class Reporter:
                 now = {"conflicts": cluster.conflicts} if run is cluster.running else ended
                 found.clusters.append(replace(run.report, **now))
                 found.listeners += [listener.report for listener in (*run.past, *run.listeners)]
-        lags: list[float] = []
-        for zone_id, zone in zones.items():
-            fresh = zone.lags_counted - self._lags_reported.get(zone_id, 0)
-            lags += zone.lags[max(0, len(zone.lags) - fresh) :]
-            self._lags_reported[zone_id] = zone.lags_counted
-        _fill_zones(found, zones, named, lags)
+        _fill_zones(found, zones, named, self.fresh_lags(zones))
+        self._lags_reported |= {zone_id: zone.lags_counted for zone_id, zone in zones.items()}
         found.stuck = self._activity.stuck(_STUCK_SECONDS)
         if found.stuck:
             logger.warning("a step takes long", seconds_by_actor=found.stuck)
         return found
+
+    def fresh_lags(self, zones: Mapping[str, ZoneFigures]) -> list[float]:
+        """Of what has landed since the last snapshot."""
+        lags: list[float] = []
+        for zone_id, zone in zones.items():
+            fresh = zone.lags_counted - self._lags_reported.get(zone_id, 0)
+            lags += zone.lags[max(0, len(zone.lags) - fresh) :]
+        return lags
 
     def health(
         self,

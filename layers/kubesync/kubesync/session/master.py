@@ -31,7 +31,7 @@ from kubesync.cluster.ports import ClusterPorts, Configured, EventWriter
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.errors import ErrorCode, NewerSchemaError
-from kubesync.domain.report import SessionReport
+from kubesync.domain.report import SessionReport, percentiles
 from kubesync.kubernetes.list_room import ListRoom
 from kubesync.log import logger
 from kubesync.messages import Drain, Listen, TakeUp
@@ -341,6 +341,10 @@ class Master:
         """
         left = frozenset(zone_id for zone_id in self._remains.unsettled if zone_id not in self.zones)
         return left | self.zones.failed(lambda figures: figures.clean)
+
+    def fresh_lag(self) -> dict[str, float]:
+        """Lag of what has landed since the last snapshot, as ``percentiles``."""
+        return percentiles(self._reporter.fresh_lags(self.zones.figures))
 
     def snapshot(self, *, lost: bool) -> SessionReport:
         """A report of the current counts, for metrics. ``lost``: another session is the master by now."""

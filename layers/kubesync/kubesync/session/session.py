@@ -33,6 +33,7 @@ from kubesync.session.master import Master
 
 BEAT_SECONDS: Final = 60.0
 _TICK_SECONDS: Final = 1.0
+_MINUTES_NOTED: Final = 15  # the item of the lease stays below 1 KB: a renewal is one write unit
 # A session takes the lease again so often where fences are above its epoch. Each time all fences that refused it are passed.
 _EPOCH_TRIES: Final = 5
 # A resync that is under way gets this long to stop and answer, before the listeners are cut.
@@ -216,6 +217,7 @@ class Session:
         every = self._parts.settings.control_seconds
         next_control = self._clock.monotonic() + every
         next_beat = self._clock.monotonic() + BEAT_SECONDS
+        next_note = self._clock.monotonic()
         try:
             self._control_due = control.pending() or self._control_due
         except StoreError as error:
@@ -241,6 +243,9 @@ class Session:
             if now >= next_beat:
                 next_beat += BEAT_SECONDS
                 self._beat(master, started)
+            if now >= next_note:
+                next_note = now + self._parts.settings.lease_renew_seconds
+                self._note_lag(master, started)
             self._term.wait(min(_TICK_SECONDS, deadline - now))
 
     def _finish(self, master: Master, drain_until: float, started: float) -> None:
@@ -293,6 +298,15 @@ class Session:
                 lag = (snapshot.lag["count"], snapshot.lag["p50"], snapshot.lag["p99"])
                 self._minutes.append((round(self._clock.monotonic() - started), *lag))
             self.on_beat(snapshot)
+
+    def _note_lag(self, master: Master, started: float) -> None:
+        """For people, at once: renewals of the lease carry it. The last minutes, and what has landed of the current one."""
+        with harmless("the lag of this session could not be noted"):
+            now, lag = self._clock.monotonic(), master.fresh_lag()
+            rows = [*self._minutes, (now - started, lag["count"], lag["p50"], lag["p99"])] if lag else self._minutes
+            began = self._clock.epoch() - (now - started)
+            shown = [(began + at, count, 1000 * p50, 1000 * p99) for at, count, p50, p99 in rows[-_MINUTES_NOTED:]]
+            self._keeper.note(lag=[round(number) for row in shown for number in row])
 
     def _keep_reports(self) -> None:
         """Keep the reports, after the release: the next session does not wait for it, and this one not for long.

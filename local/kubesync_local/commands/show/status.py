@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final, Protocol
 
 from kubesync.aws.dynamodb.store import CONTROL, Key, Store
@@ -29,6 +30,7 @@ from kubesync_local.documents.alarm_causes import Seen, causes_of
 from kubesync_local.documents.credential_rows import credential_rows
 from kubesync_local.documents.explanation import empty_claims
 from kubesync_local.documents.kinds import has_object
+from kubesync_local.documents.lag import lag_of_session
 from kubesync_local.documents.last_resync import resyncs_document
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import problems_of_named
@@ -87,15 +89,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 def status_document(work: Place, chosen: Sequence[ClusterConfig], *, every: bool = True) -> dict[str, Any]:
     """The status of these clusters. ``every``: these are all clusters; also say which ones cannot be read."""
+    lease = work.lease.read()
     problems = {each.zone_id: each for each in ZoneReadings(work.store, work.settings.shard, "").current()}
     zones = {zone.id: zone for config in chosen for zone in config.zones}
     registered = ClusterRegistry(work.store).read() if every else {}
     return {
         "deployment": work.settings.deployment,
         "shard": work.settings.shard,
-        "lease": lease_document(work.lease.read(), int(work.now() * 1000), pause_of(work.store)),
-        "alarms_notify": not work.lease.read().silent,
-        "turn": turn_document(work.lease.read(), int(work.now() * 1000)),
+        "lease": lease_document(lease, int(work.now() * 1000), pause_of(work.store)),
+        "lag": [asdict(each) for each in lag_of_session(lease)],
+        "alarms_notify": not lease.silent,
+        "turn": turn_document(lease, int(work.now() * 1000)),
         "clusters": [_cluster(config, work, problems) for config in chosen],
         "unreadable": [
             {"cluster": name, "reason": _CONFIGURATION} for name, found in sorted(registered.items()) if found is None

@@ -12,6 +12,7 @@ from kubesync.domain.merge import GUARD_SHARE
 from kubesync.domain.reasons import advice_for
 from kubesync_local.check.advice import IDENTITY
 from kubesync_local.documents.credential_rows import near_ends
+from kubesync_local.documents.lag import LagMinute, lag_in_words
 from kubesync_local.documents.last_resync import resync_lines
 from kubesync_local.documents.listener_rows import for_people
 from kubesync_local.documents.listener_words import words_of_cluster
@@ -37,6 +38,8 @@ def show_status(status: dict[str, Any], now: float) -> None:
     before, state = lease_in_words(lease["state"], lease["holder"])
     place = f"deployment {status['deployment']}, shard {status['shard']}"
     print_folded(console, Text.assemble(f"{place}: {before}", (state, lease_style(lease["state"])), epoch, until), 2)
+    if lag := lag_in_words([LagMinute(**each) for each in status.get("lag", ())]):
+        print_folded(console, Text(f"this session: {lag}" if lease["state"] == "held" else f"last session: {lag}"), 2)
     if paused := paused_in_words(lease, now):
         print_folded(console, Text(paused, style="yellow"), 2)
     for each in status["lost"]:

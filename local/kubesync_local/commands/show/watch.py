@@ -130,7 +130,7 @@ def pause_after(took_seconds: float, *, failed: bool) -> float:
 
 def gathered(work: Workplace, cluster: str) -> View:
     """Read what the screen shows, several clusters at a time."""
-    now, shard = work.now(), work.settings.shard
+    now, shard, lease = work.now(), work.settings.shard, work.lease.read()
     configs = work.chosen(cluster)
     audit = AuditLog(work.store)
     problems = ZoneReadings(work.store, shard, "").current()
@@ -147,10 +147,10 @@ def gathered(work: Workplace, cluster: str) -> View:
     return View(
         place=work.settings.deployment if shard == "0" else f"{work.settings.deployment}, shard {shard}",
         now=now,
-        lease=lease_document(work.lease.read(), int(now * 1000), pause_of(work.store)),
+        lease=lease_document(lease, int(now * 1000), pause_of(work.store)),
         clusters=[view for view, _ in found],
         zone_problems=[f"zone {names.get(each.zone_id, each.zone_id)}: {each.problem}" for each in problems],
-        lag=lag_by_minute(audit, now - 60 * MINUTES, now),
+        lag=lag_by_minute(audit, lease, now - 60 * MINUTES, now),
         changes=changes[:_CHANGES],
     )
 

@@ -125,12 +125,7 @@ def _lease_line(view: View) -> Text:
 
 def _lag_line(view: View, width: int) -> Text:
     if not view.lag:
-        why = (
-            "the running session keeps its own when it ends"
-            if view.lease["state"] == "held"
-            else "no session ended in it"
-        )
-        return Text(f"lag: no figures of the last hour; {why}", "dim")
+        return Text("lag: no change has landed within the last hour", "dim")
     room = max(10, min(MINUTES, width - 60))
     first = int(view.now) // 60 - room + 1
     shown = {each.minute // 60 - first: each for each in view.lag}
@@ -138,7 +133,9 @@ def _lag_line(view: View, width: int) -> Text:
     bars = "".join(_bar(shown.get(minute), worst.p99_seconds) for minute in range(room))
     usual = sorted(each.median_seconds for each in view.lag)[len(view.lag) // 2]
     at = f"{datetime.fromtimestamp(worst.minute, UTC):%H:%M}"
-    return Text.assemble("lag ", (bars, "cyan"), f"  usual {usual:.2f} s, slowest {worst.p99_seconds:.2f} s at {at}")
+    changes = sum(each.changes for each in view.lag)
+    said = f"  {changes} changes, usual {usual:.2f} s, slowest {worst.p99_seconds:.2f} s at {at}"
+    return Text.assemble("lag ", (bars, "cyan"), said)
 
 
 def _bar(minute: LagMinute | None, top: float) -> str:
