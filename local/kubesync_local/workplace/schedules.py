@@ -11,10 +11,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from kubesync.domain.errors import KubesyncError, UsageError
 
-# The template gives them these names, in the default group. A stack without a resync schedule has only the first.
-_NAMES: Final = ("kubesync-{}-watch", "kubesync-{}-resync")
-# It goes off where nobody is the master. The template switches its actions off with the schedules, for the same reason.
-_ALARM: Final = "kubesync-{}-NoMaster"
+# The template gives them these names, in the default group, and those of shards after the first an end. A stack without resync schedules has
+# only the watches. The alarm goes off where nobody is the master: the template switches its actions off with the schedules too.
+_WATCH: Final = "kubesync-{}-watch{}"
+_RESYNC: Final = "kubesync-{}-resync{}"
+_ALARM: Final = "kubesync-{}-NoMaster{}"
+_MOST_SHARDS: Final = 16
 _CONFIG: Final = Config(connect_timeout=3, read_timeout=10, retries={"total_max_attempts": 3, "mode": "standard"})
 
 
@@ -36,6 +38,7 @@ class Schedules:
         self._session = session
         self._deployment = deployment
         self._region = session.region_name
+        self._ends = [""]  # of the names of all shards that there are
 
     def switch(self, state: str) -> dict[str, str]:
         """Make the state of each schedule ``ENABLED`` or ``DISABLED``. What it was before, by name.
@@ -49,30 +52,36 @@ class Schedules:
         # https://docs.aws.amazon.com/scheduler/latest/APIReference/API_UpdateSchedule.html
         fields = client.meta.service_model.operation_model("UpdateSchedule").input_shape.members
         before: dict[str, str] = {}
-        for name in self._named(_NAMES):
-            found = _done(f"schedule {name} cannot be read", client.get_schedule, Name=name)
-            if found is None:
-                continue
+        read = [self._read(client, _WATCH, "")]
+        while read[-1] is not None and len(self._ends) < _MOST_SHARDS:
+            end = f"-shard{len(self._ends)}"
+            read.append(self._read(client, _WATCH, end))
+            self._ends += [end] if read[-1] is not None else []
+        read += [self._read(client, _RESYNC, end) for end in self._ends]
+        for found in filter(None, read):
+            name = found["Name"]
             before[name] = found["State"]
             kept = {field: value for field, value in found.items() if field in fields and value is not None}
             if found["State"] != state:
                 _done(f"schedule {name} cannot be changed", client.update_schedule, **{**kept, "State": state})
         if not before:
-            names = " or ".join(self._named(_NAMES))
+            names = " or ".join(form.format(self._deployment, "") for form in (_WATCH, _RESYNC))
             raise UsageError(
                 f"there is no schedule {names} in {self._region}: check --deployment, --region and --profile"
             )
         return before
 
     def notify(self, *, on: bool) -> None:
-        """Switch the actions of the alarm NoMaster. Raises SchedulerError."""
+        """Switch the actions of the alarm NoMaster, of each shard that ``switch`` has found. Raises SchedulerError."""
         client: Any = self._session.client("cloudwatch", config=_CONFIG)
         switch = client.enable_alarm_actions if on else client.disable_alarm_actions
-        names = self._named((_ALARM,))
+        names = [_ALARM.format(self._deployment, end) for end in self._ends]
         _done(f"the actions of alarm {names[0]} cannot be switched", switch, AlarmNames=names)
 
-    def _named(self, forms: tuple[str, ...]) -> list[str]:
-        return [form.format(self._deployment) for form in forms]
+    def _read(self, client: Any, form: str, end: str) -> dict[str, Any] | None:
+        name = form.format(self._deployment, end)
+        found: dict[str, Any] | None = _done(f"schedule {name} cannot be read", client.get_schedule, Name=name)
+        return found
 
 
 def _done(failed: str, call: Callable[..., Any], **fields: Any) -> Any:

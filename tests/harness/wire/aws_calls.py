@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -77,7 +78,7 @@ def _sts(operation: str, _params: Mapping[str, Any]) -> set[Permission]:
 def _scheduler(operation: str, params: Mapping[str, Any]) -> set[Permission]:
     """A schedule that is written names the role that it assumes."""
     passed = {("iam:PassRole", "SchedulerRole")} if operation == "UpdateSchedule" else set[Permission]()
-    return {(f"scheduler:{operation}", params["Name"].rpartition("-")[2]), *passed}
+    return {(f"scheduler:{operation}", re.sub(r"\d+$", "N", params["Name"].removeprefix("kubesync-main-"))), *passed}
 
 
 def _secret(service: str, parameter: str) -> Callable[[str, Mapping[str, Any]], set[Permission]]:
@@ -87,7 +88,10 @@ def _secret(service: str, parameter: str) -> Callable[[str, Mapping[str, Any]], 
 
 _PERMISSIONS: Final[Mapping[str, Callable[[str, Mapping[str, Any]], set[Permission]]]] = {
     "dynamodb": _dynamodb,
-    "monitoring": lambda operation, _params: {(f"cloudwatch:{operation}", "NoMaster")},
+    "monitoring": lambda operation, params: {
+        (f"cloudwatch:{operation}", re.sub(r"\d+$", "N", name.removeprefix("kubesync-main-")))
+        for name in params["AlarmNames"]
+    },
     "scheduler": _scheduler,
     "eks": lambda operation, _params: {(f"eks:{operation}", "EksClusters")},
     "route53": lambda operation, _params: {(f"route53:{operation}", "HostedZoneArns")},

@@ -141,6 +141,20 @@ def test_deployment_without_a_resync_schedule_is_paused(deployed: CliStack) -> N
     scheduler.create_schedule(**RESYNC)
 
 
+def test_schedules_of_all_shards_are_paused(deployed: CliStack) -> None:
+    scheduler = client(deployed, "scheduler")
+    names = [f"kubesync-paused-{what}-shard{shard}" for what in ("watch", "resync") for shard in (1, 2)]
+    for name in names:
+        scheduler.create_schedule(**{**WATCH, "Name": name})
+    assert deployed.call("pause").status == 0
+
+    assert {scheduler.get_schedule(Name=name)["State"] for name in names} == {"DISABLED"}
+    assert deployed.call("resume").status == 0
+    assert {scheduler.get_schedule(Name=name)["State"] for name in names} == {"ENABLED"}
+    for name in names:
+        scheduler.delete_schedule(Name=name)
+
+
 def test_deployment_without_schedules_is_said(stack: CliStack) -> None:
     ran = stack.call("pause")
 

@@ -41,8 +41,11 @@ _RESOURCES: Final = {
     "cluster/*": "EksClusters",
     "schedule/default/kubesync-main-watch": "watch",
     "schedule/default/kubesync-main-resync": "resync",
+    "schedule/default/kubesync-main-watch-shard*": "watch-shardN",
+    "schedule/default/kubesync-main-resync-shard*": "resync-shardN",
     "role/kubesync-SchedulerRole-*": "SchedulerRole",
     "kubesync-main-NoMaster": "NoMaster",
+    "kubesync-main-NoMaster-shard*": "NoMaster-shardN",
 }
 
 
@@ -165,7 +168,7 @@ def test_registering(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_pausing(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
     scheduler = stack.boto().client("scheduler", endpoint_url=dynamodb_url())
-    for name in ("watch", "resync"):
+    for name in ("watch", "resync", "watch-shard1", "resync-shard1"):
         scheduler.create_schedule(
             Name=f"kubesync-main-{name}", ScheduleExpression="rate(1 minute)", FlexibleTimeWindow={"Mode": "OFF"},
             Target={"Arn": f"arn:aws:lambda:eu-west-1:123456789012:function:{name}", "RoleArn": "arn:aws:iam::123456789012:role/x"},
