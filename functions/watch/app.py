@@ -11,6 +11,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from kubesync.bootstrap.application import Application, aws_session
+from kubesync.bootstrap.reach import reach
 from kubesync.bootstrap.shutdown import ended_by_sigterm, register_for_sigterm
 from kubesync.log import ascii_json
 from kubesync.session.health import harmless
@@ -27,13 +28,18 @@ _session = aws_session()
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Run a session until the invocation's time runs out. Codes 4 and 5 are not failures. Schedules of further shards say ``shard``.
 
+    ``check``: run none, and say what this function reaches.
+
     Raises:
         KubesyncError: settings are not valid, or the tables cannot be used. The invocation then counts as failed.
     """
     shard = str(event.get("shard", ""))
     settings = Settings.from_environment(shard=shard)
+    application = Application(settings, session=_session)
+    if event.get("check") is True:
+        return reach(application)
     metrics = MetricsPublisher(settings.deployment, shard=shard)
-    session = Application(settings, session=_session).new_session()
+    session = application.new_session()
     session.on_beat, session.on_resync = metrics.beat, metrics.resync_ended
     with ended_by_sigterm(session):
         report = session.run(remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000)

@@ -65,6 +65,20 @@ def test_cold_start_and_whole_session(
     assert not [line for line in watch.logs if "Traceback" in line or "WARNING" in line]
 
 
+def test_look_of_the_function_at_what_it_reaches(
+    stack: CliStack, artefact: Artefact, environment: dict[str, str]
+) -> None:
+    with running(artefact, "WatchFunction", environment) as watch:
+        found = watch.result(watch.invoke({"check": True}))["reach"]
+
+    assert [(step["step"], step["error"]) for step in found] == [
+        ("tables", ""),
+        (f"zone {stack.zone_id}", ""),
+        ("cluster prod: services", ""),
+        ("cluster prod: endpointslices", ""),
+    ]
+
+
 @pytest.mark.parametrize("name", RESYNC_EVENTS)
 def test_resync_with_nobody_watching(name: str, artefact: Artefact, environment: dict[str, str]) -> None:
     with running(artefact, "ResyncFunction", {**environment, "KUBESYNC_MAX_RUNTIME_SECONDS": "60"}) as resync:

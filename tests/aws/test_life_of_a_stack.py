@@ -69,6 +69,7 @@ def test_stack_is_deployed_updated_rolled_back_and_deleted(tmp_path: Path) -> No
         assert lag["Threshold"] == 90.0
         api.cluster.expose("shop", "pay", {"ports": [{"port": 80}]})
         until(lambda: cloud.records(zone_id) == WEB | PAY, told)
+        assert "cluster prod: services reached" in cloud.kubesync("doctor")
         assert drift(cloud) == {"prod": []}
         # What alarms look at: the session has held its lease for a minute.
         until(lambda: '"MasterHeartbeat":[1.0]' in cloud.said(WATCH), told)

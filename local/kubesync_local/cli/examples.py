@@ -25,6 +25,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "explain": "kubesync explain prod/shop/web",
     "errors": "kubesync errors --cluster prod --limit 20",
     "audit": "kubesync audit --service prod/shop/web --since 2h",
+    "doctor": "kubesync doctor --deployment main",
     "wait": "kubesync wait prod/shop/web --timeout 120",
     "lint": "kubesync lint -f service.yaml --cluster prod",
     "ui": "kubesync ui",

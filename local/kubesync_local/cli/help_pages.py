@@ -17,7 +17,7 @@ GROUPS: Final = (
     ("Try it on this machine", ("demo", "local", "setup")),
     ("Look before you publish", ("lint", "plan")),
     ("Watch and publish", ("session", "run", "resync", "recover", "wait", "render", "pause", "resume")),
-    ("See what is there", ("status", "records", "upstreams", "explain", "errors", "audit", "ui")),
+    ("See what is there", ("status", "records", "upstreams", "explain", "errors", "audit", "doctor", "ui")),
     ("Clusters and named upstreams", ("cluster", "upstream")),
     ("The command itself", ("help", "completion")),
 )

@@ -59,6 +59,7 @@ _MODULES: Final = {
     "render": "run.render",
     "errors": "show.errors",
     "audit": "show.audit",
+    "doctor": "show.doctor",
     "add": "cluster.add",
     "set": "cluster.set",
     "apply": "cluster.apply",

@@ -8,7 +8,7 @@ from kubesync_local.cli.parser import Commands, add_namespace, add_output, add_s
 
 
 def add_show_commands(commands: Commands) -> None:
-    """``kubesync status``, ``records``, ``upstreams``, ``errors``, ``audit`` and ``explain``."""
+    """``kubesync status``, ``records``, ``upstreams``, ``errors``, ``audit``, ``explain`` and ``doctor``."""
     for name, text in (
         ("status", "the lease, the listeners, and what is open, held back or wrong"),
         ("records", "the record sets that kubesync wrote, and the Service of each; --live asks the zones"),
@@ -43,6 +43,13 @@ def add_show_commands(commands: Commands) -> None:
             )
         add_output(command)
     _add_explain(commands)
+    doctor = commands.add_parser(
+        "doctor",
+        help="test a deployment on AWS: tables, schedules, function, and what the function reaches",
+        description="Tests tables and schedules from here, and asks the session function what it reaches from its own network: tables, hosted "
+        "zones, and the API server of each cluster. Takes no lease and writes nothing. Exit status 1 if a step failed.",
+    )
+    add_output(doctor)
 
 
 def _add_explain(commands: Commands) -> None:

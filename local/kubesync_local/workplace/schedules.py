@@ -40,6 +40,15 @@ class Schedules:
         self._region = session.region_name
         self._ends = [""]  # of the names of all shards that there are
 
+    def states(self) -> dict[str, str]:
+        """``ENABLED`` or ``DISABLED`` of each schedule that there is, by name.
+
+        Raises:
+            SchedulerError: EventBridge Scheduler refuses it, or cannot be reached.
+        """
+        client: Any = self._session.client("scheduler", config=_CONFIG)
+        return {found["Name"]: found["State"] for found in self._all(client)}
+
     def switch(self, state: str) -> dict[str, str]:
         """Make the state of each schedule ``ENABLED`` or ``DISABLED``. What it was before, by name.
 
@@ -52,13 +61,7 @@ class Schedules:
         # https://docs.aws.amazon.com/scheduler/latest/APIReference/API_UpdateSchedule.html
         fields = client.meta.service_model.operation_model("UpdateSchedule").input_shape.members
         before: dict[str, str] = {}
-        read = [self._read(client, _WATCH, "")]
-        while read[-1] is not None and len(self._ends) < _MOST_SHARDS:
-            end = f"-shard{len(self._ends)}"
-            read.append(self._read(client, _WATCH, end))
-            self._ends += [end] if read[-1] is not None else []
-        read += [self._read(client, _RESYNC, end) for end in self._ends]
-        for found in filter(None, read):
+        for found in self._all(client):
             name = found["Name"]
             before[name] = found["State"]
             kept = {field: value for field, value in found.items() if field in fields and value is not None}
@@ -77,6 +80,16 @@ class Schedules:
         switch = client.enable_alarm_actions if on else client.disable_alarm_actions
         names = [_ALARM.format(self._deployment, end) for end in self._ends]
         _done(f"the actions of alarm {names[0]} cannot be switched", switch, AlarmNames=names)
+
+    def _all(self, client: Any) -> list[dict[str, Any]]:
+        self._ends = [""]
+        read = [self._read(client, _WATCH, "")]
+        while read[-1] is not None and len(self._ends) < _MOST_SHARDS:
+            end = f"-shard{len(self._ends)}"
+            read.append(self._read(client, _WATCH, end))
+            self._ends += [end] if read[-1] is not None else []
+        read += [self._read(client, _RESYNC, end) for end in self._ends]
+        return [found for found in read if found is not None]
 
     def _read(self, client: Any, form: str, end: str) -> dict[str, Any] | None:
         name = form.format(self._deployment, end)

@@ -95,6 +95,7 @@ ROWS: Final = [
     Row("cluster add x --eks e --domain x.example.com --zone ZONE_ID",
         'EKS cannot describe cluster e: Could not connect to the endpoint URL: "http://127.0.0.1:1/clusters/e"; check the '
         "network, the region and AWS_ENDPOINT_URL_*", 1, "AWS_ENDPOINT_URL_EKS=http://127.0.0.1:1"),
+    Row("doctor", "no schedule starts sessions here: the tables are on a stand-in", 2),
     Row("pause", "no schedule starts sessions here: the tables are on a stand-in", 2),
     Row("resume",
         'schedule kubesync-test-watch cannot be read: Could not connect to the endpoint URL: '

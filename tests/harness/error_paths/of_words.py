@@ -28,6 +28,8 @@ ROWS: Final = [
     Row("local up --story 0", "argument --story: '0' is not a number of seconds above 0 and up to 86400; see `kubesync local up --help`", 2),
     Row("session --max-runtime 0",
         "argument --max-runtime: '0' is not a number of seconds above 0 and up to 86400; see `kubesync session --help`", 2),
+    Row("run --listen host:99999",
+        "argument --listen: 'host:99999' is not an address such as 0.0.0.0:9090 or a port such as 9090; see `kubesync run --help`", 2),
     Row("session --max-runtime soon",
         "argument --max-runtime: 'soon' is not a number of seconds above 0 and up to 86400; see `kubesync session --help`", 2),
     Row("session --max-runtime nan",

@@ -93,6 +93,8 @@ _PERMISSIONS: Final[Mapping[str, Callable[[str, Mapping[str, Any]], set[Permissi
         for name in params["AlarmNames"]
     },
     "scheduler": _scheduler,
+    # https://docs.aws.amazon.com/service-authorization/latest/reference/list_awslambda.html: Invoke needs this action
+    "lambda": lambda _operation, params: {("lambda:InvokeFunction", params["FunctionName"])},
     "eks": lambda operation, _params: {(f"eks:{operation}", "EksClusters")},
     "route53": lambda operation, _params: {(f"route53:{operation}", "HostedZoneArns")},
     "secretsmanager": _secret("secretsmanager", "SecretArns"),

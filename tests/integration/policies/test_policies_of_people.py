@@ -18,6 +18,7 @@ from harness.page_visitor import a_visited_page
 from harness.seen.permissions import Permission, granted
 from harness.wire.aws_calls import AwsCalls
 from harness.wire.eks import CA_PEM, an_eks
+from harness.wire.lambda_service import a_lambda_service
 from harness.wire.template import ROOT
 from kubesync.aws.dynamodb.store import CONTROL, Delete, Key, Put
 from kubesync.bootstrap.application import aws_session
@@ -44,6 +45,7 @@ _RESOURCES: Final = {
     "schedule/default/kubesync-main-watch-shard*": "watch-shardN",
     "schedule/default/kubesync-main-resync-shard*": "resync-shardN",
     "role/kubesync-SchedulerRole-*": "SchedulerRole",
+    "kubesync-main-watch": "kubesync-main-watch",
     "kubesync-main-NoMaster": "NoMaster",
     "kubesync-main-NoMaster-shard*": "NoMaster-shardN",
 }
@@ -166,19 +168,39 @@ def test_registering(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _difference(calls, "Registering", "Reading") == ([], [])
 
 
-def test_pausing(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def scheduled(stack: CliStack) -> Iterator[CliStack]:
+    """A deployment of two shards, with its schedules."""
     scheduler = stack.boto().client("scheduler", endpoint_url=dynamodb_url())
-    for name in ("watch", "resync", "watch-shard1", "resync-shard1"):
+    names = [f"kubesync-main-{name}" for name in ("watch", "resync", "watch-shard1", "resync-shard1")]
+    for name in names:
         scheduler.create_schedule(
-            Name=f"kubesync-main-{name}", ScheduleExpression="rate(1 minute)", FlexibleTimeWindow={"Mode": "OFF"},
+            Name=name, ScheduleExpression="rate(1 minute)", FlexibleTimeWindow={"Mode": "OFF"},
             Target={"Arn": f"arn:aws:lambda:eu-west-1:123456789012:function:{name}", "RoleArn": "arn:aws:iam::123456789012:role/x"},
         )  # fmt: skip
     places = {f"AWS_ENDPOINT_URL_{each}": dynamodb_url() for each in ("SCHEDULER", "CLOUDWATCH")}
     stack.environment |= {"KUBESYNC_DEPLOYMENT": "main", **places}
+    yield stack
+    for name in names:
+        scheduler.delete_schedule(Name=name)
+
+
+def test_testing_a_deployment(scheduled: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    with a_lambda_service({"kubesync-main-watch": lambda _event, _context: {"reach": []}}) as url:
+        scheduled.environment["AWS_ENDPOINT_URL_LAMBDA"] = url
+        with recorded(monkeypatch) as calls:
+            call(scheduled, "doctor")
+
+    given = policy("Testing a deployment")
+    assert sorted(calls.needed - given - policy("Reading")) == []
+    assert sorted(given - calls.needed) == []
+
+
+def test_pausing(scheduled: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
     with recorded(monkeypatch) as calls:
-        call(stack, "pause")
-        call(stack, "status")
-        call(stack, "resume")
+        call(scheduled, "pause")
+        call(scheduled, "status")
+        call(scheduled, "resume")
 
     given = policy("Pausing")
     assert not given & policy("Reading"), "it repeats what another policy gives"

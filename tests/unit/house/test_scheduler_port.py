@@ -31,6 +31,8 @@ ALLOWED: Final[dict[str, frozenset[str]]] = {
     # Jitter of clients over real sockets; ``bootstrap`` gives them the scheduler's.
     "aws/route53/client.py": frozenset({"random"}),
     "aws/dynamodb/client.py": frozenset({"random"}),
+    # A look at what one invocation reaches: no actor takes part.
+    "bootstrap/reach.py": frozenset({"concurrent"}),
     # The signals of the process itself.
     "bootstrap/shutdown.py": frozenset({"threading"}),
 }

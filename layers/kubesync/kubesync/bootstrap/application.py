@@ -88,14 +88,14 @@ class KubernetesConnector:
         )
 
     def reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> Reflector:
-        api = self._client(config)
+        api = self.client(config)
         return KubernetesReflector(api, resource, space, scope=config.scope, scheduler=self._scheduler)
 
     def lister(self, config: ClusterConfig, resource: Resource, space: Space) -> Lister:
-        return KubernetesLister(self._client(config), resource, config.scope, space, self._scheduler)
+        return KubernetesLister(self.client(config), resource, config.scope, space, self._scheduler)
 
     def identity(self, config: ClusterConfig) -> str | None:
-        api = self._client(config)
+        api = self.client(config)
         try:
             until = self._scheduler.monotonic() + _IDENTITY_SECONDS
             return cluster_identity(api, until, lists=config.lists_services)
@@ -103,7 +103,7 @@ class KubernetesConnector:
             api.close()
 
     def event_poster(self, config: ClusterConfig) -> EventPoster:
-        return KubernetesEventPoster(self._client(config))
+        return KubernetesEventPoster(self.client(config))
 
     def observe(self, config: ClusterConfig, event: RawEvent) -> Observation:
         return decode.observe(event, config.annotation_prefixes)
@@ -114,7 +114,8 @@ class KubernetesConnector:
     def _credential_ends(self, config: ClusterConfig) -> CredentialEnds:
         return self._ends.setdefault((config.name, config.revision), CredentialEnds(self._scheduler))
 
-    def _client(self, config: ClusterConfig) -> ApiClient:
+    def client(self, config: ClusterConfig) -> ApiClient:
+        """A client of its own connections to the API server. Raises ListenerError: the configuration is unusable."""
         return ApiClient(self._access_for(config, self._policy), self._scheduler, self._credential_ends(config))
 
 

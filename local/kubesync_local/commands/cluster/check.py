@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import sys
-import textwrap
 from collections.abc import Iterator
 from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.kubernetes.ports import ReflectorPolicy
+from kubesync_local.check.lines import show
 from kubesync_local.check.server import ServerCheck
 from kubesync_local.check.step import Result, Step
 from kubesync_local.check.zones import ZoneCheck
-from kubesync_local.terminal.escaping import visible
-from kubesync_local.terminal.output import counted, print_document, print_line, remark
+from kubesync_local.terminal.output import counted, print_document, remark
 from kubesync_local.workplace.readings import ListenerReadings
 from kubesync_local.workplace.workplace import Workplace
 
 _POLICY: Final = ReflectorPolicy(connect_timeout=3, read_timeout=5)
-_RESULT_WIDTH: Final = 9
-_STEP_WIDTH: Final = 22
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -34,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     for step in _steps(config, work):
         done.append(step)
         if arguments.output == "table":
-            _show(step)
+            show(step)
     bad = [step for step in done if step.result is Result.FAILED]
     if arguments.output != "table":
         print_document(
@@ -53,21 +48,3 @@ def _steps(config: ClusterConfig, work: Workplace) -> Iterator[Step]:
     served = ListenerReadings(work.store).checkpoints(config.name)
     yield from ServerCheck(config, lambda: access(config, _POLICY), application.clock, served).run()
     yield from ZoneCheck(config, work.store, application.zone_accounts(), work.settings).run()
-
-
-def _show(step: Step) -> None:
-    """One line in a pipe; on a terminal the text is folded under its column."""
-    code = f"{step.code.key} ({int(step.code)}): " if step.code is not None else ""
-    text = visible(f"{code}{step.details}{f'; {step.advice}' if step.advice else ''}")
-    head = f"{step.result.value:<{_RESULT_WIDTH}}{visible(step.name):<{_STEP_WIDTH}}"
-    if len(head) > _RESULT_WIDTH + _STEP_WIDTH:
-        head += " "
-    lines = [head + text]
-    if sys.stdout.isatty():
-        width = max(60, shutil.get_terminal_size().columns)
-        indent = " " * (_RESULT_WIDTH + _STEP_WIDTH)
-        lines = textwrap.wrap(
-            head + text, width, subsequent_indent=indent, drop_whitespace=True, break_on_hyphens=False
-        )
-    for line in lines:
-        print_line(line)
