@@ -34,7 +34,7 @@ RESOURCES_SINCE: Final = {
     "ZonesStuckAlarm",
 }
 """Each is a feature of its own in the changelog. Empty it after a release."""
-_NEW_VARIABLES: Final = {"KUBESYNC_SHARDS"}
+_NEW_VARIABLES: Final = {"KUBESYNC_ALARMS_NOTIFY", "KUBESYNC_SHARDS", "MALLOC_ARENA_MAX"}
 
 
 def _present(template: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -156,6 +156,12 @@ def _add_cluster_add(actions: Commands) -> None:
         "--replace", action="store_true", help="change the cluster of this name; give all its options again"
     )
     add.add_argument(
+        "--shard",
+        metavar="S",
+        help="the shard whose master serves it, if the deployment has several (default: KUBESYNC_SHARD where set, else the running one with "
+        "the fewest clusters)",
+    )
+    add.add_argument(
         "--dry-run",
         action="store_true",
         help="register nothing; show each record set that the first session would write",

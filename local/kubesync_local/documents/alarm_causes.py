@@ -2,7 +2,7 @@
 
 | cause              | holds when                                                                                     |
 | ------------------ | ---------------------------------------------------------------------------------------------- |
-| NoMaster           | nobody has held the lease for three minutes                                                      |
+| NoMaster           | nobody has held the lease of a shard for three minutes                                           |
 | RegistrationsLost  | clusters are not registered any more, and were not removed                                       |
 | ListenersFailing   | a listener of an enabled cluster has failed for three minutes, or since a time that is not known |
 | ZoneBlocked        | a hosted zone has a problem                                                                    |
@@ -70,15 +70,17 @@ def causes_of(seen: Seen) -> list[Cause]:
 
 
 def _no_master(seen: Seen) -> Iterator[Cause]:
-    lease = seen.status["lease"]
-    ended = lease["expires_at"]
-    if lease["state"] == "held" or (ended and seen.now - _epoch(ended) <= ALARM_SECONDS):
-        return
-    message = f"nobody has held the lease since {ended}" if ended else "the lease was never held"
-    then = "`kubesync errors` shows how sessions ended"
-    if paused := lease.get("paused"):
-        message, then = f"paused since {paused['since']} by {paused['by']}", "`kubesync resume` starts it again"
-    yield Cause("NoMaster", f"shard {seen.status['shard']}", message, then)
+    own = (seen.status["shard"], seen.status["lease"])
+    others = [(each["shard"], each["lease"]) for each in seen.status.get("other_shards", ())]
+    for shard, lease in (own, *others):
+        ended = lease["expires_at"]
+        if lease["state"] == "held" or (ended and seen.now - _epoch(ended) <= ALARM_SECONDS):
+            continue
+        message = f"nobody has held the lease since {ended}" if ended else "the lease was never held"
+        then = "`kubesync errors` shows how sessions ended"
+        if paused := lease.get("paused"):
+            message, then = f"paused since {paused['since']} by {paused['by']}", "`kubesync resume` starts it again"
+        yield Cause("NoMaster", f"shard {shard}", message, then)
 
 
 def _lost(seen: Seen) -> Iterator[Cause]:

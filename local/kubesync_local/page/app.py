@@ -138,7 +138,6 @@ class _Pages:
             totals=views.totals_of(seen, facts),
             facts_read=views.facts_read(seen.clusters, facts, now),
             lag=views.lag_of(seen, now),
-            shards=sorted({config.shard for config in seen.clusters} - {self._gatherer.shard}),
         )
 
     def cluster(self, name: str) -> str:
@@ -155,7 +154,7 @@ class _Pages:
             failed=self._gatherer.failed(name),
             configured=views.configured(config),
             listeners=[
-                {**row, "words": listener_words(row, now, running=seen.running, disabled=config.paused)}
+                {**row, "words": listener_words(row, now, running=seen.serves(config), disabled=config.paused)}
                 for row in seen.listeners[name]
             ],
             needs=needs_of(views.only(seen, config), {name: facts} if facts else {}, now),

@@ -26,6 +26,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from kubesync.actors.parallel import ParallelMap
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.state import BUCKETS, StateTable
 from kubesync.domain.errors import KubesyncError, UsageError
 from kubesync.domain.objects import ObjectKey
@@ -41,7 +42,8 @@ from kubesync_local.documents.named_upstream import problems_of_named
 from kubesync_local.page.answers import Answer, Answers, is_old
 from kubesync_local.page.facts import ClusterFacts, FactsReader
 from kubesync_local.page.lag import MINUTES
-from kubesync_local.workplace.readings import ListenerReadings, ZoneProblem, ZoneReadings, pause_of
+from kubesync_local.workplace.readings import ListenerReadings, ZoneProblem, pause_of
+from kubesync_local.workplace.shards import problems_of_zones, shards_of
 from kubesync_local.workplace.workplace import Workplace
 
 OVERVIEW_SECONDS: Final = 5.0
@@ -68,7 +70,7 @@ def in_words(error: Exception) -> str:
 class Overview:
     """The lease, the clusters, their listeners and open keys, problems of zones, and lag. Small, read at once.
 
-    ``configs`` by name; None: this release cannot read it. ``seconds``: how long reading took.
+    ``configs`` by name; None: this release cannot read it. ``seconds``: how long reading took. ``others``: leases of other shards.
     """
 
     read_at: float
@@ -80,11 +82,16 @@ class Overview:
     zone_problems: Mapping[str, ZoneProblem]
     lag: tuple[LagMinute, ...]
     credentials: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def running(self) -> bool:
         """Whether a session holds the lease."""
         return bool(self.lease["state"] == "held")
+
+    def serves(self, config: ClusterConfig) -> bool:
+        """Whether a session of the cluster's shard runs."""
+        return bool(self.others.get(config.shard, self.lease)["state"] == "held")
 
     @property
     def clusters(self) -> list[ClusterConfig]:
@@ -186,7 +193,8 @@ class Gatherer:
         ends = {config.name: config for config in known}
         credentials = self.for_each(lambda name: credential_rows(ends[name], listeners, at), sorted(ends))
         marks = self.for_each(lambda name: list(state.open_keys(name)), names)
-        problems = ZoneReadings(store, shard, "").current()
+        others = shards_of(known, shard)[1:]
+        paused, problems = pause_of(store), problems_of_zones(store, [shard, *others])
         lag = tuple(lag_by_minute(AuditLog(store), held, at - MINUTES * 60, at))
         return Overview(
             read_at=at,
@@ -195,7 +203,8 @@ class Gatherer:
             configs=configs,
             listeners=dict(zip(names, rows, strict=True)),
             marks=dict(zip(names, marks, strict=True)),
-            zone_problems={each.zone_id: each for each in problems},
+            zone_problems=problems,
+            others={other: lease_document(LeaseTable(store, other).read(), int(at * 1000), paused) for other in others},
             lag=lag,
             credentials=dict(zip(sorted(ends), credentials, strict=True)),
         )

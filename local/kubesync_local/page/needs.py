@@ -80,7 +80,15 @@ def _of_lease(seen: Overview) -> Iterator[Need]:
             f"Session {holder} did not release the lease, and renews it no more.",
             "On AWS a session starts every minute: docs/runbook.md#nomaster says what to look at. `kubesync session` runs one here.",
         )
-    elif state == "never held" and seen.clusters:
+    for shard, other in sorted(seen.others.items()):
+        if other["state"] in ("expired", "never held") and not paused:
+            yield Need(
+                "broken",
+                f"No session of shard {shard} is running",
+                "Nobody watches its clusters.",
+                "docs/runbook.md#nomaster says what to look at.",
+            )
+    if state == "never held" and seen.clusters and not paused:
         yield Need(
             "broken", "No session has run yet", "", "`kubesync session` runs one here. On AWS, look at the schedule."
         )

@@ -73,7 +73,7 @@ def cluster_rows(seen: Overview, facts: Mapping[str, ClusterFacts], now: float) 
     rows = []
     for config in seen.clusters:
         known, listeners = facts.get(config.name), seen.listeners[config.name]
-        words = Counter(words_of_cluster(listeners, now, running=seen.running, disabled=config.paused))
+        words = Counter(words_of_cluster(listeners, now, running=seen.serves(config), disabled=config.paused))
         failing = any(row["state"] == "failing" for row in listeners) and not config.paused
         held = sum(known.held.values()) if known else 0
         conflicts = known.states.get("conflict", 0) if known else 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import urlsplit
 
 import boto3
@@ -94,6 +95,28 @@ class Workplace:
     def lease(self) -> LeaseTable:
         """The lease of this deployment's shard."""
         return LeaseTable(self.store, self.settings.shard)
+
+    def of(self, config: ClusterConfig) -> Self:
+        """The same place, in the shard of this cluster.
+
+        Raises:
+            UsageError: KUBESYNC_SHARD names another one.
+        """
+        if os.environ.get("KUBESYNC_SHARD") and config.shard != self.settings.shard:
+            raise UsageError(
+                f"cluster {config.name} belongs to shard {config.shard}: set KUBESYNC_SHARD={config.shard}, or leave it out"
+            )
+        return self.in_shard(config.shard)
+
+    def in_shard(self, shard: str) -> Self:
+        """The same place, in another shard."""
+        if shard == self.settings.shard:
+            return self
+        other = copy(self)
+        other.settings = Settings.model_validate({**self.settings.model_dump(), "shard": shard})
+        for made in ("application", "lease"):
+            other.__dict__.pop(made, None)
+        return other
 
     def now(self) -> float:
         """Seconds since 1970."""

@@ -188,8 +188,9 @@ def test_status_says_how_many_changes_wait_to_be_composed(stack: CliStack) -> No
     assert before >= 1
     assert f"named upstreams: {before} change{'' if before == 1 else 's'} not composed yet" in stack.call("status").out
     stack.session(lambda: not NamedUpstreamTable(stack.store).marks("0"))
-    assert stack.call("status", "--output", "json").json["named_upstreams_waiting"] == 0
-    assert "not composed yet" not in stack.call("status").out
+    elsewhere = len(NamedUpstreamTable(stack.store).marks("g"))  # no session of that shard has run
+    assert stack.call("status", "--output", "json").json["named_upstreams_waiting"] == elsewhere < before
+    assert ("not composed yet" in stack.call("status").out) is (elsewhere > 0)
 
 
 def test_status_goes_on_where_a_part_of_a_named_upstream_cannot_be_read(stack: CliStack) -> None:

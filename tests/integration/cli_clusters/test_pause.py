@@ -186,3 +186,26 @@ def test_session_that_runs_is_said(minutes: int, said: str) -> None:
         paused_in_words(lease, now)
         == f"paused since 2026-11-26T12:00:00Z by ann; `kubesync resume` starts it again{said}"
     )
+
+
+def test_pause_finds_the_schedules_and_alarms_of_every_shard(deployed: CliStack) -> None:
+    scheduler, cloudwatch = client(deployed, "scheduler"), client(deployed, "cloudwatch")
+    more = [{**each, "Name": f"{each['Name']}-shard{shard}"} for shard in (1, 2) for each in (WATCH, RESYNC)]
+    alarms = [f"{ALARM}-shard{shard}" for shard in (1, 2)]
+    for schedule in more:
+        scheduler.create_schedule(**schedule)
+    for name in alarms:
+        cloudwatch.put_metric_alarm(
+            AlarmName=name, Namespace="kubesync", MetricName="MasterHeartbeat", Statistic="Sum", Period=60, EvaluationPeriods=3,
+            Threshold=1, ComparisonOperator="LessThanThreshold", ActionsEnabled=True,
+        )  # fmt: skip
+    try:
+        for command, state in (("pause", "DISABLED"), ("resume", "ENABLED")):
+            assert deployed.call(command).status == 0
+            assert {scheduler.get_schedule(Name=each["Name"])["State"] for each in (WATCH, RESYNC, *more)} == {state}
+            found = cloudwatch.describe_alarms(AlarmNames=[ALARM, *alarms])["MetricAlarms"]
+            assert [each["ActionsEnabled"] for each in found] == [state == "ENABLED"] * 3
+    finally:
+        for schedule in more:
+            scheduler.delete_schedule(Name=schedule["Name"])
+        cloudwatch.delete_alarms(AlarmNames=alarms)

@@ -32,7 +32,7 @@ def a_status(**of_cluster: Any) -> dict[str, Any]:
     return {
         "deployment": "main", "shard": "0", "lease": lease, "clusters": [cluster], "unreadable": [], "zones": [],
         "resyncs": {"last": None, "under_way": [], "none_since": None}, "lost": [], "alarms_notify": True, "turn": None,
-        "named_upstreams": [], "named_upstreams_waiting": 0,
+        "named_upstreams": [], "named_upstreams_waiting": 0, "other_shards": [],
     }  # fmt: skip
 
 
@@ -141,12 +141,13 @@ def test_listeners_are_said_in_words(
     assert [line for line in lines if line.startswith(("services ", "endpointslices "))] == shown
 
 
-def test_listeners_of_another_shard_keep_their_times(capsys: pytest.CaptureFixture[str]) -> None:
-    show_status(a_status(listeners=[WATCHES], shard="1"), NOW)
+@pytest.mark.parametrize(("state", "words"), [("held", "watching for 2 min"), ("released clean", "idle")])
+def test_listeners_go_by_the_lease_of_their_shard(capsys: pytest.CaptureFixture[str], state: str, words: str) -> None:
+    status = a_status(listeners=[WATCHES], shard="1")
+    other = {"shard": "1", "lease": {**status["lease"], "state": state, "holder": "b2"}, "resyncs": status["resyncs"]}
+    show_status({**status, "other_shards": [other]}, NOW)
 
-    out = capsys.readouterr().out
-    assert "works since 2027-01-15T07:58:00.000Z" in out
-    assert "idle" not in out
+    assert words in capsys.readouterr().out
 
 
 def test_subject_looks_as_the_message_quotes_it(capsys: pytest.CaptureFixture[str]) -> None:

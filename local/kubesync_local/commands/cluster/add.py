@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from dataclasses import replace
 
 from kubesync.aws.tables.control.clusters import ClusterConfig, valid_cluster_name
@@ -20,6 +21,7 @@ from kubesync_local.sessions.looking import compared
 from kubesync_local.terminal.asking import NOTHING_CHANGED, can_ask
 from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.looking import Look
+from kubesync_local.workplace.shards import roomiest
 from kubesync_local.workplace.workplace import Workplace
 
 
@@ -29,6 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     work.lease.bind(work.settings.deployment)
     known = work.clusters.get(arguments.name) if valid_cluster_name(arguments.name) else None
     _refuse_other_use(arguments, known)
+    work = work.in_shard(_shard(arguments, known, work))
     form = read_form(arguments, work, accept=lambda config: refuse_clash(config, work.clusters.all()))
     change = Change(None if known is None else registered(known, work), form)
     if arguments.dry_run:
@@ -44,7 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     work.lease.signal()
     zones = ", ".join(f"{zone.name} ({'private, ' if zone.private else ''}{zone.id})" for zone in stored.zones)
     done = "changed" if known is not None else "registered"
-    remark(f"cluster {stored.name} {done}: {stored.domain} in {zones}, pods from {stored.endpoints_source}")
+    shard = f", in shard {stored.shard}" if stored.shard != "0" else ""
+    remark(f"cluster {stored.name} {done}: {stored.domain} in {zones}, pods from {stored.endpoints_source}{shard}")
     if known is not None:
         remark(_difference(known, stored))
     if form.decided:
@@ -97,6 +101,17 @@ def _refuse_other_use(arguments: argparse.Namespace, known: ClusterConfig | None
         )
     if known is None and arguments.replace and valid_cluster_name(name):
         raise UsageError(f"there is no cluster {name} to replace: leave out --replace")
+
+
+def _shard(arguments: argparse.Namespace, known: ClusterConfig | None, work: Workplace) -> str:
+    """Whose master is to serve it. A registered cluster stays where it is: ``put`` refuses another shard, and says what to do."""
+    if arguments.shard is not None:
+        return str(arguments.shard)
+    if known is not None:
+        return work.of(known).settings.shard
+    if os.environ.get("KUBESYNC_SHARD"):
+        return work.settings.shard
+    return roomiest(work.store, work.clusters.all(), work.settings.shard, work.now())
 
 
 def _difference(before: ClusterConfig, after: ClusterConfig) -> str:

@@ -14,6 +14,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Change the mark and signal the running session. Writes nothing if the mark is already right."""
     work = Workplace()
     config = work.chosen(arguments.name)[0]
+    work = work.of(config)
     work.lease.bind(work.settings.deployment)
     disabled = arguments.command == "disable"
     if config.deleting:

@@ -22,6 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Mark the cluster as being deleted and signal the running session, which does the rest."""
     work = Workplace()
     config = work.chosen(arguments.name)[0]
+    work = work.of(config)
     work.lease.bind(work.settings.deployment)
     wanted = {"deleting": True, **({"on_delete": OnDelete.RETAIN} if arguments.retain else {})}
     marked = config.model_copy(update=wanted)

@@ -32,8 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     work.lease.bind(work.settings.deployment)
     if config.deleting:
         raise UsageError(f"cluster {config.name} is being removed: it cannot be changed")
-    if config.shard != work.settings.shard:
-        raise UsageError(f"cluster {config.name} belongs to shard {config.shard}: set KUBESYNC_SHARD={config.shard}")
+    work = work.of(config)
     before = registered(config, work)
     change = Change(before, _changed(arguments, before, work))
     if change.settings:

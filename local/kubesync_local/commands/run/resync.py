@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import Any, Final
 
@@ -55,7 +56,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def report_of(work: Workplace, wanted: ResyncEvent, timeout: float) -> dict[str, Any]:
-    """Get a resync done, by the running session or by this process. ``timeout``: seconds to wait for the running session."""
+    """Get a resync done, by the running session or by this process; of all clusters, by those of all shards, one after the other.
+
+    Args:
+        timeout: seconds to wait for the running session of each shard.
+    """
+    shards = sorted({config.shard for config in work.clusters.all()}) or [work.settings.shard]
+    if wanted.cluster or os.environ.get("KUBESYNC_SHARD") or shards == [work.settings.shard]:
+        return _report(work, wanted, timeout)
+    reports = [_report(work.in_shard(shard), wanted, timeout) for shard in shards]
+    first = next((each for each in reports if "status" in each), reports[0])
+    merged = {name: [row for each in reports for row in each.get(name, ())] for name in ("clusters", "named_upstreams")}
+    return {**first, **{name: rows for name, rows in merged.items() if rows or name in first}}
+
+
+def _report(work: Workplace, wanted: ResyncEvent, timeout: float) -> dict[str, Any]:
     own: list[Session] = []
     clock = work.application.clock
     until = clock.monotonic() + timeout

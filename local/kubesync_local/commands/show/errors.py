@@ -11,7 +11,8 @@ from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
 from kubesync_local.documents.audit_log import AuditLog
 from kubesync_local.terminal.output import print_document, print_table, remark
-from kubesync_local.workplace.readings import ListenerReadings, ZoneReadings
+from kubesync_local.workplace.readings import ListenerReadings
+from kubesync_local.workplace.shards import problems_of_zones, shards_of
 from kubesync_local.workplace.workplace import Workplace
 
 _LISTENERS = ("cluster", "listener", "what", "code", "message", "at", "times")
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not now and not past:
         remark("no listener errors yet; only sessions that never held the lease are listed here")
         return 0
-    for zone in ZoneReadings(work.store, work.settings.shard, "").current():
+    for zone in problems_of_zones(work.store, shards_of(work.clusters.all(), work.settings.shard)).values():
         remark(f"zone {zone.zone_id}: {zone.problem}; `kubesync status` shows zones")
     if not any(row["key"] not in _GOOD_ENDS for row in (*now, *past)):
         remark("no listener errors: the rows show how listeners and sessions ended")

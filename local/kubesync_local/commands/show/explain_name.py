@@ -29,7 +29,8 @@ from kubesync_local.commands.show.records import rows_of
 from kubesync_local.plans.plan import parts_of
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import new_console, print_document, print_folded, print_table
-from kubesync_local.workplace.readings import ListenerReadings, ZoneReadings
+from kubesync_local.workplace.readings import ListenerReadings
+from kubesync_local.workplace.shards import problems_of_zones, shards_of
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
 NOBODY_ASKS: Final = "no Service that kubesync knows asks for the name"
@@ -61,7 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _of_name(name: str, configs: Sequence[ClusterConfig], work: Workplace) -> dict[str, Any]:
     zones = zones_of(name, (zone.zone for config in configs for zone in config.zones))
     claims = ClaimTable(work.store)
-    problems = {each.zone_id: each.problem for each in ZoneReadings(work.store, work.settings.shard, "").current()}
+    by_zone = problems_of_zones(work.store, shards_of(configs, work.settings.shard))
+    problems = {zone_id: each.problem for zone_id, each in by_zone.items()}
     current, unread = current_at(work.application.zones(), [Name(zone.id, name) for zone in zones])
     here = {key: found for key, found in current.items() if key.name == name}
     rows, known, why, ours = _wanted_at(name, configs, work)

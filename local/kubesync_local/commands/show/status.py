@@ -39,6 +39,7 @@ from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import print_document, print_line, remark
 from kubesync_local.workplace.readings import ListenerReadings, Pause, ZoneProblem, ZoneReadings, pause_of
 from kubesync_local.workplace.registry import ClusterRegistry
+from kubesync_local.workplace.shards import problems_of_zones, shards_of
 from kubesync_local.workplace.workplace import Workplace
 
 _CONFIGURATION: Final = "its configuration cannot be read: a newer release wrote it, so this one does not watch it"
@@ -90,7 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
 def status_document(work: Place, chosen: Sequence[ClusterConfig], *, every: bool = True) -> dict[str, Any]:
     """The status of these clusters. ``every``: these are all clusters; also say which ones cannot be read."""
     lease = work.lease.read()
-    problems = {each.zone_id: each for each in ZoneReadings(work.store, work.settings.shard, "").current()}
+    shards = shards_of(chosen, work.settings.shard)
+    problems = problems_of_zones(work.store, shards)
     zones = {zone.id: zone for config in chosen for zone in config.zones}
     registered = ClusterRegistry(work.store).read() if every else {}
     return {
@@ -98,13 +100,14 @@ def status_document(work: Place, chosen: Sequence[ClusterConfig], *, every: bool
         "shard": work.settings.shard,
         "lease": lease_document(lease, int(work.now() * 1000), pause_of(work.store)),
         "lag": [asdict(each) for each in lag_of_session(lease)],
+        "other_shards": [_shard(shard, work) for shard in shards[1:]],
         "alarms_notify": not lease.silent,
         "turn": turn_document(lease, int(work.now() * 1000)),
         "clusters": [_cluster(config, work, problems) for config in chosen],
         "unreadable": [
             {"cluster": name, "reason": _CONFIGURATION} for name, found in sorted(registered.items()) if found is None
         ],
-        "lost": _lost(work, registered) if every else [],
+        "lost": [lost for shard in shards for lost in _lost(work, registered, shard)] if every else [],
         "zones": [
             {
                 "zone": zone_id,
@@ -118,7 +121,17 @@ def status_document(work: Place, chosen: Sequence[ClusterConfig], *, every: bool
         ],
         "resyncs": resyncs_document(work.store, work.settings.shard, work.now()),
         "named_upstreams": problems_of_named(work.store),
-        "named_upstreams_waiting": len(NamedUpstreamTable(work.store).marks(work.settings.shard)),
+        "named_upstreams_waiting": sum(len(NamedUpstreamTable(work.store).marks(shard)) for shard in shards),
+    }
+
+
+def _shard(shard: str, work: Place) -> dict[str, Any]:
+    """A shard of clusters besides that of this command: whether it has a master, and its resyncs."""
+    now = work.now()
+    return {
+        "shard": shard,
+        "lease": lease_document(LeaseTable(work.store, shard).read(), int(now * 1000), pause_of(work.store)),
+        "resyncs": resyncs_document(work.store, shard, now),
     }
 
 
@@ -149,12 +162,11 @@ def _failing_since(status: dict[str, Any], work: Workplace) -> dict[tuple[str, s
     return since
 
 
-def _lost(work: Place, registered: Mapping[str, ClusterConfig | None]) -> list[dict[str, str]]:
-    """Clusters that are not registered any more, and were not removed."""
-    shard = work.settings.shard
+def _lost(work: Place, registered: Mapping[str, ClusterConfig | None], shard: str) -> list[dict[str, str]]:
+    """Clusters of a shard that are not registered any more, and were not removed."""
     here = [name for name, config in registered.items() if config is None or config.shard == shard]
     try:
-        found = lost_clusters(work.store, here, work.lease.read().clusters)
+        found = lost_clusters(work.store, here, LeaseTable(work.store, shard).read().clusters)
     except StoreUnavailableError as error:  # an older policy does not allow the scan
         return [{"cluster": "", "reason": f"{_FEWER}, and the tables may not be looked through: {error}"}]
     return [{"cluster": name, "reason": _LOST if name else _NONE_LEFT} for name in found]

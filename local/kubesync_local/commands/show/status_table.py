@@ -40,6 +40,13 @@ def show_status(status: dict[str, Any], now: float) -> None:
     print_folded(console, Text.assemble(f"{place}: {before}", (state, lease_style(lease["state"])), epoch, until), 2)
     if lag := lag_in_words([LagMinute(**each) for each in status.get("lag", ())]):
         print_folded(console, Text(f"this session: {lag}" if lease["state"] == "held" else f"last session: {lag}"), 2)
+    for other in status["other_shards"]:
+        before, state = lease_in_words(other["lease"]["state"], other["lease"]["holder"])
+        print_folded(
+            console,
+            Text.assemble(f"shard {other['shard']}: {before}", (state, lease_style(other["lease"]["state"]))),
+            2,
+        )
     if paused := paused_in_words(lease, now):
         print_folded(console, Text(paused, style="yellow"), 2)
     for each in status["lost"]:
@@ -49,15 +56,8 @@ def show_status(status: dict[str, Any], now: float) -> None:
         of = f"namespace {turn['namespace']} of " if turn["namespace"] else ""
         text = f"the oldest event of {of}cluster {turn['cluster']} has waited {turn['seconds']} s for its turn to be recorded"
         print_folded(console, Text(text, style="yellow"), 2)
-    if not status["clusters"]:
-        if not status["lost"]:
-            remark("no cluster is registered: see `kubesync cluster add --help`")
-    elif all(cluster["shard"] != status["shard"] for cluster in status["clusters"]):
-        others = ", ".join(sorted({cluster["shard"] for cluster in status["clusters"]}))
-        remark(
-            f"these clusters do not belong to shard {status['shard']}, but to {others}: "
-            f"KUBESYNC_SHARD={status['clusters'][0]['shard']} shows their lease"
-        )
+    if not status["clusters"] and not status["lost"]:
+        remark("no cluster is registered: see `kubesync cluster add --help`")
     # First: the problem of a zone is the cause of most rows in the clusters' tables.
     for zone in status["zones"]:
         if zone["problem"]:
@@ -66,12 +66,16 @@ def show_status(status: dict[str, Any], now: float) -> None:
                 console, Text(f"zone {zone['name']} ({zone['zone']}): {zone['problem']}{since}", style="red"), 2
             )
             print_folded(console, Text(f"  → {_zone_advice(zone['problem'])}"), 4)
-    for line, wrong in resync_lines(status["resyncs"]):
-        print_folded(console, Text(line, style="red" if wrong else ""), 2)
+    resyncs = [("", status["resyncs"]), *((f"shard {o['shard']}: ", o["resyncs"]) for o in status["other_shards"])]
+    for of_shard, found in resyncs:
+        for line, wrong in resync_lines(found):
+            print_folded(console, Text(f"{of_shard}{line}", style="red" if wrong else ""), 2)
+    leases = {status["shard"]: lease} | {other["shard"]: other["lease"] for other in status["other_shards"]}
     for each in status["unreadable"]:
         print_folded(console, Text(f"cluster {each['cluster']}: {each['reason']}", style="red"), 2)
     for cluster in status["clusters"]:
-        _show_cluster(cluster, status["shard"], now, running=lease["state"] == "held")
+        running = leases[cluster["shard"]]["state"] == "held"
+        _show_cluster(cluster, status["shard"], now, running=running)
     if waiting := status["named_upstreams_waiting"]:
         text = f"named upstreams: {counted(waiting, 'change')} not composed yet; the running session does it within seconds"
         print_folded(console, Text(text, style="yellow"), 2)
@@ -190,9 +194,7 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float, *, runnin
     for line, ended in near_ends(cluster["cluster"], cluster["credentials"], now):
         print_folded(console, Text(f"  {line}", style="red" if ended else "yellow"), 4)
     if cluster["listeners"]:
-        # Whether a session of another shard runs is not known here.
-        others = cluster["shard"] != own_shard
-        rows = list(map(for_people, cluster["listeners"])) if others else _listener_rows(cluster, now, running=running)
+        rows = _listener_rows(cluster, now, running=running)
         print_table(rows, ("listener", "state", "checkpoint", "failing_since", "last_error", "ended"))
         if cluster["state"] != "disabled" and any(each["state"] == "failing" for each in cluster["listeners"]):
             text = f"  `kubesync cluster check {cluster['cluster']}` shows what is wrong, and what to do"

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import Clock
 from kubesync.domain.errors import KubesyncError, NewerSchemaError, StoreError, UsageError
@@ -148,6 +149,6 @@ def _why_nobody(config: ClusterConfig, work: Workplace) -> str:
     if config.paused:
         return f"; the cluster is disabled: `kubesync cluster enable {config.name}`"
     with suppress(StoreError):  # the message already says what failed
-        if config.shard == work.settings.shard and work.lease.read().free(int(work.now() * 1000)):
+        if LeaseTable(work.store, config.shard).read().free(int(work.now() * 1000)):
             return "; no session is running: `kubesync status`"
     return ""

@@ -18,6 +18,7 @@ from rich.text import Text
 from kubesync.actors.parallel import ParallelMap
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import Clock, SystemClock
 from kubesync.domain.errors import KubesyncError, UsageError
@@ -28,7 +29,8 @@ from kubesync_local.documents.lag import lag_by_minute
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import new_console
-from kubesync_local.workplace.readings import ListenerReadings, ZoneReadings, pause_of
+from kubesync_local.workplace.readings import ListenerReadings, pause_of
+from kubesync_local.workplace.shards import problems_of_zones, shards_of
 from kubesync_local.workplace.workplace import Workplace
 
 _EVERY_SECONDS: Final = 5.0
@@ -133,7 +135,8 @@ def gathered(work: Workplace, cluster: str) -> View:
     now, shard, lease = work.now(), work.settings.shard, work.lease.read()
     configs = work.chosen(cluster)
     audit = AuditLog(work.store)
-    problems = ZoneReadings(work.store, shard, "").current()
+    others = shards_of(configs, shard)[1:]
+    problems = problems_of_zones(work.store, [shard, *others]).values()
     blocked = {each.zone_id for each in problems}
 
     def read(config: ClusterConfig) -> tuple[ClusterView, list[dict[str, Any]]]:
@@ -152,6 +155,10 @@ def gathered(work: Workplace, cluster: str) -> View:
         zone_problems=[f"zone {names.get(each.zone_id, each.zone_id)}: {each.problem}" for each in problems],
         lag=lag_by_minute(audit, lease, now - 60 * MINUTES, now),
         changes=changes[:_CHANGES],
+        others=[
+            (other, lease_document(LeaseTable(work.store, other).read(), int(now * 1000), pause_of(work.store)))
+            for other in others
+        ],
     )
 
 

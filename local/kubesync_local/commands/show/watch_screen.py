@@ -37,7 +37,7 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the screen shows. ``now``: epoch seconds. ``changes``: rows of ``audit``, newest first."""
+    """What the screen shows. ``now``: epoch seconds. ``changes``: rows of ``audit``, newest first. ``others``: other shards and their leases."""
 
     place: str
     now: float
@@ -46,13 +46,14 @@ class View:
     zone_problems: Sequence[str]
     lag: Sequence[LagMinute]
     changes: Sequence[Mapping[str, Any]]
+    others: Sequence[tuple[str, Mapping[str, Any]]] = ()
 
 
 def screen(view: View, width: int, height: int) -> list[Text]:
     """At most ``height`` lines of at most ``width`` cells."""
     lease = _folded(_lease_line(view), width) if height >= _ROOMY else [_lease_line(view)]
     paused = _folded(Text(words, "yellow"), width) if (words := visible(paused_in_words(view.lease, view.now))) else []
-    head = [*lease, *paused, _lag_line(view, width), Text()]
+    head = [*lease, *(_other_line(*other) for other in view.others), *paused, _lag_line(view, width), Text()]
     in_order = sorted(view.clusters, key=_needs_nobody)
     clusters = [line for each in in_order for text in _cluster_lines(each, view) for line in _folded(text, width)]
     problems = [Text(f"! {visible(problem)}", "bold red") for problem in view.zone_problems]
@@ -121,6 +122,11 @@ def _lease_line(view: View) -> Text:
         before,
         (f"{state}{until}", lease_style(lease["state"])),
     )
+
+
+def _other_line(shard: str, lease: Mapping[str, Any]) -> Text:
+    before, state = lease_in_words(lease["state"], lease["holder"])
+    return Text.assemble((f"shard {shard}  ", "bold"), before, (state, lease_style(lease["state"])))
 
 
 def _lag_line(view: View, width: int) -> Text:
