@@ -182,4 +182,16 @@ OF_WHAT_IS_LET_IN: Final[tuple[Mutant, ...]] = (
             "integration/cli_clusters/test_safe_defaults.py::test_file_of_an_older_release_adds_clusters_as_that_release_did",
         ),
     ),
+    Mutant(
+        name="private-zones-count-as-public",
+        without="people are told of private addresses in private zones, where they belong",
+        invariants="I9",
+        file="kubesync_local/registration/private_addresses.py",
+        old="for zone in config.zones if not zone.private}",
+        new="for zone in config.zones}",
+        caught_by=(
+            "unit/cli/test_private_addresses.py::test_record_sets_count_once_and_only_in_public_zones",
+            "integration/cli_answers/test_private_addresses.py::test_status_and_lint_say_it_of_public_zones_only",
+        ),
+    ),
 )

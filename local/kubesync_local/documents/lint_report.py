@@ -43,13 +43,15 @@ from kubesync.kubernetes.wire.decode import read_list_page
 from kubesync.kubernetes.wire.registry import WIRE
 from kubesync_local.documents.explanation import NO_TARGET_LEFT
 from kubesync_local.documents.lint_refusals import why_unnamed, whys_unread
+from kubesync_local.registration.private_addresses import CLUSTER_IP, exposed
+from kubesync_local.registration.private_addresses import in_words as exposed_in_words
 
 # Reserved addresses (RFC 1112 section 4, RFC 6666), which no manifest can mean.
 _CLUSTER_IP: Final = {"IPv4": "240.77.0.1", "IPv6": "100::77:1"}
 _LOAD_BALANCER: Final = "240.77.0.2"
 _POD: Final = "240.77.0.3"
 _IN_WORDS: Final = {
-    **dict.fromkeys(_CLUSTER_IP.values(), "(its cluster IP)"),
+    **dict.fromkeys(_CLUSTER_IP.values(), CLUSTER_IP),
     _LOAD_BALANCER: "(the load balancer's address)",
     _POD: "(its ready pods)",
 }
@@ -240,6 +242,7 @@ def _row(
     if not assigned.intended and not want.upstreams and not problems and not found.notes:
         found.notes.append("nothing is published: an annotation or an option of the cluster leaves it out")
     zones = {zone.id: zone.name for zone in config.zones}
+    found.notes += _exposed(assigned.intended, config)
     return {
         "service": str(key),
         "kind": key.kind,
@@ -258,6 +261,13 @@ def _row(
         "problems": [_problem(each) for each in problems],
         "notes": found.notes,
     }
+
+
+def _exposed(records: Mapping[RecordKey, RecordSet], config: ClusterConfig) -> Iterator[str]:
+    """Private addresses in public zones."""
+    shown = {key: replace(each, values=tuple(map(in_words, each.values))) for key, each in records.items()}
+    for each in exposed([shown], config):
+        yield exposed_in_words(each.zone_name, each.record_sets, each.example)
 
 
 def _wanted(found: _Found, config: ClusterConfig, shared: _Shared) -> Desired:

@@ -28,7 +28,7 @@ def markdown_of(plan: Plan) -> str:
         if group.left_out:
             lines.append(f"# ... and {group.left_out:,} more")
         blocks.append(f"### {_plain(group.title)}\n\n```diff\n" + "\n".join(lines) + "\n```")
-    blocks += [f"- {_plain(text)}" for text in (*plan.notes, *plan.errors)]
+    blocks += [f"- {_plain(text)}" for text in (*plan.notes, *plan.exposes, *plan.errors)]
     return "\n\n".join([*blocks, f"**{_plain(plan.last_line)}**"]) + "\n"
 
 

@@ -11,11 +11,14 @@ from typing import Any, Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.merge import too_many
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
+from kubesync_local.registration.private_addresses import in_words, is_private
 from kubesync_local.terminal.sorting import natural
 
 UPSTREAMS: Final = "upstreams"
 TTL: Final = "ttl "
 """How the part of a side begins that stands behind its values."""
+_PRIVATE: Final = ", private)"
+"""How the title of a private zone ends."""
 
 
 class Sign(StrEnum):
@@ -153,6 +156,18 @@ class Plan:
         return f"{of.add} to add, {of.change} to change, {of.delete} to delete, {self.held} held back{conflicts}"
 
     @property
+    def exposes(self) -> tuple[str, ...]:
+        """For each public zone a sentence about private addresses that it would get."""
+        found = []
+        for group in self.groups:
+            if group.of_zone and group.title.endswith(")") and not group.title.endswith(_PRIVATE):
+                sets = [
+                    f"{line.subject.partition(' ')[0]} {new}" for line in group.lines if (new := _newly_private(line))
+                ]
+                found += [in_words(group.title, len(sets), min(sets))] if sets else []
+        return tuple(found)
+
+    @property
     def question(self) -> str:
         """What a person is asked: the deletions first."""
         gone, zones = self.records.delete, self._zones_that_lose()
@@ -179,6 +194,13 @@ class Plan:
             return 0
         losing = [group for group in self.groups if any(line.sign is Sign.DELETE for line in group.lines)]
         return sum(group.of_zone for group in losing)
+
+
+def _newly_private(line: Line) -> str:
+    """The first private address of a record set that has none now."""
+    if line.sign not in (Sign.ADD, Sign.CHANGE) or any(map(is_private, line.before or ())):
+        return ""
+    return next(filter(is_private, line.after or ()), "")
 
 
 def some(number: int, what: str) -> str:
@@ -223,7 +245,7 @@ def sign_of(before: object, after: object) -> Sign:
 def zone_titles(configs: Iterable[ClusterConfig]) -> dict[str, str]:
     """The title of each registered hosted zone, by its id."""
     return {
-        zone.id: f"{zone.name} ({zone.id}{', private' if zone.private else ''})"
+        zone.id: f"{zone.name} ({zone.id}{_PRIVATE if zone.private else ')'}"
         for config in configs
         for zone in config.zones
     }

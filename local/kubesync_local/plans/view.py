@@ -70,7 +70,7 @@ def _show(plan: Plan, console: Console) -> None:
         if group.left_out:
             console.print(Text(f"{' ' * _INDENT}... and {group.left_out:,} more"), soft_wrap=True)
         console.print()
-    for note in plan.notes:
+    for note in (*plan.notes, *plan.exposes):
         print_folded(console, Text(visible(note)), _INDENT)
     for error in plan.errors:
         print_folded(console, Text(visible(error), style="bold red"), _INDENT)

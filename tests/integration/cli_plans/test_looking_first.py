@@ -111,6 +111,10 @@ def test_manifest_shows_what_it_changes_with_the_addresses_that_the_cluster_gave
         "upstreams",
         "  + prod/shop/new/80/TCP version 1, 0 nodes  (prod/shop/new)",
         "",
+        (
+            f"2 record sets have private addresses in the public zone example.com ({stack.zone_id}), such as "
+            "new.shop.svc.prod.example.com (its cluster IP): nobody outside can reach them"
+        ),
         "3 to add, 1 to change, 0 to delete, 0 held back",
     ]
     assert (ran.status, markdown.status) == (3, 0)
@@ -120,7 +124,9 @@ def test_manifest_shows_what_it_changes_with_the_addresses_that_the_cluster_gave
         "- web.shop.svc.prod.example.com A 10.68.0.17 ttl 30\n"
         "+ web.shop.svc.prod.example.com A 10.68.0.17 ttl 600  (prod/shop/web)\n"
     )
-    assert markdown.out.endswith("```\n\n**3 to add, 1 to change, 0 to delete, 0 held back**\n")
+    assert markdown.out.endswith(
+        "nobody outside can reach them\n\n**3 to add, 1 to change, 0 to delete, 0 held back**\n"
+    )
     assert everything(stack) == before
 
 

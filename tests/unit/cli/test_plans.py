@@ -80,6 +80,7 @@ def test_every_kind_of_line_has_its_sign_its_sides_and_its_reason() -> None:
         "  ! taken.example.com A 10.0.0.1 ttl 30  (taken.example.com CNAME stands there and is not ours)",
         "  + web.example.com A 10.0.0.1 ttl 30  (prod/shop/web appeared)",
         "",
+        "5 record sets have private addresses in the public zone example.com (Z1), such as hand.example.com 10.0.0.7: nobody outside can reach them",
         "3 to add, 4 to change, 2 to delete, 0 held back, 1 conflict",
     ]
 
@@ -149,6 +150,7 @@ def test_rows_that_the_report_lacks_are_counted() -> None:
         "held back (counted in objects, not in record sets)",
         "  ... and 40 more",
         "",
+        "a record set has a private address in the public zone example.com (Z1): web.example.com 10.0.0.1; nobody outside can reach it",
         "12003 to add, 0 to change, 1 to delete, 40 held back",
     ]
 
@@ -211,6 +213,7 @@ def test_report_of_an_older_master_is_a_plan_too() -> None:
         "upstreams",
         "  ~ prod/shop/web/80/TCP version 1 -> version 2, 1 node  (the table holds other nodes)",
         "",
+        "2 record sets have private addresses in the public zone example.com (Z1), such as hand.example.com 10.0.0.2: nobody outside can reach them",
         "1 to add, 2 to change, 1 to delete, 0 held back",
     ]
 

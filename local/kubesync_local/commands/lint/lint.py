@@ -63,7 +63,7 @@ def _default_rules(domain: str) -> ClusterConfig:
     """As `kubesync cluster add` makes them, with one zone of the domain's name. Raises UsageError."""
     domain = domain.rstrip(".").lower()
     try:
-        zone = ZoneReference(id="ZLINT", name=domain)
+        zone = ZoneReference(id="ZLINT", name=domain, private=True)
         server = "https://lint.invalid"
         sources = tuple(kind.option for kind in KINDS.values() if not kind.shared)
         rules = {**settled_rules({}, None, domain), "max_ttl": ONE_DAY, "sources": sources}

@@ -35,6 +35,7 @@ from kubesync_local.documents.last_resync import resyncs_document
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import problems_of_named
 from kubesync_local.documents.outlook import NOTHING_THERE, tried_next, zone_code
+from kubesync_local.registration.private_addresses import exposed
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import print_document, print_line, remark
 from kubesync_local.workplace.readings import ListenerReadings, Pause, ZoneProblem, ZoneReadings, pause_of
@@ -222,6 +223,7 @@ def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProb
         "record_sets": sum(len(state.applied) for state in states),
         "upstreams": sum(len(state.upstreams) for state in states),
         "problem": newer or None,
+        "exposed": [each.document() for each in exposed((state.applied for state in states), config)],
         "unguarded": None if newer else _unguarded(config, work.store),
         "listeners": listeners,
         "credentials": credential_rows(config, ListenerReadings(work.store), work.now()),

@@ -18,6 +18,7 @@ from kubesync_local.documents.listener_rows import for_people
 from kubesync_local.documents.listener_words import words_of_cluster
 from kubesync_local.documents.outlook import zone_code
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
+from kubesync_local.registration.private_addresses import in_words
 from kubesync_local.terminal.escaping import readable, with_spelled_subjects
 from kubesync_local.terminal.output import counted, new_console, print_folded, print_table, remark
 
@@ -179,6 +180,9 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float, *, runnin
         print_folded(console, Text(f"  {cluster['problem']}", style="red"), 4)
     if cluster["unguarded"]:
         print_folded(console, Text(f"  {cluster['unguarded']}; {IDENTITY}", style="yellow"), 4)
+    for each in cluster.get("exposed", ()):
+        text = in_words(each["zone_name"], each["record_sets"], each["example"])
+        print_folded(console, Text(f"  {text}", style="yellow"), 4)
     for held in cluster["held"]:
         number = held["deletions"]
         are = "deletion" if number == 1 else "deletions"
