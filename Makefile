@@ -17,7 +17,7 @@ pytest_waiting := $(python) -m pytest -q -n 4 --dist loadfile
 ready := .venv/.ready
 
 # A folder that was copied or moved brings environments that belong elsewhere: make those anew.
-.PHONY: $(shell for venv in .venv .venv-sam .venv-bench .venv-screenshots .venv-tools .venv-aws .venv-3.12 .venv-3.13; do \
+.PHONY: $(shell for venv in .venv .venv-sam .venv-bench .venv-screenshots .venv-tools .venv-aws .venv-docs .venv-3.12 .venv-3.13; do \
 	[ ! -d $$venv ] || [ "$$(cat $$venv/.made-in 2>/dev/null)" = "$(CURDIR)" ] || echo $$venv/.requirements; done)
 
 .PHONY: help
@@ -38,6 +38,7 @@ help:
 	@echo "make proxies  real nginx, HAProxy and Envoy before pods that are deployed anew: no request may fail"
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
 	@echo "make dns      write the tables of docs/annotations.md anew, from the one in the code"
+	@echo "make docs     build the site of docs/ in build/site, without network; broken links fail"
 	@echo "make causes   write the table of causes in docs/runbook.md anew, from those that tests drive"
 	@echo "make reference write docs/reference and the lists of docs/invariants.md anew, from the code, the tests and a run on stand-ins"
 	@echo "make screenshots pictures of kubesync ui and of commands on terminals, by the system's Chromium, in build/screenshots"
@@ -78,7 +79,7 @@ check: $(if $(SKIP_TESTS),,test) side-by-side archive life-beside-thorough other
 .PHONY: side-by-side
 side-by-side: $(ready)
 	@said=$$(mktemp); $(MAKE) --keep-going sam audit >"$$said" 2>&1 & built=$$!; failed=0; \
-	$(MAKE) --keep-going static wheel || failed=1; wait $$built || failed=1; cat "$$said"; rm "$$said"; exit $$failed
+	$(MAKE) --keep-going static docs wheel || failed=1; wait $$built || failed=1; cat "$$said"; rm "$$said"; exit $$failed
 
 # A life of a stack waits for the scheduler most of the time.
 .PHONY: life-beside-thorough
@@ -191,6 +192,10 @@ chaos: $(ready)
 dns: $(ready)
 	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.dns_cases.annotations_page
 
+.PHONY: docs
+docs: .venv-docs/.requirements $(ready)
+	@$(python) tools/docs_site.py
+
 .PHONY: causes
 causes: $(ready)
 	@PYTHONPATH=layers/kubesync:local:tests:tools $(python) -m harness.causes.page
@@ -218,7 +223,7 @@ lock: $(ready)
 
 .PHONY: clean
 clean:
-	@rm -rf .venv .venv-sam .venv-bench .venv-screenshots .venv-tools .venv-aws .venv-3.12 .venv-3.13 .aws-sam build dist *.egg-info .kubesync
+	@rm -rf .venv .venv-sam .venv-bench .venv-screenshots .venv-tools .venv-aws .venv-docs .venv-3.12 .venv-3.13 .aws-sam build dist *.egg-info .kubesync
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache
 	@find . -name __pycache__ -prune -exec rm -rf {} +
 
@@ -253,6 +258,10 @@ $(ready): .venv/.requirements pyproject.toml
 
 .venv-tools/.requirements: requirements/tools.txt
 	@tools/make-venv .venv-tools requirements/tools.txt 3.13 3.12
+	@touch $@
+
+.venv-docs/.requirements: requirements/docs.txt
+	@tools/make-venv .venv-docs requirements/docs.txt 3.13 3.12
 	@touch $@
 
 .venv-aws/.requirements: requirements/aws.txt

@@ -23,8 +23,9 @@ PROXIES: Final = ROOT / "requirements/proxies.txt"
 COMMAND: Final = ROOT / "requirements/command.txt"
 DEMO: Final = ROOT / "requirements/demo.txt"
 AWS: Final = ROOT / "requirements/aws.txt"
+DOCS: Final = ROOT / "requirements/docs.txt"
 CONTAINER: Final = ROOT / "requirements/container.txt"
-ALL: Final = [AWS, CONTAINER, LAYER, DEV, SAM, BENCH, RUNTIME, TOOLS, COMMAND, DEMO, SCREENSHOTS, PROXIES]
+ALL: Final = [AWS, CONTAINER, DOCS, LAYER, DEV, SAM, BENCH, RUNTIME, TOOLS, COMMAND, DEMO, SCREENSHOTS, PROXIES]
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PACKAGES: Final = ("layers/kubesync/kubesync", "local/kubesync_local")
 # Where the name to import is not the name to install.
