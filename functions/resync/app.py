@@ -17,7 +17,7 @@ from kubesync.log import ascii_json
 from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
 from kubesync.settings import Settings
-from kubesync.telemetry.metrics import MetricsPublisher
+from kubesync.telemetry.metrics import MetricsPublisher, embedded
 
 logger = Logger(service="kubesync", json_serializer=ascii_json)
 register_for_sigterm()
@@ -38,7 +38,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """
     wanted = ResyncEvent.parse(event)
     settings = Settings.from_environment(shard=wanted.shard)
-    metrics = MetricsPublisher(settings.deployment, shard=wanted.shard)
+    metrics = MetricsPublisher(settings.deployment, embedded(settings), shard=wanted.shard)
     with ExitStack() as stack:
 
         def begin(session: Session) -> None:

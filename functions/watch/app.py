@@ -16,7 +16,7 @@ from kubesync.bootstrap.shutdown import ended_by_sigterm, register_for_sigterm
 from kubesync.log import ascii_json
 from kubesync.session.health import harmless
 from kubesync.settings import Settings
-from kubesync.telemetry.metrics import MetricsPublisher
+from kubesync.telemetry.metrics import MetricsPublisher, embedded
 
 logger = Logger(service="kubesync", json_serializer=ascii_json)
 register_for_sigterm()
@@ -38,7 +38,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     application = Application(settings, session=_session)
     if event.get("check") is True:
         return reach(application)
-    metrics = MetricsPublisher(settings.deployment, shard=shard)
+    metrics = MetricsPublisher(settings.deployment, embedded(settings), shard=shard)
     session = application.new_session()
     session.on_beat, session.on_resync = metrics.beat, metrics.resync_ended
     with ended_by_sigterm(session):

@@ -17,6 +17,8 @@ MOST_BYTES: Final = 45_000_000
 MOST_CPU_SECONDS: Final = 1.2
 # https://refspecs.linuxfoundation.org/elf/gabi4+/ch4.eheader.html: e_machine
 MACHINES: Final = {"x86_64": 62, "aarch64": 183}
+# Amazon Linux 2023, on which Lambda's Python 3.13 runs: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html
+GLIBC: Final = (2, 34)
 LAYERS: Final = {"DependenciesLayer": "x86_64", "DependenciesLayerArm": "aarch64"}
 
 _IMPORT: Final = """\
@@ -67,6 +69,18 @@ def test_compiled_files_are_of_the_layers_architecture(layer: str, artefact: Art
     for path in files:
         header = path.read_bytes()[:20]
         assert (header[:4], struct.unpack("<H", header[18:20])[0]) == (b"\x7fELF", MACHINES[LAYERS[layer]]), path.name
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_compiled_files_need_no_newer_glibc_than_lambda_has(layer: str, artefact: Artefact) -> None:
+    files = sorted((artefact.build / layer).rglob("*.so*"))
+    needed = {
+        (int(found[1]), int(found[2]))
+        for path in files
+        for found in re.finditer(rb"GLIBC_(\d+)\.(\d+)", path.read_bytes())
+    }
+    assert len(files) >= 3
+    assert max(needed) <= GLIBC
 
 
 @pytest.mark.parametrize("layer", [*LAYERS, "KubesyncLayer"])

@@ -59,6 +59,10 @@ class Settings(BaseModel):
     # Half of client-go's: while a page is parsed, it takes about three times its bytes.
     page_limit: int = Field(default=250, ge=1)
 
+    # What goes to CloudWatch: metrics of each cluster, and metrics that no alarm needs.
+    cluster_metrics: bool = True
+    dashboard_metrics: bool = True
+
     audit_retention_days: int = Field(default=90, ge=1)
     # Whether alarms have a topic. None: this process does not know.
     alarms_notify: bool | None = None

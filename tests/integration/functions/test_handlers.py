@@ -115,11 +115,11 @@ def test_scheduled_event_runs_a_session_and_publishes_metrics_and_durations(
     assert [each["ended"] for each in found if "Sessions" in each] == ["ERR_MAX_RUNTIME"]
     (took_over,), (batch,), (whole,) = (seconds_of(s, logged) for s in ("took over", "batch answered", "session ended"))
     windows, lists = seconds_of("window recorded", logged), seconds_of("list read", logged)
+    assert windows == []  # at level DEBUG only
     assert len(lists) == 2
-    assert len(windows) in (1, 2)  # the lists of both resources may share one
-    assert all(0.0 <= seconds <= whole for seconds in (took_over, batch, *windows, *lists))
+    assert all(0.0 <= seconds <= whole for seconds in (took_over, batch, *lists))
     (recording,) = [each["RecordingTime"][0] for each in found if "RecordingTime" in each]
-    assert sum(windows) - 0.01 <= recording <= whole  # windows that changed nothing are not in the log
+    assert 0.0 < recording <= whole
     (ending,) = [line for line in logged if line.get("message") == "session ended"]
     assert 0.0 <= ending["ending_seconds"] <= whole == report["seconds"]
 

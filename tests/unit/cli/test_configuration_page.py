@@ -30,6 +30,8 @@ def test_every_setting_is_listed_with_its_default() -> None:
             if name == "table_prefix"
             else f"{default:g}"
             if isinstance(default, float)
+            else str(default).lower()
+            if isinstance(default, bool)
             else default
         )
         assert listed[name] == str(shown), name

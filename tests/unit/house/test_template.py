@@ -411,6 +411,36 @@ def test_stack_says_who_hears_of_alarms(template: dict[str, Any], topic: str, no
     assert resolved(template["Outputs"]["AlarmsNotify"]["Value"], parameters) == who
 
 
+# --- what costs ---
+
+
+def test_new_stacks_take_the_cheap_architecture_and_memory_and_keep_metrics_unless_they_say_so(
+    template: dict[str, Any],
+) -> None:
+    parameters = template["Parameters"]
+    assert (parameters["Architecture"]["Default"], parameters["MemorySize"]["Default"]) == ("arm64", 512)
+    assert parameters["MemorySize"]["MinValue"] == 512
+    # A stack that has these parameters not yet takes their defaults when it is updated.
+    assert [parameters[name]["Default"] for name in ("ClusterMetrics", "WithDashboard")] == ["true", "true"]
+    for name, given in (
+        ("ClusterMetrics", "KUBESYNC_CLUSTER_METRICS"),
+        ("WithDashboard", "KUBESYNC_DASHBOARD_METRICS"),
+    ):
+        assert _variables(template)[given] == {"Ref": name}
+    assert template["Resources"]["Dashboard"]["Condition"] == "HasDashboard"
+    assert template["Outputs"]["DashboardName"]["Condition"] == "HasDashboard"
+    for wanted, there in (("true", True), ("false", False)):
+        assert resolved({"Condition": "HasDashboard"}, {"WithDashboard": wanted}) is there
+
+
+def test_command_for_new_stacks_names_parameters_and_values_that_there_are(template: dict[str, Any]) -> None:
+    page = (ROOT / "docs/deploy.md").read_text()
+    given = dict(
+        re.findall(r"(ClusterMetrics|WithDashboard|Architecture|MemorySize)=(\w+)", page.partition("## 3. Deploy")[2])
+    )
+    assert given == {"ClusterMetrics": "false", "WithDashboard": "false"}
+
+
 # --- shards ---
 
 

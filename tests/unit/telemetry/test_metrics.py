@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from harness.wire.template import read_template, resources
 from kubesync.domain.errors import ErrorCode
-from kubesync.domain.report import ClusterReport, ListenerReport, SessionReport
-from kubesync.telemetry.metrics import MetricsPublisher
+from kubesync.domain.report import ClusterReport, ListenerReport, ResyncEnded, SessionReport
+from kubesync.settings import Settings
+from kubesync.telemetry.metrics import ALARMED, MetricsPublisher, embedded
 
 
 def a_zone(**changes: Any) -> dict[str, Any]:
@@ -360,3 +362,71 @@ def test_i10_heartbeat_of_a_further_shard_is_a_metric_of_its_own(
     assert beat.get("shard", "") == (shard if shard == "3" else "")
     # All other figures are those of the deployment.
     assert all(["service"] in each["_aws"]["CloudWatchMetrics"][0]["Dimensions"] for each in lines if each is not beat)
+
+
+def names_of(text: str) -> set[tuple[str, tuple[str, ...]]]:
+    """Name and dimensions of every metric: what CloudWatch takes money for."""
+    return {
+        (metric["Name"], tuple(dimensions))
+        for line in text.splitlines()
+        for directive in json.loads(line)["_aws"]["CloudWatchMetrics"]
+        for metric in directive["Metrics"]
+        for dimensions in directive["Dimensions"]
+    }
+
+
+def a_good_day(settings: Settings) -> None:
+    """One cluster with a token that ends, a change in each minute, a scheduled resync."""
+    publisher = MetricsPublisher(settings.deployment, embedded(settings))
+    good = dict.fromkeys(
+        ("OldestOpenSeconds", "OpenKeys", "ListenersFailing", "ZonesStuck", "WaitingForPerson", "KeysSetAside", "TurnWaitSeconds",
+         "RegistrationsLost", "HoursSinceResync"), 0.0,
+    )  # fmt: skip
+    clusters = [
+        ClusterReport("prod", recording_seconds=0.1, holding={"services": False}, credential_days={"token": 90})
+    ]
+    listeners = [ListenerReport("prod", "services")]
+    snapshot = a_report(
+        clusters=clusters,
+        listeners=listeners,
+        lag={"p50": 1.0, "p99": 1.0},
+        hand_over_seconds=0.1,
+        health=good,
+        steady=True,
+    )
+    publisher.beat(snapshot)
+    publisher.resync_ended(ResyncEnded(0, 0, scheduled=True))
+    listeners[0].ended = "ERR_MAX_RUNTIME"
+    publisher.ended(a_report(code=5, ended="ERR_MAX_RUNTIME", listeners=listeners))
+
+
+def test_stack_that_asks_for_little_pays_for_what_alarms_need(capsys: pytest.CaptureFixture[str]) -> None:
+    a_good_day(Settings(cluster_metrics=False, dashboard_metrics=False))
+    assert names_of(capsys.readouterr().out) == {
+        (name, ("service",))
+        for name in (
+            "MasterHeartbeat", "LagP99", "ZonesBlocked", "OldestOpenSeconds", "OpenKeys", "TurnWaitSeconds", "ListenersFailing", "ZonesStuck",
+            "HeldDeletions", "KeysSetAside", "HoursSinceResync", "RegistrationsLost", "CredentialDaysLeft",
+            "ResyncErrors", "ResyncDifferences",  # in one hour of the day
+        )
+    }  # fmt: skip
+
+
+def test_stack_that_asks_for_nothing_pays_for_what_it_had(capsys: pytest.CaptureFixture[str]) -> None:
+    a_good_day(Settings())
+    everything = names_of(capsys.readouterr().out)
+    assert len(everything) == 34
+    assert {each for each in everything if "cluster" in each[1]} == {
+        ("CredentialDaysLeft", ("service", "cluster")),
+        ("ListenersEnded", ("service", "code", "key", "cluster")),
+    }
+    a_good_day(Settings(cluster_metrics=False))
+    assert names_of(capsys.readouterr().out) == {each for each in everything if "cluster" not in each[1]}
+    a_good_day(Settings(dashboard_metrics=False))
+    assert names_of(capsys.readouterr().out) == {each for each in everything if each[0] in ALARMED}
+
+
+def test_metrics_that_alarms_need_are_those_of_the_template() -> None:
+    alarms = resources(read_template(), "AWS::CloudWatch::Alarm").values()
+    of_ours = {each["Properties"]["MetricName"] for each in alarms if each["Properties"]["Namespace"] == "kubesync"}
+    assert of_ours == ALARMED

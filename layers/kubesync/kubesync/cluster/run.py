@@ -211,7 +211,7 @@ class ListeningRun:
         window |= {"events": content.received, "merged": content.merged, "listed": content.listed}
         self._served.ports.progress("window", window)
         if recorded.changed or content.snapshots:
-            logger.info("window recorded", extra={**window, "seconds": round(seconds, 3)})
+            logger.debug("window recorded", extra={**window, "seconds": round(seconds, 3)})
 
     def _sweep_some(self, *, flush: bool, quiet: bool) -> Steps[None]:
         """Delete tombstones in quiet moments, at the end, and at intervals, because a busy cluster is never quiet."""

@@ -72,12 +72,45 @@ from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import Ama
 from kubesync.aws.dynamodb.store_calls import KINDS
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import ResyncEnded, SessionReport
+from kubesync.settings import Settings
 
 NAMESPACE: Final = "kubesync"
 # A session that did what it was started for ends early, too.
 _CUT_SHORT: Final = (ErrorCode.NOT_MASTER, ErrorCode.WORKER_EXITING)
 _CODES: Final = {code.key: code for code in ErrorCode}
 IN_SECONDS: Final = ("RecordingTime", "LagMedian", "LagP99", "OldestOpenSeconds", "TurnWaitSeconds", "HandOverGap")
+
+ALARMED: Final = frozenset(
+    {
+        *(
+            "MasterHeartbeat",
+            "SessionsCutShort",
+            "LagP99",
+            "ListenerErrors",
+            "ZonesBlocked",
+            "OldestOpenSeconds",
+            "OpenKeys",
+        ),
+        *(
+            "TurnWaitSeconds",
+            "ListenersFailing",
+            "ZonesStuck",
+            "HeldDeletions",
+            "InferredDeletions",
+            "RecordSetsDeleted",
+        ),
+        *(
+            "KeysSetAside",
+            "ResyncErrors",
+            "HoursSinceResync",
+            "ResyncDifferences",
+            "RegistrationsLost",
+            "NamedUpstreamsStuck",
+        ),
+        "CredentialDaysLeft",
+    }
+)
+"""What the template has alarms on. A dashboard shows more."""
 
 type _ByListener = Counter[tuple[str, str]]
 """Counts by key of a code and cluster."""
@@ -167,6 +200,18 @@ class MetricsPublisher:
 
     def _write(self, values: Mapping[str, float], *dimension_sets: Mapping[str, str]) -> None:
         self._write_line(values, dimension_sets)
+
+
+def embedded(settings: Settings) -> Write:
+    """Writes lines to standard output, as far as somebody wants their metrics: CloudWatch takes money for each."""
+
+    def write(values: Mapping[str, float], dimension_sets: tuple[Mapping[str, str], ...]) -> None:
+        wanted = values if settings.dashboard_metrics else {name: values[name] for name in values if name in ALARMED}
+        of_all = tuple(each for each in dimension_sets if settings.cluster_metrics or "cluster" not in each)
+        if wanted and (of_all or not dimension_sets):
+            write_embedded(f"kubesync-{settings.deployment}", wanted, of_all)
+
+    return write
 
 
 def write_embedded(service: str, values: Mapping[str, float], dimension_sets: tuple[Mapping[str, str], ...]) -> None:

@@ -8,13 +8,12 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import ExitStack
-from functools import partial
 from http import HTTPStatus
 from types import FrameType
 from typing import Final
 
 from kubesync.log import logger
-from kubesync.telemetry.metrics import MetricsPublisher, Write, write_embedded
+from kubesync.telemetry.metrics import MetricsPublisher, Write, embedded
 from kubesync_local.container.loop import SessionLoop
 from kubesync_local.container.memory import memory_megabytes
 from kubesync_local.container.server import METRICS_TYPE, Page, answering
@@ -31,8 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     limit = None if os.environ.get("KUBESYNC_MEMORY_MEGABYTES") else memory_megabytes()
     work = Workplace(**({} if limit is None else {"memory_megabytes": max(128, limit)}))
     application, settings = work.application, work.settings
-    service = f"kubesync-{settings.deployment}"
-    writers: list[Write] = [partial(write_embedded, service)] if arguments.emf else []
+    writers: list[Write] = [embedded(settings)] if arguments.emf else []
 
     def write(values: Mapping[str, float], dimension_sets: tuple[Mapping[str, str], ...]) -> None:
         for writer in writers:
