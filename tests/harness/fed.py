@@ -88,6 +88,7 @@ class FedDeployment(StoredItems):
         self.store = self.world.store
         self.clock = self.world.clock
         self.faults: Any = _NoFaults()
+        self.ahead = 0.0  # seconds, of the clocks of sessions that begin from now on
         self.running: Running | None = None
         self._hooks = _Hooks(self, self.store.faults)
         self.store.faults = self._hooks
@@ -152,6 +153,7 @@ class FedSession:
         connector = deployment.world.connectors[gate.name]
         assert isinstance(connector, FedConnector)
         self._connector = connector
+        self.running.process.offset = deployment.ahead
         self.running.start()
         for _ in range(40):
             self.wait(0.25)

@@ -132,7 +132,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="each list is judged alone: lists in steps delete everything",
         invariants="I5",
         file="cluster/keys/list_diff.py",
-        old="            believed = earlier.within_the_hour(self._epoch) + done\n",
+        old="            believed = earlier.within_the_hour(self._epoch, self._states.pause_seconds) + done\n",
         new="            believed = 0\n",
         caught_by=(_STEPS + "test_lists_in_steps_delete_no_more_than_one_list_i5",),
         section=19,
@@ -540,5 +540,38 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         old="            session = _Session()\n",
         new="            session = requests.Session()\n",
         caught_by=(_SLOW + "test_body_of_a_redirect_is_not_read_to_its_end",),
+    ),
+    Mutant(
+        name="list-of-the-checkpoint-is-forgotten",
+        without="what is recorded of a list at the checkpoint's version is forgotten if the session dies",
+        invariants="I5",
+        file="domain/merge.py",
+        old="        return version if self.pending is None else min(version, self.pending[1] - 1)\n",
+        new="        return version\n",
+        caught_by=(
+            "integration/recording/test_lists_in_steps.py::test_half_recorded_list_is_remembered_whatever_its_version_i5",
+        ),
+    ),
+    Mutant(
+        name="clock-ahead-forgets",
+        without="a master whose clock is hours ahead forgets what lists have taken away",
+        invariants="I5",
+        file="session/session.py",
+        old="        self._term.pause_seconds = self._keeper.seconds_since(before) or 0.0\n",
+        new="",
+        caught_by=(
+            "integration/recording/test_lists_in_steps.py::test_clock_of_a_master_that_is_ahead_forgets_nothing_i5",
+        ),
+    ),
+    Mutant(
+        name="configuration-counts-anew-in-each-session",
+        without="lists of two listeners under one configuration are judged alone if a session ends between them",
+        invariants="I5",
+        file="cluster/keys/key_states.py",
+        old="                    unwanted += stored.unwanted\n",
+        new="                    pass\n",
+        caught_by=(
+            "integration/recording/test_changed_configurations.py::test_lists_of_one_configuration_count_together_also_over_sessions_i5",
+        ),
     ),
 )

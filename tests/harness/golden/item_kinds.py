@@ -71,7 +71,7 @@ KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
 # Attributes that goldens of the first releases do not have.
 _LATER: Final[Mapping[str, frozenset[str]]] = {
     "configuration": frozenset({"allowed_deletions"}),
-    "checkpoint": frozenset({"believed", "limit", "pending", "holding"}),
+    "checkpoint": frozenset({"believed", "limit", "pending", "holding", "unwanted"}),
     "lease": frozenset({"clusters", "lag", "resynced_at_ms", "silent", "turn"}),
     "owner of the tables": frozenset({"schema"}),
     "resync request": frozenset({"scheduled"}),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.fed import FedDeployment, FedSession
-from harness.seen.builders import SERVICES, SLICES, a_list, a_service, identity, saw
+from harness.seen.builders import SERVICES, SLICES, a_list, a_service, an_endpoints, identity, saw
 from kubesync.domain.objects import Observation
 from kubesync.domain.plan import Policy
 
@@ -191,3 +191,39 @@ def test_removal_of_a_cluster_takes_what_was_held_too_i5() -> None:
     session.configure(deleting=True)
     session.land()
     assert published(session) == 0
+
+
+@pytest.mark.parametrize("between", ["the same session", "a hand-over", "a death"])
+def test_lists_of_one_configuration_count_together_also_over_sessions_i5(between: str) -> None:
+    """Names of headless Services go with the list of endpoints: each list takes less than 30 %, both take more."""
+
+    def all_of(*, seen: bool) -> list[Observation]:
+        asks = {f"{kind}{n}": f"{kind}{n}.svc.prod.example.com" for kind in "ch" for n in range(9)}
+        annotations = {name: {"hostname": asked} if seen else {} for name, asked in asks.items()}
+        of_ips = [saw(a_service(ports=(), annotations=annotations[f"c{n}"]), 5, f"c{n}") for n in range(9)]
+        headless = [
+            saw(a_service(cluster_ips=("None",), ports=(), annotations=annotations[f"h{n}"]), 5, f"h{n}")
+            for n in range(9)
+        ]
+        return [*of_ips, *headless, *services(6)]
+
+    slices = [saw(an_endpoints(f"10.2.0.{n + 1}", service=f"h{n}"), 5, f"h{n}-x", resource=SLICES) for n in range(9)]
+    deployment = FedDeployment()
+    session = deployment.session()
+    session.begin(*all_of(seen=True), slices=slices)
+    session.land()
+    assert published(session) == 4 * 9 + 12
+    session.configure(allowed_deletions=0, annotation_prefix="dns.example.net/")
+    session.record(lists=(a_list(20, identity(), *all_of(seen=False)),))
+    session.land()
+    assert (published(session), held(session)) == (3 * 9 + 12, 0)  # 9 of 48
+    if between != "the same session":
+        if between == "a hand-over":
+            session.end()
+        session = deployment.session()
+        # Whatever else is written meanwhile keeps the count.
+        session.record(saw(a_service(cluster_ips=("10.0.9.9",), ports=()), 30, "c0"))
+        session.land()
+    session.record(lists=(a_list(20, *slices, resource=SLICES),))
+    session.land()
+    assert (published(session), held(session)) == (3 * 9 + 12, 9)  # 9 of 39, with the others 18 of 48

@@ -8,16 +8,19 @@ from itertools import count
 import pytest
 
 from chaos.faults import lists_in_steps
+from harness.fakes.store_faults import CrashError, DiesAt
 from harness.fed import FedDeployment, FedSession
 from harness.seen.builders import a_list, a_service, identity, saw
-from kubesync.domain.objects import Observation
+from kubesync.domain.objects import Observation, ServicePort
 
 STEPS = (71, 50, 36, 26, 19, 13, 9)
 """How many of 100 Services each list still holds: always at most 30 % less than the one before."""
+# So many that a list takes several transactions.
+_PORTS = tuple(ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(15))
 
 
-def services(number: int) -> list[Observation]:
-    return [saw(a_service(cluster_ips=(f"10.0.1.{n}",), ports=()), 5, f"s{n:02d}") for n in range(number)]
+def services(number: int, ports: tuple[ServicePort, ...] = ()) -> list[Observation]:
+    return [saw(a_service(cluster_ips=(f"10.0.1.{n}",), ports=ports), 5, f"s{n:02d}") for n in range(number)]
 
 
 def live(session: FedSession) -> int:
@@ -83,3 +86,44 @@ def test_session_that_dies_in_the_middle_of_a_list_neither_forgets_nor_counts_tw
     wanted, _ = lists_in_steps.undisturbed()
     assert (len(wanted.live), wanted.held, wanted.remembered) == (24, ("s22", "s24", "s25"), 10)
     assert lists_in_steps.play(lists_in_steps.IN_THE_MIDDLE) == []
+
+
+@pytest.mark.parametrize("version", [9, 10, 11])
+def test_half_recorded_list_is_remembered_whatever_its_version_i5(version: int) -> None:
+    """At or below the checkpoint, nothing needs tombstones any more; but they show how much of the list was recorded."""
+    deployment = FedDeployment()
+    session = deployment.session()
+    session.begin(*services(100, _PORTS), version=10)
+    session.land()
+    session.end()
+    deployment.faults = DiesAt(6, after=True)
+    with pytest.raises(CrashError):
+        deployment.session().record(lists=(a_list(version, identity(), *services(71, _PORTS)),))
+    deployment.spare()
+    session = deployment.session()
+    there = live(session)
+    assert 71 < there < 95, "in the middle"
+    # 29 and 6 more: only with those that are gone already they are too many.
+    assert there - 65 <= 0.3 * (there + 1)
+    session.record(lists=(a_list(20, identity(), *services(65, _PORTS)),))
+    assert (live(session), held(session)) == (there, there - 65)
+
+
+@pytest.mark.parametrize("ahead", [0.0, 2 * 3600.0, 48 * 3600.0])
+def test_clock_of_a_master_that_is_ahead_forgets_nothing_i5(ahead: float) -> None:
+    """An hour has passed only if one has passed between the sessions that there were."""
+    deployment = FedDeployment()
+    session = deployment.session()
+    session.begin(*services(100))
+    session.land()
+    session.record(lists=(a_list(20, identity(), *services(75)),))
+    session.end()
+    deployment.ahead = ahead
+    session = deployment.session()
+    session.record(lists=(a_list(30, identity(), *services(60)),))
+    assert (live(session), held(session)) == (75, 15)
+    session.end()
+    deployment.ahead = 0.0
+    session = deployment.session()
+    session.record(lists=(a_list(31, identity(), *services(60)),))
+    assert (live(session), held(session)) == (75, 15)

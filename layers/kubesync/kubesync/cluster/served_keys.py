@@ -139,7 +139,9 @@ class ServedKeys:
     def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
         self.ports = ports
         tables, clock = ports.tables, ports.scheduler
-        self.states = KeyStates(config, tables.state, tables.name_counts, ports.cached_keys, clock.epoch)
+        self.states = KeyStates(
+            config, tables.state, tables.name_counts, ports.cached_keys, clock.epoch, ports.pause_seconds
+        )
         self.committer = Committer(
             self.states, tables, ports.fenced_writer, clock, ports.fenced_here, ports.large, self._written
         )

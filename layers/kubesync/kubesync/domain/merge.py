@@ -98,7 +98,8 @@ class AbsenceVerdict:
 class Believed:
     """The guard's memory: how many deletions of one listener's objects were believed because a list lacked the objects (I5).
 
-    It is stored with the listener's checkpoint. An entry from the future counts: the clock of another master is ahead.
+    It is stored with the listener's checkpoint. An entry from the future counts: the clock of another master is ahead. ``pause`` below: seconds
+    between the last session and this one, as this one's clock says. They do not count: perhaps it is this clock that is ahead.
 
     Args:
         by_minute: how many, by the minute (since 1970) in which they were decided.
@@ -112,27 +113,31 @@ class Believed:
     holding: bool = False
     limit: int = field(default=0, compare=False)
 
-    def within_the_hour(self, epoch: float) -> int:
+    def within_the_hour(self, epoch: float, pause: float = 0.0) -> int:
         """How many; those of ``pending`` are not among them."""
-        return sum(self._recent(epoch).values())
+        return sum(self._recent(epoch - pause).values())
+
+    def floor(self, version: int) -> int:
+        """Up to this version, which is durable, no tombstone shows how much of ``pending`` is recorded."""
+        return version if self.pending is None else min(version, self.pending[1] - 1)
 
     def done(self, tombstones: Mapping[int, int]) -> int:
         """How many of ``pending`` were recorded before the session died. ``tombstones``: how many there are, by version."""
         return min(self.pending[2], tombstones.get(self.pending[1], 0)) if self.pending else 0
 
-    def begin(self, epoch: float, version: int, done: int, more: int) -> Believed:
+    def begin(self, epoch: float, version: int, done: int, more: int, pause: float = 0.0) -> Believed:
         """Before a list of this version is recorded, of which ``more`` deletions are believed. ``done``: see there."""
         minute = int(epoch // 60)
         if self.pending is None:
-            return Believed(self._recent(epoch), (minute, version, more)) if more else self
+            return Believed(self._recent(epoch - pause), (minute, version, more)) if more else self
         if self.pending[1] == version:  # the same list again
             return replace(self, pending=(self.pending[0], version, done + more))
-        earlier = Believed(self.by_minute, (*self.pending[:2], done)).end(epoch)
-        return earlier.begin(epoch, version, 0, more)
+        earlier = Believed(self.by_minute, (*self.pending[:2], done)).end(epoch, pause)
+        return earlier.begin(epoch, version, 0, more, pause)
 
-    def end(self, epoch: float) -> Believed:
+    def end(self, epoch: float, pause: float = 0.0) -> Believed:
         """Once the list is recorded."""
-        by_minute = self._recent(epoch)
+        by_minute = self._recent(epoch - pause)
         if self.pending is not None:
             by_minute[self.pending[0]] += self.pending[2]
         return replace(self, by_minute=dict(+by_minute), pending=None)

@@ -34,14 +34,15 @@ class Term:
     Any thread may call all methods, and signal handlers.
 
     ``deadline`` (monotonic): nothing is read after it. ``code`` and ``message``: why the session ends; None: it goes on.
-    ``resynced``: full resyncs of all clusters that have ended. ``progress``: for a person who watches.
+    ``resynced``: full resyncs of all clusters that have ended. ``progress``: for a person who watches. ``pause_seconds``: between the last session
+    and this one, as this one's clock says.
     """
 
     def __init__(self, scheduler: Scheduler, progress: Progress) -> None:
         self.progress = progress
         self.resynced: deque[ResyncEnded] = deque()
         self._wakeup = scheduler.wakeup()
-        self.deadline = 0.0
+        self.deadline = self.pause_seconds = 0.0
         self.code: ErrorCode | None = None
         self.message = ""
 

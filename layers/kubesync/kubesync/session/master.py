@@ -249,6 +249,7 @@ class Master:
             cached_keys=lambda: parts.settings.cached_keys // max(1, len(self.configs)),
             scheduler=parts.scheduler,
             window_seconds=parts.settings.window_seconds,
+            pause_seconds=self.term.pause_seconds,
             to_cluster=self.send,
             to_zone=self._to_zone,
             to_named=self.ask_named,

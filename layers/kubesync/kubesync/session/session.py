@@ -119,6 +119,7 @@ class Session:
         deadline = self._term.deadline = min(
             now + self._parts.settings.max_runtime_seconds, now + remaining() - margin - _RELEASE_SECONDS
         )
+        self._term.pause_seconds = self._keeper.seconds_since(before) or 0.0
         self.report.took_over = _how(before, paused=self._keeper.paused(before))
         self._keeper.on_lost = lambda: self.stop(ErrorCode.NOT_MASTER, "the lease was lost")
         self._keeper.on_signal = self._signalled

@@ -46,7 +46,8 @@ class ListenerView:
     old, and it has not listed since. ``unsure``: keys that were planned while it was not whole. Until they are planned
     again its checkpoint is not valid. ``works_since``: epoch seconds since which all its watches were accepted; 0: they are not.
     ``failing_since``: epoch seconds since which it did not work for long enough, also in earlier sessions; it means nothing while it works.
-    ``absent``: the cluster does not serve the resource, and was never seen to.
+    ``absent``: the cluster does not serve the resource, and was never seen to. ``unwanted``: record sets that its list, which is being recorded,
+    takes away because the configuration, or the rules, do not want them.
     """
 
     checkpoint: Checkpoint | None = None
@@ -59,6 +60,7 @@ class ListenerView:
     works_since: float = 0.0
     failing_since: float = 0.0
     absent: bool = False
+    unwanted: int = 0
 
     def works(self, now: float) -> bool:
         """Whether its watch has stood for a while. A watch that breaks off at once, again and again, does not work."""
@@ -76,6 +78,7 @@ class KeyStates:
     Args:
         cached_keys: how many keys of this cluster the memory has room for now; at most CACHED_KEYS count.
         epoch: the time now (epoch seconds), for ``open_keys``.
+        pause_seconds: between the last session and this one, see ``Believed``.
     """
 
     def __init__(
@@ -85,7 +88,9 @@ class KeyStates:
         counts: NameCountTable,
         cached_keys: Callable[[], int] = lambda: CACHED_KEYS,
         epoch: Callable[[], float] = lambda: 0.0,
+        pause_seconds: float = 0.0,
     ) -> None:
+        self.pause_seconds = pause_seconds
         self.open_keys = OpenKeys(epoch)
         self.config = config
         self.listeners: dict[Resource, ListenerView] = {}
@@ -153,6 +158,12 @@ class KeyStates:
         stored = (self.listeners[resource].checkpoint for resource in listed)
         changed = any(each is not None and each.basis.revision != self.config.revision for each in stored)
         return self.config.allowed_deletions if changed else 0
+
+    @property
+    def unwanted(self) -> int:
+        """How many record sets lists have taken away under this configuration and these rules, because these do not want them."""
+        stored = [view.checkpoint for view in self.listeners.values() if view.checkpoint is not None]
+        return sum(each.unwanted for each in stored if each.basis == self.basis)
 
     @property
     def basis(self) -> Basis:
@@ -268,12 +279,10 @@ class KeyStates:
         return {resource: max(1, view.generation) for resource, view in self.listeners.items()}
 
     def floors(self) -> dict[Resource, tuple[int, int]]:
-        """Per listener, generation and version up to which everything is durable."""
-        return {
-            resource: (view.checkpoint.generation, view.checkpoint.resource_version)
-            for resource, view in self.listeners.items()
-            if view.checkpoint is not None
-        }
+        """Per listener, generation and version up to which everything is durable, and no tombstone is needed."""
+        stored = {resource: view.checkpoint for resource, view in self.listeners.items() if view.checkpoint is not None}
+        # Tombstones of a list that is not recorded yet show how much of it is, also if it is no newer than the checkpoint.
+        return {r: (known.generation, known.believed.floor(known.resource_version)) for r, known in stored.items()}
 
     def checkpoints(
         self, listed: AbstractSet[Resource], below: Mapping[Resource, int], epoch: float
@@ -296,14 +305,24 @@ class KeyStates:
             if whole and seen_version > 0 and not view.unsure:
                 basis = self.basis
                 selector = self.config.scope.labels_of(resource)
-                believed = Believed() if stored is None else stored.believed.end(epoch)
+                believed = Believed() if stored is None else stored.believed.end(epoch, self.pause_seconds)
+                unwanted = view.unwanted if resource in listed else 0
+                if stored is not None and stored.basis == basis:
+                    unwanted += stored.unwanted
                 new = Checkpoint(
-                    seen_version, max(1, view.generation), basis, version, view.works_since, selector, believed
+                    seen_version,
+                    max(1, view.generation),
+                    basis,
+                    version,
+                    view.works_since,
+                    selector,
+                    believed,
+                    unwanted,
                 )
             elif stored is not None and (view.broken or view.unsure):
                 new = replace(stored, basis=replace(stored.basis, revision=0), version=version, works_since=0.0)
                 if resource in listed:
-                    new = replace(new, believed=stored.believed.end(epoch))
+                    new = replace(new, believed=stored.believed.end(epoch, self.pause_seconds))
             else:
                 continue
             if stored is None or replace(new, version=stored.version) != stored:

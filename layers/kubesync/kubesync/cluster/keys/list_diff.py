@@ -171,7 +171,7 @@ class ListMerge:
             checkpoint = self._states.listeners[resource].checkpoint
             earlier = Believed() if checkpoint is None else checkpoint.believed
             done = earlier.done(self._tombstones[resource])
-            believed = earlier.within_the_hour(self._epoch) + done
+            believed = earlier.within_the_hour(self._epoch, self._states.pause_seconds) + done
             verdict = judge_absences(live, len(missing), believed, same_cluster=same, forced=self._forced)
             # What was too much stays held, also where there is more beside it by now, or an hour has passed.
             stays = earlier.holding and not self._forced
@@ -182,7 +182,7 @@ class ListMerge:
             found.left[resource] = _by_key(part for part in unlisted if self._forced or not part.held)
             found.gone[resource], found.held[resource] = _by_key([*moved, *gone]), _by_key([*held, *kept])
             more = 0 if self._forced else len(gone)  # a person knows of these
-            memory = earlier.begin(self._epoch, snapshot.resource_version, done, more)
+            memory = earlier.begin(self._epoch, snapshot.resource_version, done, more, self._states.pause_seconds)
             holds = bool(held) and (same or stays)
             found.believed[resource] = replace(memory, holding=holds, limit=most(live, believed))
             if held:

@@ -79,7 +79,7 @@ class Reconciler:
         self._clock = committer.clock
         self._observe = observe
         self._probe_identity = probe_identity
-        # Record sets that lists have deleted because the configuration, or the rules, no longer wanted them.
+        # Record sets that lists take away because the configuration, or the rules, do not want them: also where a checkpoint is taken back.
         self._gone = Counter[Basis]()
         # What a try that failed has written: the next try does not see it as a change any more.
         self._of_failed_tries = Recorded()
@@ -187,6 +187,9 @@ class Reconciler:
         """Compare complete lists, and the events after them, with everything that is stored."""
         listed = yield from self._listed(content, mode)
         yield from self._judge_configuration(listed, content.snapshots.keys(), note=True)
+        gone = listed.merge.unwanted if listed.merge.hold is None else 0
+        for at, resource in enumerate(content.snapshots):  # of all lists together: one of them says it
+            self._states.listeners[resource].unwanted = 0 if at else gone
         yield from self._committer.begin_lists(listed.merge.believed)
         yield from self._committer.correct_counts()
         resources, why = content.snapshots.keys(), "resync" if mode.distrust_upstreams else "list"
@@ -210,8 +213,7 @@ class Reconciler:
         )
         recorded = yield from self._commit(change)
         recorded.held, recorded.missed = listed.merge.held, listed.merge.missed
-        if listed.merge.hold is None:
-            self._gone[self._states.basis] += listed.merge.unwanted
+        self._gone[self._states.basis] += gone
         return recorded
 
     def _judge_configuration(self, listed: _Listed, resources: AbstractSet[Resource], *, note: bool) -> Steps[None]:
@@ -233,7 +235,8 @@ class Reconciler:
         sets, unwanted, merge.unwanted = (
             (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0, 0)
         )
-        gone, allowed = self._gone[self._states.basis], self._states.allowed_deletions(resources)
+        gone = max(self._states.unwanted, self._gone[self._states.basis])
+        allowed = self._states.allowed_deletions(resources)
         if merge.unwanted and merge.unwanted + gone > allowed and too_many(sets, unwanted, gone):
             merge.hold = True
             why = f"the configuration, or a new release, would delete {unwanted} of {sets} record sets, more than {GUARD_SHARE:.0%}"

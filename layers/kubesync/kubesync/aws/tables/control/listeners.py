@@ -4,7 +4,8 @@ control table
 partition             sort                  holds
 ---------             ----                  -----
 cluster#<cluster>     checkpoint#<res.>     resource_version, generation, revision, server, rules, version, works_since, selector, tx;
-                                            believed, limit, pending and holding if a list lacked objects (``domain.merge.Believed``)
+                                            believed, limit, pending and holding if a list lacked objects (``domain.merge.Believed``);
+                                            unwanted if a changed configuration took record sets away
 cluster#<cluster>     errors#<res.>         counts per code, the last error, how it ended
 cluster#<cluster>     identity              uid of Service default/kubernetes, as first seen
 cluster#<cluster>     credentials           revision, ends (by what ends), tx; only if an end was ever known
@@ -43,7 +44,8 @@ class Checkpoint:
 
     ``works_since`` (epoch seconds, 0: not known) is stored along, for people; a change of it alone causes no write (I6).
     ``selector``: the label selector of the list. Objects outside another selector do not count as missing. ``believed``: stored as
-    ``believed`` ([minute, count] each), ``pending`` and ``holding``, only where there is something.
+    ``believed`` ([minute, count] each), ``pending`` and ``holding``, only where there is something. ``unwanted``: how many record sets its lists
+    have taken away because this basis does not want them.
     """
 
     resource_version: int
@@ -53,6 +55,7 @@ class Checkpoint:
     works_since: float = field(default=0.0, compare=False)
     selector: str = ""
     believed: Believed = field(default_factory=Believed)
+    unwanted: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,7 @@ def _checkpoint(item: Item) -> Checkpoint:
         cast(int, item.get("works_since", 0)) / 1000,  # missing in older items
         cast(str, item.get("selector", "")),
         _believed(item),
+        cast(int, item.get("unwanted", 0)),
     )
 
 
@@ -213,6 +217,8 @@ class ListenerTable:
         fields |= {name: getattr(checkpoint, name) for name in ("resource_version", "generation", "version")}
         if checkpoint.selector:
             fields["selector"] = checkpoint.selector
+        if checkpoint.unwanted:
+            fields["unwanted"] = checkpoint.unwanted
         if checkpoint.believed.by_minute:
             fields["believed"] = [list(each) for each in sorted(checkpoint.believed.by_minute.items())]
         if checkpoint.believed.pending is not None:
