@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service, an_endpoints
+from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.objects import Endpoint, EndpointPort, ObjectKey, ServicePort
+from kubesync.domain.errors import BatchRefusedError
+from kubesync.domain.objects import Endpoint, EndpointPort, ObjectKey, Resource, ServicePort
 from kubesync.domain.state import KeyState
 from kubesync_local.standins.route53.zone.model import Limits
 from simulation.cluster import ScriptedCluster
-from simulation.writes import SENT
+from simulation.writes import RECORD, SENT
 
 SQL: Final = ServicePort("sql", "TCP", 5432)
 WEB: Final = "web.shop.svc.prod.example.com"
@@ -24,12 +29,19 @@ class Sharing(Deployment):
     """Clusters ``prod`` and ``east`` of one domain. ``web`` is 10.0.0.1 in ``prod`` and 10.9.0.1 in ``east``."""
 
     def __init__(self, prod: str, east: str, **config: Any) -> None:
-        super().__init__(
-            limits=Limits(health_checks=frozenset({"known"})),
-            domain_filter=("prod.example.com",),
-            routing=prod,
-            **config,
-        )
+        fields: dict[str, Any] = {"domain_filter": ("prod.example.com",), **config}
+        super().__init__(limits=Limits(health_checks=frozenset({"known"})), routing=prod, **fields)
+        self.refusals: list[str] = []
+        change = self.route53.change
+
+        def noted(zone_id: str, changes: Sequence[BatchChange], comment: str, session: str) -> None:
+            try:
+                change(zone_id, changes, comment, session)
+            except BatchRefusedError as refused:
+                self.refusals += refused.messages
+                raise
+
+        self.route53.change = noted  # type: ignore[method-assign]
         self.east: ScriptedCluster = self.add_cluster("east", domain="prod.example.com", routing=east)
         self.start()
         self.apply("web", a_service(cluster_ips=("10.0.0.1",)))
@@ -166,3 +178,113 @@ def test_i9_clusters_that_change_to_another_policy_wait_for_each_other_and_lose_
     weighted.route("east", "multivalue")
     weighted.pass_time(10.0)
     assert weighted.stands().keys() == {"A prod", "A east"}
+
+
+def test_i9_cluster_waits_for_one_that_is_not_listed_under_its_new_policy_yet() -> None:
+    deployment = Sharing("", "weighted=10")  # the commands refuse it: so it looks while ``prod`` is listed anew
+    assert deployment.stands() == {"A": "simple: 10.0.0.1"}
+    assert [problem.code for problem in deployment.of_east().problems] == ["NameTaken"]
+    deployment.route("prod", "weighted=90")
+    assert deployment.stands() == {"A prod": "weighted 90: 10.0.0.1", "A east": "weighted 10: 10.9.0.1"}
+    assert (deployment.of_east().problems, deployment.refusals) == ((), [])
+    deployment.close()
+
+
+def test_i9_last_cluster_leaves_the_policy_once_the_sets_of_the_other_are_gone(weighted: Sharing) -> None:
+    prod = {**weighted._fields, "routing": "", "server": "https://prod.test:6443"}
+    weighted.world.configure("prod", **prod)
+    weighted.pass_time(8.0)
+    assert weighted.stands() == {"A prod": "weighted 90: 10.0.0.1", "A east": "weighted 10: 10.9.0.1"}
+    assert [problem.code for problem in weighted.state("web").problems] == ["NameTaken"]
+    weighted.world.configure("east", **{**weighted._fields, "deleting": True, "server": "https://east.test:6443"})
+    weighted.pass_time(12.0)
+    assert weighted.stands() == {"A": "simple: 10.0.0.1"}
+    assert (weighted.state("web").problems, weighted.refusals) == ((), [])
+
+
+def test_i9_cluster_without_rules_of_names_waits_too() -> None:
+    deployment = Sharing("", "weighted=10", domain_filter=())
+    assert deployment.stands() == {"A": "simple: 10.0.0.1"}
+    assert [problem.code for problem in deployment.of_east().problems] == ["NameTaken"]
+    deployment.route("prod", "weighted=90", domain_filter=())
+    assert deployment.stands() == {"A prod": "weighted 90: 10.0.0.1", "A east": "weighted 10: 10.9.0.1"}
+    assert (deployment.of_east().problems, deployment.refusals) == ((), [])
+    deployment.close()
+
+
+# --- drawn ---
+
+
+@dataclass(frozen=True)
+class Step:
+    """What happens to ``web`` or the option of one cluster. ``weight``: of its annotation; ``policy``: an index of the family, as its option."""
+
+    cluster: str
+    what: str
+    weight: str = ""
+    policy: int = 0
+    dies: str = ""
+
+
+FAMILIES: Final = (
+    ("weighted=0", "weighted=5", "weighted=200"),
+    ("multivalue", "multivalue", "multivalue"),
+    ("latency=eu-west-1", "latency=us-east-1", "latency=sa-east-1"),
+)
+CLUSTERS: Final = ("prod", "east", "west")
+steps = st.builds(
+    Step,
+    st.sampled_from(CLUSTERS),
+    st.sampled_from(["make", "make", "make", "delete", "option", "resync"]),
+    st.sampled_from(["", "", "7", "not a weight"]),
+    st.integers(0, 2),
+    st.sampled_from(["", "", "", "", RECORD, SENT]),
+)
+
+
+@given(st.sampled_from(FAMILIES), st.lists(steps, min_size=2, max_size=10))
+@settings(max_examples=20, deadline=None)
+def test_i9_clusters_that_share_names_are_never_refused_and_no_name_is_away_while_one_has_it(
+    family: tuple[str, ...], drawn: list[Step]
+) -> None:
+    deployment = Sharing(family[0], family[1])
+    west = deployment.add_cluster("west", domain="prod.example.com", routing=family[2])
+    clusters = {"prod": deployment.cluster, "east": deployment.east, "west": west}
+    deployment.pass_time(3.0)
+    made = {"prod", "east"}
+    options = dict(zip(CLUSTERS, family, strict=True))
+    weights = dict.fromkeys(CLUSTERS, "")
+    for step in drawn:
+        if step.dies:
+            deployment.at(step.dies, deployment.kill)
+        if step.what == "make":
+            asked = {"aws-weight": step.weight} if step.weight and family[0].startswith("weighted") else {}
+            weights[step.cluster] = asked.get("aws-weight", "")
+            address = f"10.{CLUSTERS.index(step.cluster)}.0.9"
+            clusters[step.cluster].apply("web", a_service(cluster_ips=(address,), annotations=asked))
+            made.add(step.cluster)
+        elif step.what == "delete" and step.cluster in made:
+            clusters[step.cluster].delete(Resource.SERVICES, "web")
+            made.discard(step.cluster)
+        elif step.what == "option" and family[0].startswith("weighted"):
+            options[step.cluster] = family[step.policy]
+            deployment.route(step.cluster, options[step.cluster])
+        elif step.what == "resync" and not step.dies:
+            deployment.resync(step.cluster)
+        deployment.pass_time(5.0)
+        deployment.spare()
+        if step.dies:
+            deployment.kill()
+            deployment.pass_time(30.0)
+            deployment.start()
+        deployment.pass_time(8.0)
+        assert deployment.refusals == []
+        stands = {
+            key.identifier: found.routing.words
+            for key, found in deployment.route53.records(ZONE_ID).items()
+            if (key.name, key.type) == (WEB, "A")
+        }
+        words = {name: options[name].replace("=", " ") for name in made}
+        words |= {name: f"weighted {weights[name]}" for name in made if weights[name].isdigit()}
+        assert stands == words
+    deployment.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync_local.registration.eks_servers import is_eks_server
+from kubesync_local.registration.eks_servers import is_eks_server, region_of
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,17 @@ def test_endpoint_of_eks_is_one(server: str) -> None:
 )
 def test_other_address_is_none(server: str) -> None:
     assert not is_eks_server(server)
+
+
+@pytest.mark.parametrize(
+    ("eks", "server", "region"),
+    [
+        ("arn:aws:eks:eu-west-1:123456789012:cluster/us-east-1", "", "eu-west-1"),
+        ("prod", "https://ABCDEF0123456789.gr7.ap-southeast-2.eks.amazonaws.com", "ap-southeast-2"),
+        ("prod-us-east-1", "https://10.0.0.1:6443", ""),
+        ("", "https://api.eu-west-1.example.com", ""),
+        ("prod", "", ""),
+    ],
+)
+def test_region_is_known_of_eks_only(eks: str, server: str, region: str) -> None:
+    assert region_of(eks, server) == region

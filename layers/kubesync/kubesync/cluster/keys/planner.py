@@ -191,12 +191,18 @@ class Planner:
         asked = policies.keys() - seen.conflicts.keys()
         changed = {name for name in asked if (name.zone_id, name.name) in places}
         missing = asked - seen.claims - changed
-        if rules.names is None or not missing:
+        if not missing or (rules.names is None and not rules.routing):
             return {name: policies[name] for name in changed}
-        # Other namespaces cannot want what the template gives with the namespace in it.
+        # Other namespaces cannot want what the template gives with the namespace in it. Other clusters can, with a policy.
         derived = (OF_ENDPOINTS, OF_PORTS) + ((OF_TEMPLATE,) if "{namespace}" in rules.template else ())
-        origins = {name: want.origins.get(name.name, ()) for name in missing}
-        missing = {n for n in missing if any(not origin.rule.startswith(derived) for origin in origins[n])}
+        shared = {(name.zone_id, name.name) for name in seen.claims if name.identifier}
+        missing = {
+            name
+            for name in missing
+            if rules.routing
+            or (not name.identifier and (name.zone_id, name.name) in shared)
+            or any(not origin.rule.startswith(derived) for origin in want.origins.get(name.name, ()))
+        }
         return {name: policies[name] for name in missing | changed}
 
     def _kept(self, seen: KeyState, wanted: frozenset[Name]) -> frozenset[Name]:
