@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
@@ -34,6 +34,7 @@ from kubesync_local.documents.outlook import (
     zone_code,
 )
 
+_SHARERS_SHOWN: Final = 3
 NO_TARGET_LEFT: Final = (
     "no valid target is left in the target annotation, which replaces the Service's addresses: it has no record sets"
 )
@@ -46,6 +47,7 @@ class Evidence:
     ``want`` is planned from what is stored, with the current configuration; ``withheld`` are those of its record sets that an
     annotation keeps from being published. ``current`` is what the zones hold at the names of
     the key, ours or not; ``unread`` says why a zone could not be read. ``listed``: resources that sessions have listed.
+    ``sharing``: who has which set identifier at a name (of its simple set).
     """
 
     config: ClusterConfig
@@ -59,6 +61,7 @@ class Evidence:
     around: Surroundings
     listed: AbstractSet[Resource] = frozenset()
     withheld: frozenset[RecordKey] = frozenset()
+    sharing: Mapping[Name, Mapping[Name, ObjectKey]] = field(default_factory=dict)
 
 
 def document(found: Evidence) -> dict[str, Any]:
@@ -209,6 +212,11 @@ def _record(key: RecordKey, found: Evidence) -> dict[str, Any]:
             "owner": str(owner) if owner is not None else None,
             "own": name in state.claims,
             "waiting": [str(waiter) for waiter in found.queues.get(name, [])],
+            "others": [
+                {"identifier": each.identifier, "owner": str(other)}
+                for each, other in sorted(found.sharing.get(replace(name, identifier=""), {}).items())
+                if each.identifier and other != state.key
+            ],
         },
         **_found(finding),
     }
@@ -280,3 +288,9 @@ def _port_of(name: str, state: KeyState) -> str | None:
 def empty_claims(state: KeyState) -> frozenset[Name]:
     """Names that a key owns although no record set of it stands there or is to stand there."""
     return state.claims - names_of(state.intended) - names_of(state.applied)
+
+
+def sharers(others: Sequence[Mapping[str, str]]) -> str:
+    """The first others that have a set at a name, such as ``east/shop/web [east]``."""
+    shown = [f"{each['owner']} [{each['identifier']}]" for each in others[:_SHARERS_SHOWN]]
+    return ", ".join(shown) + (f" and {len(others) - len(shown)} more" if len(others) > len(shown) else "")

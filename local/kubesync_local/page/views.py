@@ -11,6 +11,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.domain.errors import UsageError
 from kubesync.domain.reasons import advice_for
 from kubesync_local.commands.show.service_keys import parse_service_key
+from kubesync_local.documents.explanation import sharers
 from kubesync_local.documents.listener_words import ago, words_of_cluster
 from kubesync_local.documents.outlook import zone_code
 from kubesync_local.page.changes import Wanted
@@ -286,6 +287,8 @@ def _of_record(record: Mapping[str, Any], kind: str) -> Iterator[tuple[str, str]
     waiting = claim["waiting"]
     more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
     yield "claim", owner + (f"; waiting: {', '.join(waiting[:3])}{more}" if waiting else "")
+    if claim["others"]:
+        yield "shared by", sharers(claim["others"])
 
 
 def _value(value: Mapping[str, Any] | None, nothing: str) -> str:

@@ -155,6 +155,10 @@ def test_explain_says_why_a_set_has_its_policy_and_the_audit_who_changed_it(stac
         }
         shown = stack.call("explain", "west/shop/web").out
         assert "weighted 90 [west]: the cluster's --routing weighted=90" in " ".join(shown.split())
+        assert [record["claim"]["others"] for record in found["records"]] == [
+            [{"identifier": "west", "owner": "west/shop/web"}]
+        ]
+        assert "shared by east/shop/web [east]" in " ".join(shown.split())
         by_name = " ".join(stack.call("explain", "web.shop.svc.svc.example.com").out.split())
         assert "exists A [east] 10.68.0.99" in by_name
         assert "exists A [west] 10.68.0.10" in by_name

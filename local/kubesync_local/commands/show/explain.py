@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import Final
 
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.claims import Claim, ClaimTable
@@ -36,6 +37,10 @@ from kubesync_local.workplace.workplace import Workplace
 
 class NothingSeenError(KubesyncError):
     """kubesync knows no such object: there is nothing to explain. The message says what to do."""
+
+
+_SHARED_NAMES: Final = 50
+"""Others are looked up at so many names of an object."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -107,6 +112,12 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
             looked_at=of_zones.checks(),
         ),
         withheld=withheld,
+        sharing={
+            name: {each: claim.owner for each, claim in claims.read_all(name).items()}
+            for name in sorted({replace(each, identifier="", seat="") for each in names if each.identifier})[
+                :_SHARED_NAMES
+            ]
+        },
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
+from kubesync_local.documents.explanation import sharers
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import readable, with_spelled_subjects
 from kubesync_local.terminal.output import counted, new_console, print_folded
@@ -99,6 +100,8 @@ def _of_record(record: dict[str, Any], raw: dict[str, Any], kind: str) -> Iterat
     more = len(claim["waiting"]) - len(waiting)
     queue = f"; waiting: {', '.join(waiting)}{f' and {more} more' if more else ''}" if waiting else ""
     yield "claim", Text(f"{owner}{queue}")
+    if claim["others"]:
+        yield "shared by", Text(sharers(claim["others"]))
 
 
 def _value(value: dict[str, Any] | None, nothing: str) -> Text:
