@@ -11,6 +11,7 @@ from chaos.faults import (
     killed,
     late,
     lists_in_steps,
+    passing,
     schedules,
     situations,
     tables,
@@ -40,5 +41,6 @@ SECTIONS: Final[tuple[Section, ...]] = (
     items.SECTION,
     lists_in_steps.SECTION,
     turns.SECTION,
+    passing.SECTION,
 )
 BY_NUMBER: Final = {section.number: section for section in SECTIONS}

@@ -15,6 +15,7 @@ from mutation.mutants_of_annotations import OF_ANNOTATIONS
 from mutation.mutants_of_fencing import OF_FENCING
 from mutation.mutants_of_large_keys import OF_LARGE_KEYS
 from mutation.mutants_of_names import OF_NAMES
+from mutation.mutants_of_passing import OF_PASSING
 from mutation.mutants_of_proxies import OF_PROXIES
 from mutation.mutants_of_reading import OF_READING
 from mutation.mutants_of_resyncs import OF_RESYNCS
@@ -30,6 +31,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *OF_READING,
     *OF_NAMES,
     *OF_ROUTING,
+    *OF_PASSING,
     *OF_LARGE_KEYS,
     *OF_WHAT_IS_LET_IN,
     *OF_ANNOTATIONS,

@@ -182,8 +182,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="a Service that waits to change from weighted to simple loses its weighted set",
         invariants="I9",
         file="domain/plan.py",
-        old="        own = {key for key in state.intended if",
-        new="        own = {key for key in () if",
+        old="        own = {key: each for key, each in state.intended.items() if",
+        new="        own = {key: each for key, each in () if",
         caught_by=(_KEPT + "test_i9_weighted_service_that_wants_a_simple_set_waits_and_keeps_what_it_has",),
     ),
     Mutant(
@@ -200,8 +200,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="a namespace that has more to change than a batch takes leaves no room for others",
         invariants="I9",
         file="zone/queue.py",
-        old="fill([*by_turns(first_come, lambda unit: unit.key)], room())",
-        new="fill(first_come, room())",
+        old="fill([*by_turns(together(first_come), lambda group: group[0].key)], room())",
+        new="fill(together(first_come), room())",
         caught_by=(_TURNS + "test_i9_namespace_with_more_than_a_batch_leaves_others_their_share",),
     ),
     Mutant(
@@ -248,8 +248,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="a large unit that does not fit leaves the rest of the batch empty",
         invariants="I9",
         file="domain/batches.py",
-        old="            later.append(unit)\n            continue\n",
-        new="            return taken, [u for u in units if u not in taken], oversized\n",
+        old="            later += group\n",
+        new="            return taken, [u for each in groups for u in each if u not in taken], oversized\n",
         caught_by=(_TURNS + "test_i9_unit_that_does_not_fit_leaves_the_rest_of_the_batch_to_others",),
     ),
     Mutant(

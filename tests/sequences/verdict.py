@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from chaos.stories.oracle import Wanted, desired_by_key, judge_quiet, mixed_names
@@ -109,10 +110,18 @@ def _unreported(world: World) -> Iterator[str]:
                 problem.subject == name.label and problem.code in ("NameTaken", "Conflict")
                 for problem in states[key].problems
             )
-            if not told and not (has_it and claims):
+            # Another Service publishes the same, with its own TTL: nothing to report to those that wait.
+            alike = (
+                key in states and name in states[key].waits and all(_alike(standing.get(k), s) for k, s in sets.items())
+            )
+            if not told and not alike and not (has_it and claims):
                 yield f"{key} wants {name.label}, does not have it, and is not told so"
             if told and claims and has_it and name not in mixed_names(_wanted(world)):
                 yield f"{key} has {name.label}, and is told that it does not"
+
+
+def _alike(stands: RecordSet | None, wanted: RecordSet) -> bool:
+    return stands is not None and replace(stands, ttl=wanted.ttl) == wanted
 
 
 def _found_by_resync(player: Player) -> list[str]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.dns_cases.notation import PREFIX, pods, ports_of
+from harness.dns_cases.passing import PassingCase, read_passing
 from harness.dns_cases.table import UNKNOWN, Case, ChangeCase, RegistrationCase, Rule
 from kubesync.domain.dns.addresses import parse_networks
 from kubesync.domain.dns.records import Zone
@@ -212,10 +213,15 @@ def _setting(text: str) -> tuple[str, Any]:
     return name, int(value) if name.endswith("ttl") else value
 
 
-_READERS: Final[Mapping[tuple[str, ...], Callable[..., Case | ChangeCase | RegistrationCase]]] = {
+def _passing(title: str, before: str, then: str, answers: str, reported: str) -> PassingCase:
+    return read_passing(_object, title, _lines(before), _lines(then), _codes(answers), _codes(reported))
+
+
+_READERS: Final[Mapping[tuple[str, ...], Callable[..., Case | ChangeCase | RegistrationCase | PassingCase]]] = {
     ("case", "given", "published", "reported"): _case,
     ("case", "current", "wanted", "policy", "changes, one line for each batch"): _change,
     ("case", "options", "other clusters", "answer"): _registration,
+    ("case", "objects, one after the other", "then", "answers, batch by batch", "reported"): _passing,
 }
 RULES: Final = tuple(read_rules(PAGE.read_text()))
 """All rules of the DNS contract, in their order."""

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.dns_cases.notation import key_of, line_of, rules_for, sets_of
+from harness.dns_cases.passing import PassingCase
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain
 from kubesync.cluster.keys.allowed_names import held_only
 from kubesync.domain.batches import units_of
@@ -158,4 +159,4 @@ class Rule:
     """A rule and the rows that show it."""
 
     title: str
-    cases: Sequence[Case | ChangeCase | RegistrationCase]
+    cases: Sequence[Case | ChangeCase | RegistrationCase | PassingCase]

@@ -213,8 +213,8 @@ def promotes(actions: Sequence[Action]) -> str:
 
 
 @scene
-def promoted(stage: Stage) -> Document:
-    """A name was let go and given to the next in line; the master was killed before that key was planned."""
+def passed_on(stage: Stage) -> Document:
+    """A name was given to the next in line while its set stood; the master was killed before that key was planned."""
     stage.configure("prod")
     gate = Gate("promotion", after=True, kind_of=promotes)
     expose(stage, "prod", "web", "10.61.0.10", asks={"hostname": "www.example.com"})
@@ -225,7 +225,7 @@ def promoted(stage: Stage) -> Document:
         "shop", "web", {"metadata": {"annotations": {PREFIX + "hostname": None}}}
     )
     gate.wait_until_paused()
-    return killed(stage, promoted.__doc__)
+    return killed(stage, passed_on.__doc__)
 
 
 @scene

@@ -259,6 +259,9 @@ def test_i9_what_route_53_would_refuse_is_never_sent_and_no_name_is_away_while_s
     asked: dict[str, Step] = {}
     for step in drawn:
         held = set(deployment.www().values())
+        waiting = {
+            name for name in asked if deployment.state(name).waits
+        }  # it wants another set than the one that it has
         if step.policy is None:
             if asked.pop(step.name, None) is None:
                 continue
@@ -278,7 +281,7 @@ def test_i9_what_route_53_would_refuse_is_never_sent_and_no_name_is_away_while_s
         deployment.pass_time(8.0)
         assert deployment.refusals == []
         stands = deployment.www()
-        still = {each for each in held if each[-1] in {str(ord(name) - 96) for name in asked if name != step.name}}
+        still = {e for e in held if e[-1] in {str(ord(n) - 96) for n in asked.keys() - waiting - {step.name}}}
         assert still <= set(stands.values()), "who had it and did not change has it"
         possible = [each for each in asked.values() if each.policy is not None and each.policy < len(KINDS) - 2]
         assert stands or not possible, "somebody has it, if anybody could"
@@ -288,3 +291,21 @@ def test_i9_what_route_53_would_refuse_is_never_sent_and_no_name_is_away_while_s
             assert state.opened is None
             assert state.applied == state.intended
     deployment.close()
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+@pytest.mark.parametrize("seconds", [0.0, 5.0])
+def test_two_services_exchange_their_roles_in_one_batch(deployment: Policies, order: str, seconds: float) -> None:
+    primary, secondary = {**PRIMARY}, {"aws-failover": "SECONDARY", "aws-health-check-id": "known"}
+    deployment.ask("a", primary)
+    deployment.ask("b", secondary)
+    sent = len(deployment.sent)
+    for name in order:
+        deployment.ask(name, secondary if name == "a" else primary, seconds=seconds)
+    deployment.pass_time(5.0)
+    assert deployment.www() == {
+        "a": "failover SECONDARY, health check known at 1", "b": "failover PRIMARY, health check known at 2"
+    }  # fmt: skip
+    of_name = [batch for batch in deployment.sent[sent:] if any(change.key.name == WWW for change in batch)]
+    assert (len(of_name), deployment.refusals, deployment.open()) == (1, [], {})
+    assert (deployment.told("a"), deployment.told("b"), deployment.waiters(), deployment.heirs()) == ([], [], [], [])

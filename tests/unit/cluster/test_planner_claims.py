@@ -34,9 +34,9 @@ def at(number: int) -> str:
 def three(version: int = 5) -> list[Observation]:
     """Listed in no order: ``b`` is the oldest, then ``a``, then ``c``."""
     return [
-        saw(wants(NAME, created=at(2)), version, "a"),
-        saw(wants(NAME, created=at(1)), version + 1, "b"),
-        saw(wants(NAME, created=at(3)), version + 2, "c"),
+        saw(wants(NAME, created=at(2), ip="10.0.0.1"), version, "a"),
+        saw(wants(NAME, created=at(1), ip="10.0.0.2"), version + 1, "b"),
+        saw(wants(NAME, created=at(3), ip="10.0.0.3"), version + 2, "c"),
     ]
 
 
@@ -110,13 +110,14 @@ def test_i9_keys_that_wait_for_one_name_share_transactions_and_so_do_those_that_
     assert len([call for call in deployment.calls if call.operation == "query"]) < 10
 
 
-def test_heir_is_the_oldest_waiter_and_takes_over_once_the_record_is_gone() -> None:
+def test_heir_is_the_oldest_waiter_and_is_given_the_name_while_the_record_stands() -> None:
     deployment = FedDeployment()
     session = deployment.session()
     session.begin(*three())
     session.land()
     session.record(saw(None, 30, "b", deleted=True))
-    assert deployment.claims()[NAME] == "prod/shop/b", "until its record set is gone from the zone"
+    assert [k.name for k in session.state("b").applied if k.name == NAME] == [NAME]
+    assert deployment.claims()[NAME] == "prod/shop/a", "what it wants goes in the batch that takes the record away"
     session.land()
     assert deployment.claims()[NAME] == "prod/shop/a"
     assert deployment.waiters() == [f"{NAME}#wait#{at(3)}#prod/shop/c"]
@@ -124,7 +125,7 @@ def test_heir_is_the_oldest_waiter_and_takes_over_once_the_record_is_gone() -> N
     assert session.state("a").opened is None
     assert [k.name for k in session.state("a").applied] == ["a.shop.svc.prod.example.com", NAME]
     assert session.state("a").waits == frozenset()
-    assert session.state("c").problems[0].message == "the name is claimed by prod/shop/b"
+    assert session.state("c").problems[0].message == "the name is claimed by prod/shop/a"
 
 
 def test_waiter_that_is_deleted_gives_up() -> None:
@@ -233,9 +234,8 @@ def test_heir_is_found_by_the_next_session() -> None:
     session.begin(*three())
     session.land()
     deployment.faults = DiesWithAnHeir()
-    session.record(saw(wants(created=at(1)), 30, "b"))
     with pytest.raises(CrashError):
-        session.land()
+        session.record(saw(wants(created=at(1)), 30, "b"))
     assert deployment.heirs() == [f"shop/a#heir#Z1/{NAME}"]
     assert f"{NAME} A" not in session.intended("a")
     deployment.spare()

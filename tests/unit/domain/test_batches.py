@@ -9,7 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.seen.builders import a_key
-from kubesync.domain.batches import BatchLimits, Unit, fill, halves, in_stable_order, units_of, without_rivals
+from kubesync.domain.batches import (
+    BatchLimits,
+    Unit,
+    at_fault,
+    fill,
+    halves,
+    in_stable_order,
+    together,
+    units_of,
+    without_rivals,
+)
 from kubesync.domain.dns.records import AliasTarget, RecordChange, RecordKey, RecordSet
 from kubesync.domain.dns.routing.policies import SIMPLE, Weighted
 
@@ -97,7 +107,7 @@ def test_changed_single_valued_sets_take_the_fewest_batches(changed: int) -> Non
     left = [a_unit(f"n{n:05d}") for n in range(changed)]
     batches = 0
     while left:
-        _, left, oversized = fill(left, ROOM)
+        _, left, oversized = fill([(unit,) for unit in left], ROOM)
         assert oversized == []
         batches += 1
     assert batches == ceil(2 * changed / 998)
@@ -115,7 +125,7 @@ def test_limits_are_never_exceeded_and_no_unit_is_lost(sizes: list[tuple[int, in
     ]
     left, seen = units, list[Unit]()
     while left:
-        taken, later, oversized = fill(left, limits)
+        taken, later, oversized = fill([(unit,) for unit in left], limits)
         assert sum(unit.elements for unit in taken) <= limits.elements
         assert sum(unit.characters for unit in taken) <= limits.characters
         assert all(u.elements > limits.elements or u.characters > limits.characters for u in oversized)
@@ -128,7 +138,7 @@ def test_limits_are_never_exceeded_and_no_unit_is_lost(sizes: list[tuple[int, in
 
 def test_unit_too_large_for_any_batch_holds_up_none_behind_it_i4() -> None:
     units = [a_unit("a"), a_unit("big", after=999), a_unit("c")]
-    taken, later, oversized = fill(units, ROOM)
+    taken, later, oversized = fill([(unit,) for unit in units], ROOM)
     assert [[u.name for u in part] for part in (taken, later, oversized)] == [["a", "c"], [], ["big"]]
 
 
@@ -140,7 +150,7 @@ def test_order_is_by_name_then_type_whatever_came_first() -> None:
 
 
 @pytest.mark.parametrize("identifier", ["", "blue"])
-@pytest.mark.parametrize("gone", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("gone", [(False, False), (True, True)])
 def test_of_two_keys_that_touch_one_set_only_the_first_goes_and_nothing_else_waits_i3_i4(
     gone: tuple[bool, bool], identifier: str
 ) -> None:
@@ -153,10 +163,82 @@ def test_of_two_keys_that_touch_one_set_only_the_first_goes_and_nothing_else_wai
     assert without_rivals(in_stable_order([two, other])) == [two, other]
 
 
+def passing(name: str, one: str = "one", other: str = "other", before: int = 1, after: int = 1) -> list[Unit]:
+    """A key takes its set away, another one creates its own."""
+    return [a_unit(name, before=before, after=0, key=one), a_unit(name, before=0, after=after, key=other)]
+
+
+def test_who_takes_a_set_away_goes_together_with_who_creates_it() -> None:
+    leaves, comes = passing("a")
+    beside = a_unit("b")
+    assert together([comes, beside, leaves]) == [(comes, leaves), (beside,)]
+    assert without_rivals([comes, beside, leaves]) == [comes, beside, leaves]
+
+
+@pytest.mark.parametrize(
+    ("gone", "comes", "joined"),
+    [
+        (("A", ""), ("A", ""), True),
+        (("A", ""), ("A", "blue"), True),
+        (("A", "blue"), ("A", ""), True),
+        (("A", ""), ("CNAME", ""), True),
+        (("CNAME", ""), ("AAAA", ""), True),
+        (("A", "blue"), ("A", "green"), False),
+        (("A", ""), ("AAAA", ""), False),
+    ],
+)
+def test_units_go_together_where_one_keeps_the_other_out(
+    gone: tuple[str, str], comes: tuple[str, str], *, joined: bool
+) -> None:
+    units = [Unit(a_key("one"), (weighted("a", *gone, gone=True),)), Unit(a_key("two"), (weighted("a", *comes),))]
+    assert (len(together(units)) == 1) is joined
+    same_key = [units[0], Unit(a_key("one"), units[1].changes)]
+    assert len(together(same_key)) == 2, "units of one key land one after the other, whatever the order"
+
+
+def test_what_goes_together_grows_to_one_group() -> None:
+    units = [Unit(a_key(f"k{n}"), (weighted("a", "A", identifier, gone=True),)) for n, identifier in enumerate("xyz")]
+    comes = Unit(a_key("new"), (weighted("a", "A", ""),))
+    assert together([*units, comes]) == [(*units, comes)]
+
+
+def test_group_that_does_not_fit_is_left_for_the_next_batch_whole() -> None:
+    first, joined = a_unit("a", before=400, after=400), passing("b", before=200, after=200)
+    taken, later, oversized = fill([(first,), joined], BatchLimits(1000, 31_800))
+    assert (taken, later, oversized) == ([first], joined, [])
+
+
+def test_of_a_group_that_fits_no_batch_what_is_created_is_at_fault() -> None:
+    joined = passing("a", before=400, after=400)
+    assert fill([joined], BatchLimits(700, 31_800)) == ([], [], [joined[1]])
+
+
+def test_halves_do_not_part_what_goes_together() -> None:
+    groups = [passing("a"), [a_unit("b")], [a_unit("c")]]
+    assert [[unit.name for unit in half] for half in halves(groups)] == [["a", "a"], ["b", "c"]]
+
+
+def standing(*units: Unit) -> dict[RecordKey, RecordSet]:
+    return {c.key: c.before for unit in units for c in unit.changes if c.before is not None}
+
+
+def test_of_a_refused_group_the_new_set_is_at_fault_where_the_old_one_stands() -> None:
+    leaves, comes = passing("a")
+    foreign = {RecordKey("Z1", "a", "CNAME"): RecordSet(60, ("x.",))}
+    assert at_fault([leaves, comes], frozenset({leaves, comes}), standing(leaves) | foreign) == {comes: foreign}
+
+
+def test_of_a_refused_group_the_old_set_is_at_fault_where_it_does_not_stand_as_known() -> None:
+    leaves, comes = passing("a")
+    changed = {RecordKey("Z1", "a", "A"): RecordSet(60, ("192.0.2.9",))}
+    assert at_fault([leaves, comes], frozenset({comes}), changed) == {leaves: changed}
+    assert at_fault([leaves, comes], frozenset({comes}), {}) == {leaves: {}}
+
+
 @given(st.integers(2, 50))
 def test_halves_hold_everything_in_order_and_neither_is_empty(count: int) -> None:
     units = [a_unit(f"n{n:02d}") for n in range(count)]
-    first, second = halves(units)
+    first, second = halves([(unit,) for unit in units])
     assert first + second == units
     assert first
     assert second

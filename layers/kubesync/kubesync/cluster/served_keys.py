@@ -35,11 +35,19 @@ _READERS_AT_A_TIME: Final = 200
 
 
 class Published:
-    """What a cluster has told its zones: which keys want changes there. As a ``Task`` it publishes what was recorded. ``send``: to a zone."""
+    """What a cluster has told its zones: which keys want changes there. As a ``Task`` it publishes what was recorded.
 
-    def __init__(self, states: KeyStates, send: Callable[[str, object], None]) -> None:
+    Args:
+        send: to a zone.
+        to_cluster: to a cluster.
+    """
+
+    def __init__(
+        self, states: KeyStates, send: Callable[[str, object], None], to_cluster: Callable[[str, object], object]
+    ) -> None:
         self._states = states
         self._send = send
+        self._to_cluster = to_cluster
         self._told: dict[ObjectKey, frozenset[str]] = {}
         self._zones: set[str] = set()
         self._listed: frozenset[Resource] = frozenset()
@@ -77,10 +85,16 @@ class Published:
             keys = list(dict.fromkeys((*recorded.opened, *told)))
             self.publish(self._states.states(keys[:KEYS_AT_A_TIME]).values(), since)
             if rest := keys[KEYS_AT_A_TIME:]:
-                self._recorded[0] = Recorded(dict.fromkeys(rest)), since
+                self._recorded[0] = Recorded(dict.fromkeys(rest), recorded.promoted), since
             else:
                 self._recorded.popleft()
+                self._promote(recorded)
         yield from ()
+
+    def _promote(self, recorded: Recorded) -> None:
+        """Clusters hear of keys that were given a name after zones have heard who leaves it: else the heir's wish could come first."""
+        for key in recorded.promoted:
+            self._to_cluster(key.cluster, Promoted((key,)))
 
     def publish(self, keys: Iterable[KeyState], since: float | None = None, *, inherited: bool = False) -> None:
         """Tell every zone what these keys want there now. ``since``, ``inherited``: see ``Publish``."""
@@ -112,7 +126,8 @@ class Published:
         for zone_id in sorted(self._zones):
             self._send(zone_id, Publish(self._states.config.name, anew=True, listed=self._listed))
         self._told.clear()
-        self._recorded.clear()
+        while self._recorded:
+            self._promote(self._recorded.popleft()[0])
 
     def serve(self, *, served: bool) -> None:
         """Whether the cluster is served from now on. If not, it wants nothing."""
@@ -146,20 +161,18 @@ class ServedKeys:
             self.states, tables, ports.fenced_writer, clock, ports.fenced_here, ports.large, self._written
         )
         self.reconciler = reconciler_of(self.committer, ports.connector, clock)
-        self.published = Published(self.states, ports.to_zone)
+        self.published = Published(self.states, ports.to_zone, ports.to_cluster)
         self.promoted = PromotedKeys(self)
         self.readers = Readers(self)
 
     def follow_up(self, recorded: Recorded, since: float | None = None) -> None:
-        """Zones hear of keys that changed, clusters of keys that were given a name, and readers of what they read are planned.
+        """Zones hear of keys that changed, then clusters of keys that were given a name; readers of what they read are planned.
 
         Args:
             since: when (monotonic) the first event of it was read.
         """
         self.published.add(recorded, since)
         self.readers.changed(recorded.shared)
-        for key in recorded.promoted:
-            self.ports.to_cluster(key.cluster, Promoted((key,)))
 
     def _written(self, entries: Sequence[Entry]) -> None:
         if not entries:

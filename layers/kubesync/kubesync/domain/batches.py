@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
@@ -51,17 +52,22 @@ class Unit:
         return sum(_both(change, lambda s: s.characters) for change in self.changes)
 
     @property
+    def only_deletes(self) -> bool:
+        return all(change.after is None for change in self.changes)
+
+    @property
     def grows(self) -> bool:
         """Whether the zone holds more sets afterwards. A full zone refuses such a unit."""
-        return self._growth > 0
+        return self.growth > 0
 
     @property
     def shrinks(self) -> bool:
         """Whether the zone holds fewer sets afterwards. Such a unit makes room in a full zone."""
-        return self._growth < 0
+        return self.growth < 0
 
     @property
-    def _growth(self) -> int:
+    def growth(self) -> int:
+        """How many sets more the zone holds afterwards."""
         return sum((change.after is not None) - (change.before is not None) for change in self.changes)
 
 
@@ -92,6 +98,37 @@ def by_cluster(units: Iterable[Unit]) -> list[tuple[str, tuple[Unit, ...]]]:
     return [(cluster, tuple(of_one)) for cluster, of_one in sorted(clusters.items())]
 
 
+def together(units: Iterable[Unit]) -> list[tuple[Unit, ...]]:
+    """Units that go in one batch or not at all, in the order of the first of each: units of different keys at one name, of which one takes
+    away what keeps out a set of the other.
+    """
+    groups: list[list[Unit]] = []
+    at_name: dict[str, list[list[Unit]]] = defaultdict(list)
+    for unit in units:
+        joined = [group for group in at_name[unit.name] if any(_clears(unit, o) or _clears(o, unit) for o in group)]
+        if not joined:
+            groups.append([unit])
+            at_name[unit.name].append(groups[-1])
+            continue
+        first, *others = joined
+        for other in others:
+            first += other
+            other.clear()
+            at_name[unit.name].remove(other)
+        first.append(unit)
+    return [tuple(group) for group in groups if group]
+
+
+def _clears(one: Unit, other: Unit) -> bool:
+    """Whether one unit takes away what keeps out a set of another key's unit."""
+    return one.key != other.key and any(
+        in_the_way(gone.key, gone.before, comes.key, comes.after)
+        for gone in one.changes
+        for comes in other.changes
+        if gone.before is not None and comes.after is not None
+    )
+
+
 def without_rivals(units: Sequence[Unit]) -> list[Unit]:
     """Leave out each unit that conflicts with an earlier unit of another key.
 
@@ -99,32 +136,37 @@ def without_rivals(units: Sequence[Unit]) -> list[Unit]:
         ---------------------------             ----------------------------
         want sets that exclude each other       claims are by name and set identifier: two clusters can claim a name at once for
                                                 sets of different policies
-        touch one set, in whatever way          a claim is missing, which is a fault of ours: one unit might delete what the
-                                                other creates
+        touch one set, unless one deletes       a claim is missing, which is a fault of ours: both create it, or both know of it
+        what the other creates
 
     A key whose unit waits stays open. If the earlier unit's set still stands there at the next batch, that is an ordinary
     conflict, reported on the key. Nothing else in the zone waits for it (I4).
     """
     wanted: dict[str, list[tuple[ObjectKey, RecordKey, RecordSet]]] = defaultdict(list)
-    touched: dict[RecordKey, ObjectKey] = {}
+    touched: dict[tuple[RecordKey, bool], ObjectKey] = {}
     kept: list[Unit] = []
     for unit in units:
+        sides = [(change.key, goes) for change in unit.changes for goes, side in _sides(change) if side is not None]
         coming = [(change.key, change.after) for change in unit.changes if change.after is not None]
         others = [(key, record_set) for owner, key, record_set in wanted[unit.name] if owner != unit.key]
-        if any(touched.get(change.key, unit.key) != unit.key for change in unit.changes):
+        if any(touched.get(side, unit.key) != unit.key for side in sides):
             continue
         if any(in_the_way(*other, *comes) for comes in coming for other in others):
             continue
         wanted[unit.name] += [(unit.key, *comes) for comes in coming]
-        touched |= dict.fromkeys((change.key for change in unit.changes), unit.key)
+        touched |= dict.fromkeys(sides, unit.key)
         kept.append(unit)
     return kept
 
 
-def fill(units: Sequence[Unit], limits: BatchLimits) -> tuple[list[Unit], list[Unit], list[Unit]]:
-    """Take units from the front, and leave out what does not fit. ``limits``: what one batch may hold, less what the journal swap takes.
+def _sides(change: RecordChange) -> tuple[tuple[bool, RecordSet | None], ...]:
+    return (True, change.before), (False, change.after)
 
-    A large unit keeps no room free behind it: it is the first of a later batch.
+
+def fill(groups: Sequence[Sequence[Unit]], limits: BatchLimits) -> tuple[list[Unit], list[Unit], list[Unit]]:
+    """Take groups of units from the front, and leave out what does not fit. ``limits``: what one batch may hold, less what the journal swap takes.
+
+    A large group keeps no room free behind it: it is the first of a later batch.
 
     Returns:
         Units for this batch, units for later ones, and units that fit no batch at all.
@@ -132,17 +174,17 @@ def fill(units: Sequence[Unit], limits: BatchLimits) -> tuple[list[Unit], list[U
     taken: list[Unit] = []
     later: list[Unit] = []
     oversized: list[Unit] = []
-    elements = characters = 0
-    for unit in units:
-        if unit.elements > limits.elements or unit.characters > limits.characters:
-            oversized.append(unit)
-            continue
-        if elements + unit.elements > limits.elements or characters + unit.characters > limits.characters:
-            later.append(unit)
-            continue
-        taken.append(unit)
-        elements += unit.elements
-        characters += unit.characters
+    left_elements, left_characters = limits.elements, limits.characters
+    for group in groups:
+        elements, characters = sum(unit.elements for unit in group), sum(unit.characters for unit in group)
+        if elements > limits.elements or characters > limits.characters:
+            oversized += [unit for unit in group if not unit.only_deletes] or group
+        elif elements > left_elements or characters > left_characters:
+            later += group
+        else:
+            taken += group
+            left_elements -= elements
+            left_characters -= characters
     return taken, later, oversized
 
 
@@ -221,10 +263,36 @@ def _plain(name: str) -> str:
     return _OCTAL.sub(lambda m: chr(int(m[1], 8)), name).rstrip(".").lower()
 
 
-def halves(units: Sequence[Unit]) -> tuple[list[Unit], list[Unit]]:
-    """Split a refused batch whose messages name no unit."""
-    middle = len(units) // 2
-    return list(units[:middle]), list(units[middle:])
+def halves(groups: Sequence[Sequence[Unit]]) -> tuple[list[Unit], list[Unit]]:
+    """Split a refused batch whose messages name no unit. What goes together stays together."""
+    middle = len(groups) // 2
+    return [unit for group in groups[:middle] for unit in group], [unit for group in groups[middle:] for unit in group]
+
+
+def at_fault(
+    group: Sequence[Unit], named: AbstractSet[Unit], standing: Mapping[RecordKey, RecordSet]
+) -> dict[Unit, Mapping[RecordKey, RecordSet]]:
+    """Which units of a group that was refused are at fault, each with what stands at its name, less what the others would take away.
+
+        what stands                                            at fault
+        -----------                                            --------
+        a set that one of them changes or deletes is not       that one: the others go again with what becomes of it
+        there as known
+        all is as known                                        those that the messages name, of what is created; else all of these
+
+    Args:
+        named: units that the messages name.
+    """
+    if len(group) == 1:
+        return {group[0]: standing}
+    unlike = [u for u in group if any(c.before is not None and standing.get(c.key) != c.before for c in u.changes)]
+    creating = [unit for unit in group if not unit.only_deletes]
+    blamed = unlike or [unit for unit in creating if unit in named] or creating
+    found: dict[Unit, Mapping[RecordKey, RecordSet]] = {}
+    for unit in blamed:
+        taken = {c.key for other in group if other.key != unit.key for c in other.changes if c.before is not None}
+        found[unit] = standing if unlike else {key: each for key, each in standing.items() if key not in taken}
+    return found
 
 
 type Namespace = tuple[str, str]

@@ -20,7 +20,8 @@ whoever owns the name by then. Otherwise two such keys would queue again at each
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -29,7 +30,7 @@ from kubesync.domain.dns.records import Problem, RecordChange, RecordKey, Record
 from kubesync.domain.dns.routing.policies import Geoproximity, Simple, Weighted
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.registry import KINDS
-from kubesync.domain.state import KeyState, Name, policies_of
+from kubesync.domain.state import KeyState, Name, names_of, policies_of
 
 # API_ResourceRecordSet, Weight; developer guide, DNSLimitations: so many sets of one name and type.
 MOST: Final = {Weighted.kind: 100, Geoproximity.kind: 30}
@@ -89,6 +90,7 @@ def assign_names(
     wanted: Mapping[RecordKey, RecordSet],
     owners: Mapping[Name, ObjectKey | None],
     lines: Mapping[Name, Name] = MappingProxyType({}),
+    alike: AbstractSet[tuple[str, str]] = frozenset(),
 ) -> Assignment:
     """Decide which wanted record sets may be intended (see the table above).
 
@@ -96,6 +98,7 @@ def assign_names(
         state: the key. It owns the names in ``state.claims``; ``owners`` is not asked about these.
         owners: the owner of each wanted name that is not in ``state.claims``; None or missing: nobody.
         lines: the claim that keeps each name from its key, if it is not the name's own; ``owners`` has that claim's owner.
+        alike: zone ids and names where the owner publishes what this key wants: it waits, and there is nothing to report.
     """
     gained: set[Name] = set()
     taken: dict[Name, Name] = {}
@@ -109,15 +112,38 @@ def assign_names(
             gained.add(name)
         else:
             taken[name] = line
-            if line == name or not name.seat:  # a seat that waits for another policy: the name says so
+            said = name.seat and line != name  # a seat that waits for another policy: the name says so
+            if not said and (name.zone_id, name.name) not in alike:
                 problems.append(Problem("NameTaken", name.label, _why_taken(name, line, policies[name], owner)))
     blocked = {(name.zone_id, name.name) for name in taken}
     intended = {key: record_set for key, record_set in wanted.items() if (key.zone_id, key.name) not in blocked}
     if kept := {(name.zone_id, name.name) for name, line in taken.items() if name.seat or line != name}:
-        own = {key for key in state.intended if (key.zone_id, key.name) in kept and Name.of(key) in state.claims}
-        intended |= {key: state.intended[key] for key in own}
+        own = {key: each for key, each in state.intended.items() if (key.zone_id, key.name) in kept}
+        # What it has no claim of any more goes: two keys exchange their seats.
+        intended |= {key: each for key, each in own.items() if names_of({key: each}) <= state.claims}
     free = {name for name in gained if (name.zone_id, name.name) not in blocked}
     return Assignment(intended, frozenset(free), frozenset(taken.values()), tuple(problems))
+
+
+def published_alike(
+    wanted: Mapping[RecordKey, RecordSet], others: Mapping[tuple[str, str], Mapping[RecordKey, RecordSet]]
+) -> frozenset[tuple[str, str]]:
+    """Where others publish all that is wanted at a name, whatever the TTL: the name answers the same in whoever's hand it is.
+
+    Args:
+        others: by zone id and name, what the owners of the name publish.
+    """
+    mine: dict[tuple[str, str], dict[RecordKey, RecordSet]] = {}
+    for key, each in wanted.items() if others else ():
+        mine.setdefault((key.zone_id, key.name), {})[key] = each
+
+    def same(key: RecordKey, each: RecordSet, theirs: Mapping[RecordKey, RecordSet]) -> bool:
+        found = theirs.get(key)
+        return found is not None and replace(found, ttl=each.ttl) == each
+
+    return frozenset(
+        place for place, theirs in others.items() if all(same(key, each, theirs) for key, each in mine[place].items())
+    )
 
 
 def _why_taken(name: Name, line: Name, policy: str, owner: ObjectKey) -> str:
@@ -143,6 +169,7 @@ class Wish:
         attempts: how often the key was refused, in whatever zone. ``retry_at`` (epoch seconds): when it may be tried again.
         settled: it was refused so often that its mark no longer records each check.
         needs: the resources that its record sets depend on: it cannot be planned before they are listed.
+        passes: names where it takes away what another key has been given: both change in one batch (``zone.passing``).
     """
 
     key: ObjectKey
@@ -152,20 +179,37 @@ class Wish:
     retry_at: float = 0.0
     settled: bool = False
     needs: frozenset[Resource] = frozenset()
+    passes: frozenset[str] = frozenset()
 
 
 def wish_of(state: KeyState, zone_id: str, policy: Policy, read: Iterable[Resource]) -> Wish:
     """What a key wants in a zone now. Without changes it wants nothing. ``read``: the resources that the cluster's listeners read."""
     mark = state.opened
+    changes = tuple(change for change in changes_of(state, policy) if change.key.zone_id == zone_id)
     return Wish(
         state.key,
-        tuple(change for change in changes_of(state, policy) if change.key.zone_id == zone_id),
+        changes,
         frozenset(name.name for name in state.conflicts if name.zone_id == zone_id),
         0 if mark is None else mark.attempts,
         0.0 if mark is None else mark.retry_at,
         state.settled,
         KINDS[state.key.kind].of_records(state).intersection(read),
+        frozenset(
+            c.key.name for c in changes if c.before is not None and not names_of({c.key: c.before}) <= state.claims
+        ),
     )
+
+
+def leaves(state: KeyState, policy: Policy) -> frozenset[Name]:
+    """Claims that a key has only because their sets still stand, and go with its next batch: whoever waits is given them now."""
+    names = (names_of(state.applied) - names_of(state.intended)) & state.claims
+    stands = dict(state.applied) if names else {}
+    for change in changes_of(state, policy) if names else ():
+        if change.after is None:
+            stands.pop(change.key, None)
+        else:
+            stands[change.key] = change.after
+    return names - names_of(stands)
 
 
 def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:

@@ -204,6 +204,11 @@ def policies_of(record_sets: Mapping[RecordKey, RecordSet]) -> dict[Name, str]:
     return found
 
 
+def conflict_problems(conflicts: Mapping[Name, str]) -> list[Problem]:
+    """What is reported of names where a foreign set stands (I3)."""
+    return [Problem("Conflict", name.label, reason) for name, reason in conflicts.items()]
+
+
 def problems_of_parts(state: KeyState) -> list[Problem]:
     """What is reported of objects that could not be understood, or whose deletion is held back."""
     found: list[Problem] = []

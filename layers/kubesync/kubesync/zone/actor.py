@@ -21,7 +21,7 @@ from kubesync.actors.actor import AT_ONCE, WHEN_TOLD
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.inflight import LandedUnits
-from kubesync.domain.batches import Unit
+from kubesync.domain.batches import Unit, at_fault, together
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.dns.standing import with_replacements
 from kubesync.domain.errors import (
@@ -203,7 +203,7 @@ class ZoneActor:
             self._progress = self._progress.quiet()
         self._progress = self._progress.full(self._now(), is_full=bool(self._queue.problem) or self._journal.torn)
         self._blocked_by = None
-        self.report.remark = self._journal.remark
+        self.report.remark = self._journal.remark or self._queue.passing.remark
         problem = self._talks.problem or self._queue.problem
         if seconds == AT_ONCE or self._noted_problem or problem:
             self._note_problem(problem)
@@ -280,7 +280,16 @@ class ZoneActor:
     def _ask_about(self, culprits: Sequence[tuple[Unit, str]]) -> None:
         found = self._new_reader().read_all({unit.name for unit, _ in culprits})  # nothing from before the refusal
         self._culprits = ()
-        self._refuse([Refusal(unit, message, found[unit.name]) for unit, message in culprits])
+        said = dict(culprits)
+        named, message = {unit for unit, text in culprits if text}, next(text for _, text in culprits if text)
+        self._refuse(
+            [
+                Refusal(unit, said[unit] or message, standing)
+                for group in together(said)
+                for unit, standing in at_fault(group, named, found[group[0].name]).items()
+                if not self._queue.passing.waits_for_exchange(unit, standing)
+            ]
+        )
 
     def _settle(self) -> None:
         """After an unclean end: what the journal proves to have landed is closed, then late batches are shut out."""

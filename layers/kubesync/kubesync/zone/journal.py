@@ -27,7 +27,7 @@ from typing import Final
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.route53.journal import Journal, journal_record_key, journal_swap, make_journal, read_journal
 from kubesync.aws.tables.control.inflight import Inflight, LandedUnits
-from kubesync.domain.batches import BatchLimits, Unit
+from kubesync.domain.batches import BatchLimits, Unit, together
 from kubesync.domain.dns.records import RecordKey, Zone
 from kubesync.domain.errors import BatchRefusedError, ZoneError
 from kubesync.log import logger
@@ -149,7 +149,10 @@ class ZoneJournal:
     def of_few_clusters(units: Sequence[Unit]) -> tuple[Unit, ...]:
         """As many of these units as one inflight item can be written for; the others go with the next batch."""
         first = set(islice(dict.fromkeys(unit.key.cluster for unit in units), _MAX_CLUSTERS))
-        return tuple(unit for unit in units if unit.key.cluster in first)
+        left = {unit for unit in units if unit.key.cluster not in first}
+        if left:  # with all that goes together with them
+            left = {unit for group in together(units) if not left.isdisjoint(group) for unit in group}
+        return tuple(unit for unit in units if unit not in left)
 
     # --- inflight item ---
 

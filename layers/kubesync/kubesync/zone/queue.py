@@ -26,6 +26,7 @@ from kubesync.domain.batches import (
     fill,
     in_stable_order,
     namespace_of,
+    together,
     units_of,
     without_rivals,
 )
@@ -33,6 +34,7 @@ from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Wish
 from kubesync.messages import Publish
 from kubesync.zone.check_schedule import CheckSchedule
+from kubesync.zone.passing import Passing
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.waits import FullZone, Reason, Waits
 from kubesync.zone.wishes import MOST_WISHES, WishCache
@@ -72,6 +74,7 @@ class ZoneQueue:
         self._full: FullZone | None = None
         self.held: set[str] = set()  # clusters of which nothing goes now
         self.checks = CheckSchedule(zone_id, ports, self._waits)
+        self.passing = Passing(zone_id, self._waits, ports.clock.epoch)
 
     def publish(self, message: Publish) -> None:
         """Queue keys of a cluster. ``learn`` takes out those that want nothing."""
@@ -103,6 +106,7 @@ class ZoneQueue:
             self._waits.wake(key)
             self._wishes.put(wish, asked=asked)
             self.checks.see(wish)
+            self.passing.see(wish)
             if news and not wish.attempts:
                 # It waits no longer for what an earlier session was refused.
                 self._waits.put(key, Reason.INHERITED, 0.0)
@@ -115,6 +119,7 @@ class ZoneQueue:
         self._unlearned.discard(key)
         self._inherited.discard(key)
         self._wishes.forget(key)
+        self.passing.see(Wish(key))
         self.checks.drop(key)
         self._waits.forget(key)
 
@@ -173,6 +178,8 @@ class ZoneQueue:
         """A cluster has closed or judged a unit; ``retry_at`` (epoch seconds): it was refused, and waits until then."""
         self._waits.end_unit(unit)
         self._waits.wake(unit.key)
+        if retry_at is not None:
+            self.passing.refused(unit)
         if retry_at is not None and conflict:
             # Its wish keeps it back until a check finds the name free, or the key is given it: then it goes at once.
             self.checks.refused(unit.key, unit.name, retry_at)
@@ -225,7 +232,7 @@ class ZoneQueue:
                 return Due(unknown=unknown)
             current = frozenset(self._units(keys))
             self._groups.remove(first)
-            group = [unit for unit in first if unit in current]
+            group = self.passing.ready([unit for unit in first if unit in current])
             if group:
                 return Due(group)
         found = self._next(room, of, checks=checks)
@@ -241,18 +248,21 @@ class ZoneQueue:
         awake = (key for key in self._queue if key.cluster not in late and wakes_at(key) <= now and of(key))
         in_time = by_turns(awake, _itself, self._last_turns)
         for keys in batched(self.checks.first_of(in_time, checks=checks), KEYS_AT_A_TIME):
-            unknown += (to_ask := self._unknown(keys))
             wishes = self._known(keys)
+            leaving = self.passing.beside(wishes)
+            unknown += (to_ask := self._unknown([*keys, *leaving]))
             in_check = self.checks.take(wishes.values(), now)
             to_check += in_check
-            ready = self._ready(wishes)
-            units += ready
+            ready = self._ready([*wishes, *leaving])
+            units += (
+                ready if not leaving else [unit for unit in ready if unit not in units]
+            )  # a key that leaves a name may come twice
             busy = {unit.key for unit in ready} | {wish.key for wish in in_check}
             ready_keys += len(busy)
             busy.update(to_ask)
             asleep = [key for key in keys if key in self._queue and key not in busy]
-            self._waits.sleep(asleep, now)
-            self._wishes.drop(asleep)
+            self._waits.sleep(asleep, now, self.passing.until)
+            self._wishes.drop(key for key in asleep if self.passing.until(key) is None)
             if self._enough(units) or len(unknown) >= KEYS_AT_A_TIME or ready_keys + len(unknown) >= MOST_WISHES:
                 break
         if to_check and (checks or not (units or unknown)):
@@ -266,7 +276,7 @@ class ZoneQueue:
             units = list(probe.units)
         place = {key: number for number, key in enumerate(dict.fromkeys(unit.key for unit in units))}
         first_come = sorted(without_rivals(in_stable_order(units)), key=lambda unit: place[unit.key])
-        taken, _, oversized = fill([*by_turns(first_come, lambda unit: unit.key)], room())
+        taken, _, oversized = fill([*by_turns(together(first_come), lambda group: group[0].key)], room())
         if oversized:
             return Due(oversized=oversized)
         self._turns += 1
@@ -279,15 +289,16 @@ class ZoneQueue:
     def _ready(self, keys: Iterable[ObjectKey]) -> list[Unit]:
         """Units that may go now. Keys that could only add sets to a full zone leave the queue, and wait there."""
         now = self._ports.clock.epoch()
-        units = [unit for unit in self._units(keys) if not self._waits.refused(unit, now)]
+        units = self.passing.ready([unit for unit in self._units(keys) if not self._waits.refused(unit, now)])
         if self._full is None:
             return units
-        busy = {unit.key for unit in units if not unit.grows}
+        fitting = [unit for group in together(units) if sum(each.growth for each in group) <= 0 for unit in group]
+        busy = {unit.key for unit in fitting}
         for key in {unit.key: None for unit in units if unit.key not in busy}:
             self._queue.pop(key, None)
             self._wishes.drop([key])
             self._waits.put(key, Reason.FULL, now)
-        return [unit for unit in units if not unit.grows]
+        return fitting
 
     def _probe(self) -> Due:
         """As many of those that wait for room as may try now."""

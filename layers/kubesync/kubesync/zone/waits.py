@@ -16,7 +16,7 @@ does not keep its wish, and does not ask for it: thousands that wait would be as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final
 
@@ -80,15 +80,18 @@ class Waits:
     def refused(self, unit: Unit, now: float) -> bool:
         return self._units.get(unit.key, {}).get(unit, 0.0) > now
 
-    def sleep(self, keys: Iterable[ObjectKey], now: float) -> None:
-        """Nothing of these keys can go now. One whose wait is over, but had no turn yet, wakes at once."""
+    def sleep(
+        self, keys: Iterable[ObjectKey], now: float, besides: Callable[[ObjectKey], float | None] = lambda _key: None
+    ) -> None:
+        """Nothing of these keys can go now. One whose wait is over, but had no turn yet, wakes at once. ``besides``: another time."""
         for key in keys:
             units = {unit: at for unit, at in self._units.pop(key, {}).items() if at > now}
             if units:
                 self._units[key] = units
             inherited = self.not_before(key, Reason.INHERITED) or 0.0
             # A mark's time is that of the key's last refusal, in whatever zone; what was refused here has a time of its own.
-            times = [at for at in (self.not_before(key, Reason.CONFLICT), *units.values()) if at is not None]
+            also = self.not_before(key, Reason.CONFLICT), besides(key)
+            times = [at for at in (*also, *units.values()) if at is not None]
             # Until an inherited wait is over, nothing of the key goes.
             self._asleep[key] = inherited if inherited > now else min(times, default=now + _TRY_AGAIN_SECONDS)
 

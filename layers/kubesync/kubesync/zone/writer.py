@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from kubesync.aws.route53.journal import Journal, journal_swap
 from kubesync.aws.route53.zones import BatchChange
-from kubesync.domain.batches import Unit, culprits, halves, says_zone_is_full
+from kubesync.domain.batches import Unit, culprits, halves, says_zone_is_full, together
 from kubesync.domain.dns.records import RecordSet
 from kubesync.domain.errors import BatchRefusedError, ZoneDeniedError, ZoneGoneError, ZoneOutcomeUnknownError
 from kubesync.zone.journal import ZoneJournal
@@ -53,7 +53,9 @@ class Isolation:
     ``not_allowed``: units whose names IAM denies, each with what it said.
     """
 
-    culprits: tuple[tuple[Unit, str], ...] = ()  # units at fault, each with the message about it
+    culprits: tuple[
+        tuple[Unit, str], ...
+    ] = ()  # units at fault, each with the message about it; empty: what it goes with was named
     again: tuple[Sequence[Unit], ...] = ()  # groups of units to be sent again at once
     zone_is_full: str = ""
     not_allowed: tuple[tuple[Unit, str], ...] = ()
@@ -166,7 +168,7 @@ def _names_denied(sent: Sent) -> Isolation | None:
     if not sent.denied:
         return None
     found = isolate(sent.denied, (f"IAM does not allow this name: {sent.why}",))
-    return replace(found, culprits=(), not_allowed=found.culprits)
+    return replace(found, culprits=(), not_allowed=tuple((unit, why or sent.why) for unit, why in found.culprits))
 
 
 def isolate(units: Sequence[Unit], messages: Sequence[str]) -> Isolation:
@@ -175,22 +177,24 @@ def isolate(units: Sequence[Unit], messages: Sequence[str]) -> Isolation:
     messages                     what happens
     --------                     ------------
     the zone is full             what adds sets waits (``FullZone``), the rest goes at once
-    point at some units          those are at fault, the rest goes at once
-    explain nothing, one unit    it is at fault
+    point at some units          those are at fault, with what goes together with them; the rest goes at once
+    explain nothing, one group   it is at fault
     explain nothing, several     two halves: O(k log n) batches for k culprits among n
     """
+    groups = together(units)
     if says_zone_is_full(messages):
-        rest = [unit for unit in units if not unit.grows]
+        rest = [unit for group in groups if sum(each.growth for each in group) <= 0 for unit in group]
         if len(rest) < len(units):
             return Isolation(again=(rest,) if rest else (), zone_is_full=messages[0])
-    found = culprits(units, messages)
-    if not found and len(units) > 1:
-        return Isolation((), halves(units))
-    if not found:
-        found = {0: messages[0] if messages else "refused without a message"}
-    at_fault = tuple((units[index], message) for index, message in found.items())
-    rest = [unit for index, unit in enumerate(units) if index not in found]
-    return Isolation(at_fault, (rest,) if rest else ())
+    named = culprits(units, messages)
+    if not named and len(groups) > 1:
+        return Isolation((), halves(groups))
+    if not named:
+        named = dict.fromkeys(range(len(units)), messages[0] if messages else "refused without a message")
+    said = {units[index]: message for index, message in named.items()}
+    guilty = [group for group in groups if any(unit in said for unit in group)]
+    rest = [unit for group in groups if group not in guilty for unit in group]
+    return Isolation(tuple((unit, said.get(unit, "")) for group in guilty for unit in group), (rest,) if rest else ())
 
 
 def _batch_changes(units: Iterable[Unit]) -> list[BatchChange]:

@@ -112,12 +112,19 @@ class ClaimTable:
         return [*map(Delete, places), *([] if claim is None else [_changed(claim, waiting=-1)])]
 
     @staticmethod
-    def let_go(claim: Claim, promoted: tuple[ObjectKey, Key] | None) -> list[Action]:
-        """Let a name go. If a key waits for it, the same write hands it on to the first one: nobody can come in between."""
-        if promoted is None:
+    def let_go(claim: Claim, heir: tuple[ObjectKey, Key | None] | None) -> list[Action]:
+        """Let a name go. If a key waits for it, the same write hands it on to the first one: nobody can come in between.
+
+        Args:
+            heir: that key, and its place in the line; None: it has none.
+        """
+        if heir is None:
             return [Delete(claim_key(claim.name), (Equals("version", claim.version),))]
-        key, place = promoted
-        return [replace(_changed(claim, waiting=-1), set={"owner": str(key)}), Delete(place)]
+        key, place = heir
+        return [
+            replace(_changed(claim, waiting=0 if place is None else -1), set={"owner": str(key)}),
+            *([] if place is None else [Delete(place)]),
+        ]
 
 
 def _claim(name: Name, item: Item) -> Claim:

@@ -13,20 +13,33 @@ Actions on one claim go into transactions one after the other (``key_writes``), 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from kubesync.actors.parallel import Map
 from kubesync.aws.dynamodb.store import Action, Key
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.heirs import HeirTable
 from kubesync.aws.tables.state import StateTable
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey
-from kubesync.domain.plan import waits_for
-from kubesync.domain.state import Name
+from kubesync.domain.plan import published_alike, waits_for
+from kubesync.domain.state import KeyState, Name
+
+
+@dataclass(slots=True)
+class _Commit:
+    """Keys of one commit. ``coming``: to the line of a name, at their places; ``going``: from it. ``given``: names that are a key's since
+    another one of the commit was planned.
+    """
+
+    coming: dict[Name, dict[Key, ObjectKey]] = field(default_factory=dict)
+    going: set[tuple[Name, ObjectKey]] = field(default_factory=set)
+    planned: set[ObjectKey] = field(default_factory=set)
+    given: dict[ObjectKey, set[Name]] = field(default_factory=dict)
 
 
 class ClaimBook:
@@ -34,9 +47,17 @@ class ClaimBook:
 
     Args:
         fenced_here: clusters whose fence this master has raised: only their keys can be told that they were given a name.
+        behind: by the owner of a name, keys of the cluster that wait for it, as far as this session has planned them.
     """
 
-    def __init__(self, claims: ClaimTable, states: StateTable, fenced_here: AbstractSet[str]) -> None:
+    def __init__(
+        self,
+        claims: ClaimTable,
+        states: StateTable,
+        fenced_here: AbstractSet[str],
+        behind: dict[ObjectKey, set[ObjectKey]] | None = None,
+    ) -> None:
+        self._behind = {} if behind is None else behind
         self._table = claims
         self._states = states
         self._fenced_here = fenced_here
@@ -47,6 +68,8 @@ class ClaimBook:
         self._beside: dict[Name, set[Name]] = {}
         self._gained: set[Name] = set()
         self._nobodys: frozenset[Name] | None = None
+        self._commit = _Commit()
+        self._intended: dict[ObjectKey, Mapping[RecordKey, RecordSet]] = {}
         self.promoted: list[ObjectKey] = []
 
     def read(self, names: Iterable[Name]) -> None:
@@ -98,10 +121,88 @@ class ClaimBook:
         owner = self.owner(name)
         return owner is not None and (name in self._gained or name in self._states.load([owner])[owner].claims)
 
+    def exchange(
+        self, seen: KeyState, wanted: AbstractSet[Name], owners: Mapping[Name, ObjectKey | None]
+    ) -> Iterator[tuple[Name, Name, list[Action], frozenset[str]]]:
+        """What the key wants of another one that waits for what this key no longer wants at the name, such as the roles PRIMARY and
+        SECONDARY: both claims change hands in one transaction, or each would wait for the other for ever.
+
+        Yields: the claim that it gives, the one that it gets, actions, and clusters besides the key's own.
+        """
+        for theirs in sorted(wanted - seen.claims):
+            owner, claim = owners.get(theirs), self._claims.get(theirs)
+            if (
+                owner in (None, seen.key)
+                or claim is None
+                or claim.owner != owner
+                or owner.cluster not in self._fenced_here
+            ):
+                continue
+            for mine in sorted(seen.claims - wanted):
+                if (mine.zone_id, mine.name) != (theirs.zone_id, theirs.name) or self.owner(mine) != seen.key:
+                    continue
+                place = next((p for p, waiter in self._waiters(mine).items() if waiter == owner), None)
+                if place is not None:
+                    own = next((p for p, waiter in self._waiters(theirs).items() if waiter == seen.key), None)
+                    given = [*self._hand(mine, owner, place), self._states.mark_promoted(owner, mine)]
+                    self.promoted.append(owner)
+                    yield mine, theirs, [*given, *self._hand(theirs, seen.key, own)], frozenset({owner.cluster})
+                    break
+
+    def without_lost(self, seen: KeyState) -> KeyState:
+        """Without claims that another key has taken in exchange for one that this key waited for."""
+        lost = {name for name in beside(seen) if self.owner(name) not in (None, seen.key)}
+        return replace(seen, claims=seen.claims - lost) if lost else seen
+
+    def _hand(self, name: Name, heir: ObjectKey, place: Key | None) -> list[Action]:
+        """Give a name to a key. ``place``: of it in the line; None: it does not wait."""
+        claim = self._known(name)
+        if place is not None:
+            self._drop(name, [place])
+        left = claim.waiting - (place is not None)
+        self._claims[name] = replace(claim, owner=heir, version=claim.version + 1, waiting=left)
+        return self._table.let_go(claim, (heir, place))
+
+    def alike(
+        self,
+        seen: KeyState,
+        wanted: Mapping[RecordKey, RecordSet],
+        owners: Mapping[Name, ObjectKey | None],
+        lines: Mapping[Name, Name],
+    ) -> AbstractSet[tuple[str, str]]:
+        """Where owners of names that the key waits for publish the same. The key is planned again when they publish something else."""
+        others: dict[tuple[str, str], dict[RecordKey, RecordSet]] = {}
+        for name, owner in owners.items():
+            own = owner in (None, seen.key) or (name in seen.claims and lines.get(name, name) == name)
+            if owner is not None and not own:
+                self._behind.setdefault(owner, set()).add(seen.key)
+                others.setdefault((name.zone_id, name.name), {}).update(self._publishes(owner))
+        return published_alike(wanted, others)
+
+    def _publishes(self, owner: ObjectKey) -> Mapping[RecordKey, RecordSet]:
+        """What a key publishes, as this commit leaves it; nothing where a newer release wrote the key."""
+        if owner not in self._intended:
+            try:
+                self._intended[owner] = self._states.load([owner])[owner].intended
+            except NewerSchemaError:
+                self._intended[owner] = {}
+        return self._intended[owner]
+
+    def is_planned(self, before: KeyState, after: KeyState) -> None:
+        """Who waits for names of the key is planned again if it publishes something else now."""
+        self._intended[after.key] = after.intended
+        if after.intended != before.intended:
+            self.promoted += sorted(self._behind.pop(after.key, ()))
+
     def owner(self, name: Name) -> ObjectKey | None:
         """Who owns a name by now."""
         claim = self._claims.get(name)
         return None if claim is None or (self._nobodys and name in self._nobodys) else claim.owner
+
+    def is_wanted(self, name: Name) -> bool:
+        """Whether anybody waits for a name."""
+        claim = self._claims.get(name)
+        return claim is not None and claim.waiting > 0
 
     def gain(self, name: Name, key: ObjectKey) -> list[Action]:
         """Take a name that nobody owns; nothing is to be done where the key was given it."""
@@ -156,6 +257,33 @@ class ClaimBook:
         self._claims[name] = replace(claim, version=claim.version + 1)
         return self._table.requeue(claim, key, created_at, left)
 
+    def expect(self, seen: KeyState, created_at: str, wanted: AbstractSet[Name]) -> None:
+        """What a key wants that is planned later in this commit: it comes to the line of some names, and goes from that of others."""
+        asked = wanted - seen.claims - seen.conflicts.keys()
+        for name in asked - seen.waits:
+            self._commit.coming.setdefault(name, {})[self._table.waiter_place(name, seen.key, created_at)] = seen.key
+        self._commit.going.update((name, seen.key) for name in seen.waits - asked)
+
+    def begin(self, key: ObjectKey) -> frozenset[Name]:
+        """The key is planned now. Returns names that it was given in this very commit."""
+        self._commit.planned.add(key)
+        return frozenset(self._commit.given.get(key, ()))
+
+    def has_heir(self, name: Name, key: ObjectKey) -> bool:
+        """Whether somebody whom this master can tell waits for a name of the key."""
+        claim = self._claims.get(name)
+        if claim is None or claim.owner != key:
+            return False
+        line = self._line(claim)
+        return bool(line) and line[_first(line)].cluster in self._fenced_here
+
+    def _line(self, claim: Claim) -> dict[Key, ObjectKey]:
+        """Who waits, and who comes later in this commit; less who goes then."""
+        name = claim.name
+        coming = {p: each for p, each in self._commit.coming.get(name, {}).items() if each not in self._commit.planned}
+        line = (self._waiters(name) if claim.waiting else {}) | coming
+        return {place: each for place, each in line.items() if (name, each) not in self._commit.going}
+
     def let_go(self, name: Name, key: ObjectKey) -> tuple[list[Action], frozenset[str]]:
         """Let a name go: hand it on to the next in line, if one waits. Also returns other clusters whose fence is checked."""
         claim = self._claims.get(name)
@@ -164,19 +292,21 @@ class ClaimBook:
     def _let_go(self, claim: Claim) -> tuple[list[Action], frozenset[str]]:
         """As ``let_go``. The new owner gets a note under its cluster's fence; of another shard, a note that its master looks for."""
         name = claim.name
-        waiting = self._waiters(name) if claim.waiting else {}
-        place = min(waiting, key=lambda p: str(p.sort), default=None)
-        if place is None:
+        line = self._line(claim) or (self._waiters(name) if claim.waiting else {})
+        if not line:
             self._claims[name] = None
             return self._table.let_go(claim, None), frozenset()
-        promoted = waiting[place]
-        actions = self._table.let_go(claim, (promoted, place))
-        self._drop(name, [place])
-        self._claims[name] = replace(claim, owner=promoted, version=claim.version + 1, waiting=claim.waiting - 1)
-        if promoted.cluster not in self._fenced_here:
-            return [*actions, HeirTable.note(promoted, name, claim.version + 1)], frozenset()
-        self.promoted.append(promoted)
-        return [*actions, self._states.mark_promoted(promoted, name)], frozenset({promoted.cluster})
+        place = _first(line)
+        heir = line[place]
+        if claim.waiting and place in self._waiters(name):
+            actions = self._hand(name, heir, place)
+        else:  # it is planned later in this very commit, and finds the name its own
+            self._commit.given.setdefault(heir, set()).add(name)
+            return self._hand(name, heir, None), frozenset()
+        if heir.cluster not in self._fenced_here:
+            return [*actions, HeirTable.note(heir, name, claim.version + 1)], frozenset()
+        self.promoted.append(heir)
+        return [*actions, self._states.mark_promoted(heir, name)], frozenset({heir.cluster})
 
     def _known(self, name: Name) -> Claim:
         claim = self._claims[name]
@@ -194,6 +324,16 @@ class ClaimBook:
         for place in places:
             self._left[name].add(place)
             self._came[name].pop(place, None)
+
+
+def beside(state: KeyState) -> AbstractSet[Name]:
+    """Claims that a key has at names where it waits for another one."""
+    places = {(name.zone_id, name.name) for name in state.waits}
+    return {name for name in state.claims if (name.zone_id, name.name) in places} if places else frozenset()
+
+
+def _first(line: Iterable[Key]) -> Key:
+    return min(line, key=lambda place: str(place.sort))
 
 
 def _simple(name: Name) -> Name:

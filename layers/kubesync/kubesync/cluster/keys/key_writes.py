@@ -19,7 +19,7 @@ from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.registry import news
-from kubesync.domain.state import KeyState, Reference
+from kubesync.domain.state import KeyState, Name, Reference, UpstreamState
 
 # Below the 4 MB of a transaction by what checks, an audit item and checkpoints take.
 _ROOM_BYTES: Final = 3_500_000
@@ -57,6 +57,33 @@ class Piece:
     actions: Sequence[Action] | Made
     apply: Callable[[KeyState], KeyState] = lambda state: state
     clusters: frozenset[str] = frozenset()
+
+
+def claiming(name: Name) -> Callable[[KeyState], KeyState]:
+    """What gaining a claim makes of a key's state."""
+    return lambda state: replace(state, claims=state.claims | {name}, waits=state.waits - {name})
+
+
+def unclaiming(name: Name) -> Callable[[KeyState], KeyState]:
+    """What letting go of a claim makes of a key's state."""
+    return lambda state: replace(state, claims=state.claims - {name})
+
+
+def waiting(name: Name, *, waits: bool) -> Callable[[KeyState], KeyState]:
+    """What coming to, or leaving, the line of a claim makes of a key's state."""
+    return lambda state: replace(state, waits=state.waits | {name} if waits else state.waits - {name})
+
+
+def with_upstream(upstream: str, written: UpstreamState | None) -> Callable[[KeyState], KeyState]:
+    """What writing an upstream, or removing it, makes of a key's state."""
+
+    def apply(state: KeyState) -> KeyState:
+        upstreams = {name: u for name, u in state.upstreams.items() if name != upstream}
+        if written is not None:
+            upstreams[upstream] = written
+        return replace(state, upstreams=upstreams)
+
+    return apply
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from kubesync.actors.backoff import Backoff
 from kubesync.aws.tables.audit import Entry, describe
 from kubesync.cluster.keys.claim_book import ClaimBook
 from kubesync.cluster.keys.committer import Change, Committer, Pair, Recorded
-from kubesync.cluster.keys.key_writes import KeyWrite, Piece, Planned
-from kubesync.cluster.keys.planner import conflict_problems, unclaiming
+from kubesync.cluster.keys.key_writes import KeyWrite, Piece, Planned, claiming, unclaiming
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
 from kubesync.domain.dns.standing import Stands, what_stands, why_foreign
@@ -29,7 +28,7 @@ from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.merge import without_tombstones
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy, changes_of
-from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState, Name, OpenMark, names_of
+from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState, Name, OpenMark, conflict_problems, names_of
 from kubesync.messages import Refusal, Sets
 
 RETRIES: Final = Backoff(initial=5.0, cap=900.0, least=0.75, most=1.25)
@@ -132,10 +131,21 @@ class Outcomes:
         """What closing writes: claims that nothing needs are let go. Upstreams stay as they are."""
         committer = self.committer
         book = ClaimBook(committer.tables.claims, committer.tables.state, committer.fenced_here)
-        book.read({name for before, after in pairs for name in before.claims - after.claims})
+        in_question = ((b.claims - a.claims) | _unclaimed(b, a) | self._rejected(b).keys() for b, a in pairs)
+        book.read(frozenset().union(*in_question))
         writes: list[KeyWrite] = []
         for before, after in pairs:
             pieces: list[Piece] = []
+            # Planned away while its batch was under way: until the set is gone again the name is its own, unless it has another owner.
+            for name in sorted(name for name in _unclaimed(before, after) if book.owner(name) is None):
+                pieces.append(Piece(tuple(book.gain(name, before.key)), claiming(name)))
+                after = replace(after, claims=after.claims | {name})
+            for name, reason in self._rejected(before).items():
+                # The next in line is tried. This key waits in line again once a check finds the name taken.
+                if book.is_wanted(name):
+                    after = _in_conflict(
+                        replace(after, claims=after.claims - {name}), {**after.conflicts, name: reason}
+                    )
             for name in sorted(before.claims - after.claims):
                 actions, others = book.let_go(name, before.key)
                 pieces.append(Piece(tuple(actions), unclaiming(name), others))
@@ -144,6 +154,14 @@ class Outcomes:
                 self.marks[before.key] = after.opened
                 writes.append(KeyWrite(before, after, tuple(pieces), tuple(self._entries(before))))
         return Planned(tuple(writes), tuple(book.promoted))
+
+    def _rejected(self, state: KeyState) -> dict[Name, str]:
+        """Names at which nothing of the key stands, and where Route 53 refuses for the first time what it wants: no foreign set is in the way."""
+        if state.opened is not None and state.opened.attempts:
+            return {}
+        refused = (each for each in self._by_key[state.key] if not (each.landed or each.conflict))
+        found = {Name.of(each.unit.wanted): each.reason for each in refused}
+        return {name: why for name, why in found.items() if name in state.claims - names_of(state.applied)}
 
     def _after(self, state: KeyState) -> KeyState:
         outcomes = self._by_key[state.key]
@@ -163,14 +181,7 @@ class Outcomes:
         kept = (names_of(state.intended) - conflicts.keys()) | names_of(applied)
         if state.claims - kept:
             kept |= states.kept_empty(state) - conflicts.keys()
-        reported = {p for p in state.problems if p.code != "Conflict"} | set(conflict_problems(conflicts))
-        after = replace(
-            state,
-            applied=applied,
-            conflicts=conflicts,
-            claims=state.claims & kept,
-            problems=tuple(sorted(reported)),
-        )
+        after = _in_conflict(replace(state, applied=applied, claims=state.claims & kept), conflicts)
         after = replace(after, opened=self._mark(state, after))
         return without_tombstones(after, self.committer.states.floors())
 
@@ -219,6 +230,18 @@ class Outcomes:
                     what, message = f"refused {key.label} in {key.zone_id}", outcome.reason[:1000]
                     entries.append(Entry(what, old, new, why, service, self._batch, outcome.reason_code, message))
         return entries
+
+
+def _in_conflict(state: KeyState, conflicts: Mapping[Name, str]) -> KeyState:
+    reported = {p for p in state.problems if p.code != "Conflict"} | set(conflict_problems(conflicts))
+    return replace(state, conflicts=conflicts, problems=tuple(sorted(reported)))
+
+
+def _unclaimed(before: KeyState, after: KeyState) -> frozenset[Name]:
+    """Names at which a set has landed that the key let go of meanwhile."""
+    if after.applied.keys() <= before.applied.keys():
+        return frozenset()
+    return names_of(after.applied) - names_of(before.applied) - after.claims - after.waits
 
 
 def _known(state: KeyState, outcome: Outcome) -> bool:

@@ -17,16 +17,28 @@ from kubesync.actors.parallel import one_by_one
 from kubesync.aws.tables.audit import Entry, describe
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.keys.allowed_names import NamespaceLimit, held_only
-from kubesync.cluster.keys.claim_book import ClaimBook
+from kubesync.cluster.keys.claim_book import ClaimBook, beside
 from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.cluster.keys.key_writes import NO_NOTES, KeyWrite, Made, Notes, Piece, Planned, weight_of
+from kubesync.cluster.keys.key_writes import (
+    NO_NOTES,
+    KeyWrite,
+    Made,
+    Notes,
+    Piece,
+    Planned,
+    claiming,
+    unclaiming,
+    waiting,
+    weight_of,
+    with_upstream,
+)
 from kubesync.cluster.keys.shared import SharedReader, reading, telling
 from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Node, Problem, RecordKey
 from kubesync.domain.large_keys import LARGE
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.plan import Assignment, assign_names, changes_of, surplus
+from kubesync.domain.plan import Assignment, assign_names, changes_of, leaves, surplus
 from kubesync.domain.sources.port import Kind, UnknownObjectError
 from kubesync.domain.sources.registry import KINDS, created_at, lives, main_id, main_part
 from kubesync.domain.state import (
@@ -35,6 +47,7 @@ from kubesync.domain.state import (
     OpenMark,
     Reference,
     UpstreamState,
+    conflict_problems,
     names_of,
     policies_of,
     problems_of_parts,
@@ -55,6 +68,7 @@ class Planner:
         distrust_upstreams: look at what really stands in the upstreams table (a full resync).
         listed: resources whose complete lists are being recorded: for the keys given here their views are whole already.
         untrusted: upstreams that turned out not to stand in the table as they were written.
+        behind: by the owner of a name, keys of the cluster that wait for it, as far as this session has planned them.
         hold: whether record sets that a configuration or rules no longer want are kept. None: those that are kept already.
     """
 
@@ -69,6 +83,7 @@ class Planner:
         listed: AbstractSet[Resource] = frozenset(),
         untrusted: AbstractSet[str] = frozenset(),
         hold: bool | None = None,
+        behind: dict[ObjectKey, set[ObjectKey]] | None = None,
     ) -> None:
         self._states = states
         self._tables = tables
@@ -78,7 +93,7 @@ class Planner:
         self._untrusted = untrusted
         self._hold = hold
         self._limit = NamespaceLimit(states.counts, states.config.policy)
-        self._book = ClaimBook(tables.claims, tables.state, fenced_here)
+        self._book = ClaimBook(tables.claims, tables.state, fenced_here, behind)
         self._fresh: dict[ObjectKey, KeyState] = {}
         self._changed: dict[Reference, int] = {}
 
@@ -95,11 +110,15 @@ class Planner:
         self._fresh |= {seen.key: seen for _, seen in pairs if KINDS[seen.key.kind].shared}
         wants = [self._with_kept(before, *self._wanted(seen)) for before, seen in pairs]
         self._book.read(self._names_in_question(wants))
+        wants = [(before, self._book.without_lost(seen), want) for before, seen, want in wants]
         self._book.read_beside(
             {name for _, seen, want in wants for name in self._contested(seen, want)}, self._tables.reads
         )
         if self._distrust_upstreams:
             self._book.distrust()
+        if any(self._leaving(seen, want) for _, seen, want in wants):
+            for seen, records in ((seen, want.records) for _, seen, want in wants if want.records is not None):
+                self._book.expect(seen, created_at(seen), names_of(records))
         stands = self._stands(wants)
         writes: list[KeyWrite] = []
         for before, seen, want in wants:
@@ -179,8 +198,20 @@ class Planner:
             kept = self._kept(seen, names_of(records) - seen.conflicts.keys())
             if self._distrust_upstreams:  # all of them
                 kept = frozenset()
-            unknown |= (names_of(records) - seen.claims) | seen.waits | (seen.claims - kept)
+            unknown |= (
+                (names_of(records) - seen.claims)
+                | seen.waits
+                | (seen.claims - kept)
+                | self._leaving(seen, want)
+                | beside(seen)
+            )
         return unknown
+
+    def _leaving(self, seen: KeyState, want: Desired) -> frozenset[Name]:
+        """Names that the key no longer wants, and whose sets still stand."""
+        if want.records is None or self._states.config.paused:  # nothing of a paused cluster goes
+            return frozenset()
+        return (names_of(seen.applied) & seen.claims) - names_of(want.records)
 
     def _contested(self, seen: KeyState, want: Desired) -> dict[Name, str]:
         """Names that the key wants and does not have, or wants with another policy, and that others' sets may keep from it
@@ -251,6 +282,7 @@ class Planner:
     ) -> KeyWrite | None:
         pieces: list[Piece] = []
         entries: list[Entry] = []
+        given = self._book.begin(seen.key)
         after = seen
         kind, main = KINDS[seen.key.kind], main_part(seen)
         known = main is not None and main.value is not None
@@ -267,11 +299,19 @@ class Planner:
             # Nobody can say now whose a name is that has become free: it stays in conflict, lest two keys make a set there.
             after = replace(after, conflicts={**before.conflicts, **seen.conflicts})
         else:
-            assignment = assign_names(seen, want.records, owners, lines)
+            for mine, theirs, actions, clusters in self._book.exchange(seen, names_of(want.records), owners):
+                pieces.append(Piece(tuple(actions), unclaiming(mine), clusters))
+                owners[theirs] = seen.key
+                seen = after = replace(seen, claims=seen.claims - {mine})
+            alike = self._book.alike(seen, want.records, owners, lines)
+            assignment = assign_names(seen, want.records, owners, lines, alike)
             problems += assignment.problems
-            after, of_names = self._names(before, after, assignment)
+            after, of_names = self._names(before, after, assignment, given)
             pieces += of_names
+            if self._leaving(seen, want):
+                after = self._handed_on(after, pieces)
             self._limit.planned(before, after)
+            self._book.is_planned(before, after)
         if want.upstreams is not None:
             after, of_upstreams, changed = self._upstreams(after, want.upstreams, stands, of_nodes)
             pieces += of_upstreams
@@ -289,7 +329,9 @@ class Planner:
             return None
         return KeyWrite(before, after, tuple(pieces), tuple(entries))
 
-    def _names(self, before: KeyState, seen: KeyState, assignment: Assignment) -> tuple[KeyState, list[Piece]]:
+    def _names(
+        self, before: KeyState, seen: KeyState, assignment: Assignment, given: frozenset[Name]
+    ) -> tuple[KeyState, list[Piece]]:
         pieces: list[Piece] = []
         book, key = self._book, seen.key
         wanted_names = names_of(assignment.intended)
@@ -297,20 +339,20 @@ class Planner:
         kept = self._kept(seen, wanted_names - conflicts.keys())
         lost = {name for name in seen.claims & kept if self._distrust_upstreams and book.owner(name) is None}
         gained = sorted(assignment.gained | lost)
-        pieces += [Piece(tuple(book.gain(name, key)), _claiming(name)) for name in gained]
+        pieces += [Piece(tuple(book.gain(name, key)), claiming(name)) for name in gained]
         made = created_at(seen)
         # A Service that was made anew takes its new place in the queue.
         requeued = seen.waits & assignment.waits if made != created_at(before) else frozenset[Name]()
         given_up = seen.waits - assignment.waits - assignment.gained
         for name in sorted(given_up):
             actions, clusters = book.give_up(name, key)
-            pieces.append(Piece(tuple(actions), _waiting(name, waits=False), clusters))
+            pieces.append(Piece(tuple(actions), waiting(name, waits=False), clusters))
         for name in sorted(assignment.waits):
             if name not in seen.waits:
-                pieces.append(Piece(tuple(book.wait(name, key, made)), _waiting(name, waits=True)))
+                pieces.append(Piece(tuple(book.wait(name, key, made)), waiting(name, waits=True)))
             elif name in requeued:
                 pieces.append(Piece(tuple(book.requeue(name, key, made))))
-        for name in sorted(seen.claims - kept):
+        for name in sorted((seen.claims - kept) | (given - assignment.gained)):
             actions, clusters = book.let_go(name, key)
             pieces.append(Piece(tuple(actions), unclaiming(name), clusters))
         after = replace(
@@ -321,6 +363,18 @@ class Planner:
             conflicts=conflicts,
         )
         return after, pieces
+
+    def _handed_on(self, after: KeyState, pieces: list[Piece]) -> KeyState:
+        """Names that go with the key's next batch are given to the next in line now: what it wants there goes in the same batch (ADR 0052)."""
+        book, key, names = self._book, after.key, leaves(after, self._states.config.policy)
+        names -= self._states.kept_empty(after) if names else names
+        given = {(name.zone_id, name.name) for name in names if book.has_heir(name, key)}
+        # All claims of a name: what is left of the old set would keep the heir from it.
+        for name in sorted(each for each in names if (each.zone_id, each.name) in given):
+            actions, clusters = book.let_go(name, key)
+            pieces.append(Piece(tuple(actions), unclaiming(name), clusters))
+            after = replace(after, claims=after.claims - {name})
+        return after
 
     def _upstreams(
         self, seen: KeyState, wanted: Mapping[str, Sequence[Node]], stands: Mapping[str, UpstreamState], why: str
@@ -340,7 +394,7 @@ class Planner:
             notes = self._tables.named.marks(upstream, state.version)
             made = (*actions, *notes)
             pieces.append(
-                Piece(made if state.slices == 1 else Made(put, notes, weight_of(made)), _upstream(upstream, state))
+                Piece(made if state.slices == 1 else Made(put, notes, weight_of(made)), with_upstream(upstream, state))
             )
             before_text = None if known is None else f"version {known.version}"
             after_text = f"version {state.version}, {len(nodes)} nodes"
@@ -350,7 +404,7 @@ class Planner:
             stored = stands.get(upstream) if self._doubts(upstream, seen) else known
             actions = table.remove(upstream, stored, self._now())
             notes = self._tables.named.marks(upstream, known.version + 1)
-            pieces.append(Piece((*actions, *notes), _upstream(upstream, None)))
+            pieces.append(Piece((*actions, *notes), with_upstream(upstream, None)))
             entries.append(Entry(f"upstream {upstream}", f"version {known.version}", None, why, str(seen.key)))
         return replace(seen, upstreams=upstreams), pieces, entries
 
@@ -386,34 +440,6 @@ def _cause(why: str, before: KeyState, seen: KeyState, resources: Collection[Res
     newest = max(changed, key=lambda part_id: seen.parts[part_id].resource_version, default=main_id(seen.key))
     part = seen.parts.get(newest)
     return why if part is None else f"{why} {newest.resource}/{newest.name}@{part.resource_version}"
-
-
-def _claiming(name: Name) -> Callable[[KeyState], KeyState]:
-    return lambda state: replace(state, claims=state.claims | {name}, waits=state.waits - {name})
-
-
-def unclaiming(name: Name) -> Callable[[KeyState], KeyState]:
-    """What letting go of a claim makes of a key's state."""
-    return lambda state: replace(state, claims=state.claims - {name})
-
-
-def _waiting(name: Name, *, waits: bool) -> Callable[[KeyState], KeyState]:
-    return lambda state: replace(state, waits=state.waits | {name} if waits else state.waits - {name})
-
-
-def _upstream(upstream: str, written: UpstreamState | None) -> Callable[[KeyState], KeyState]:
-    def apply(state: KeyState) -> KeyState:
-        upstreams = {name: u for name, u in state.upstreams.items() if name != upstream}
-        if written is not None:
-            upstreams[upstream] = written
-        return replace(state, upstreams=upstreams)
-
-    return apply
-
-
-def conflict_problems(conflicts: Mapping[Name, str]) -> list[Problem]:
-    """What is reported of names where a foreign set stands (I3)."""
-    return [Problem("Conflict", name.label, reason) for name, reason in conflicts.items()]
 
 
 def _record_entries(before: KeyState, after: KeyState, why: str) -> list[Entry]:

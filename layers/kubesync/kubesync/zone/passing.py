@@ -1,0 +1,144 @@
+"""Names that one key leaves and another key was given: both changes go in one batch, so that the name is never without an answer (ADR 0052).
+
+The cluster of a key that leaves hands the claim on, and then asks the zone to delete the set (``Wish.passes``). The heir's cluster plans the
+heir, and asks the zone for the new set. The zone joins both, whichever comes first:
+
+    known of a name                                        what happens
+    ---------------                                        ------------
+    who leaves, and the heir's wish                        one batch
+    who leaves                                             it waits for the heir's wish, ``_HEIR_SECONDS`` at most; then it goes alone
+    who leaves; the heir's wish has come, its turn not     it waits for that turn, ``_TURN_SECONDS`` at most
+    who leaves, but it may not go now; the heir's wish     the heir waits: the set still stands
+    who leaves; the heir was refused                       as for a new heir: its cluster gives the name to the next in line
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from kubesync.domain.batches import Unit, together
+from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
+from kubesync.domain.objects import ObjectKey
+from kubesync.domain.plan import Wish
+from kubesync.log import logger
+from kubesync.zone.waits import Waits
+
+_HEIR_SECONDS: Final = 5.0
+_TURN_SECONDS: Final = 60.0
+
+
+class Passing:
+    """For the zone's own thread. Times are epoch seconds. ``remark``: the last name that went without its heir."""
+
+    def __init__(self, zone_id: str, waits: Waits, now: Callable[[], float]) -> None:
+        self.remark = ""
+        self._now = now
+        self._zone_id = zone_id
+        self._waits = waits
+        self._leaving: dict[
+            str, dict[ObjectKey, float]
+        ] = {}  # by name, who leaves it, and until when it waits for an heir
+        self._names: dict[ObjectKey, frozenset[str]] = {}
+        self._heirs: dict[ObjectKey, frozenset[str]] = {}  # names at which a key has asked for what another one leaves
+
+    def see(self, wish: Wish) -> None:
+        """What a key wants now."""
+        if not (wish.passes or self._leaving):
+            return
+        key, now = wish.key, self._now()
+        for name in self._names.pop(key, frozenset()) - wish.passes:
+            self._stays(name, key)
+        for name in wish.passes:
+            self._leaving.setdefault(name, {}).setdefault(key, now + _HEIR_SECONDS)
+        if wish.passes:
+            self._names[key] = wish.passes
+        asks = {change.key.name for change in wish.changes if change.after is not None} & self._leaving.keys()
+        asks -= wish.passes | wish.conflicts
+        asked = self._heirs.pop(key, frozenset())
+        if asks:
+            self._heirs[key] = frozenset(asks)
+        self._wait_for_heirs(asked - asks, now + _HEIR_SECONDS)
+        self._wait_for_heirs(asks - asked, now + _TURN_SECONDS)
+
+    def refused(self, unit: Unit) -> None:
+        """It may have been an heir: the next one gets as much time, the same one does not."""
+        until = self._now() + _HEIR_SECONDS
+        asked = unit.name in self._heirs.get(unit.key, ())
+        if asked and any(at > until for at in self._leaving.get(unit.name, {}).values()):
+            self._wait_for_heirs((unit.name,), until)
+
+    def waits_for_exchange(self, unit: Unit, standing: Mapping[RecordKey, RecordSet]) -> bool:
+        """Whether a refused unit takes a place that another key was to leave in exchange, and has not left yet: that is no conflict."""
+        leaving = self._leaving.get(unit.name, {})
+        own = {change.key for change in unit.changes}
+        if unit.key not in leaving or not any(
+            in_the_way(key, each, comes.key, comes.after)
+            for key, each in standing.items()
+            for comes in unit.changes
+            if key not in own and comes.after is not None
+        ):
+            return False
+        leaving[unit.key] = self._now() + _TURN_SECONDS
+        return True
+
+    def _wait_for_heirs(self, names: Iterable[str], until: float) -> None:
+        for name in names:
+            for key in self._leaving.get(name, {}):
+                self._leaving[name][key] = until
+                self._waits.wake_by(key, until)
+
+    def _stays(self, name: str, key: ObjectKey) -> None:
+        of_name = self._leaving.get(name, {})
+        of_name.pop(key, None)
+        if not of_name:
+            self._leaving.pop(name, None)
+
+    def beside(self, wishes: Mapping[ObjectKey, Wish]) -> list[ObjectKey]:
+        """Other keys that leave names which these want."""
+        if not self._leaving:
+            return []
+        names = {change.key.name for wish in wishes.values() for change in wish.changes if change.after is not None}
+        found = {key: None for name in sorted(names & self._leaving.keys()) for key in self._leaving[name]}
+        return [key for key in found if key not in wishes]
+
+    def until(self, key: ObjectKey) -> float | None:
+        """When a key may leave the first of its names alone. None: it leaves none, or may do so already."""
+        times = (self._leaving[name][key] for name in self._names.get(key, ()))
+        return min((at for at in times if at), default=None)
+
+    def ready(self, units: Sequence[Unit]) -> list[Unit]:
+        """Of units that may go now, without those that wait: one leaves a name, or wants what another key leaves."""
+        if not self._leaving:
+            return list(units)
+        going: dict[str, set[ObjectKey]] = {}
+        creating: dict[str, set[ObjectKey]] = {}
+        for unit in units:
+            going.setdefault(unit.name, set()).add(unit.key)
+            if not unit.only_deletes:
+                creating.setdefault(unit.name, set()).add(unit.key)
+        found: list[Unit] = []
+        for group in together(units):
+            if not any(self._waits_for_leaver(unit, going) or self._waits_for_heir(unit, creating) for unit in group):
+                found += group
+        return found
+
+    def _waits_for_leaver(self, unit: Unit, going: Mapping[str, set[ObjectKey]]) -> bool:
+        """Whether a set still stands in its way, since a key that leaves the name cannot go now."""
+        leaving = self._leaving.get(unit.name, {})
+        return not (unit.only_deletes or unit.key in leaving or leaving.keys() <= going[unit.name])
+
+    def _waits_for_heir(self, unit: Unit, creating: Mapping[str, set[ObjectKey]]) -> bool:
+        until = self._leaving.get(unit.name, {}).get(unit.key)
+        if not until or creating.get(unit.name, set()) - {unit.key}:
+            return False
+        if until > self._now():
+            return True
+        self._leaving[unit.name][unit.key] = 0.0
+        if not unit.only_deletes:
+            return False
+        self.remark = f"{unit.name} went before the key that was given it could be published"
+        logger.warning(
+            "a name went before its heir could be published", zone=self._zone_id, service=str(unit.key), at=unit.name
+        )
+        return False

@@ -1,0 +1,249 @@
+"""An heir that does not come, or that Route 53 refuses: the next one gets the name, at last its set goes alone (I4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from harness.deployment import ZONE_ID
+from harness.dns_cases.notation import key_of
+from harness.dns_cases.passing import NAME, NOTHING, PassingDeployment
+from harness.seen.builders import a_service
+from kubesync.aws.route53.zones import BatchChange
+from kubesync.aws.tables.claims import ClaimTable
+from kubesync.domain.dns.records import RecordKey
+from kubesync.domain.errors import BatchRefusedError
+from kubesync.domain.objects import Service
+from kubesync.domain.state import Name
+from simulation.writes import RECORD, SENT
+
+ONE, TWO, THREE = "A 192.0.2.1", "A 192.0.2.2", "A 192.0.2.3"
+
+
+def asks(address: str, **annotations: str) -> Service:
+    return a_service(
+        "LoadBalancer",
+        cluster_ips=(),
+        ingress_ips=(address,),
+        ports=(),
+        annotations={"hostname": NAME, **annotations},
+    )
+
+
+class Failing(PassingDeployment):
+    """``bad``: values that Route 53 refuses. ``silent``: its message names no change."""
+
+    def __init__(self) -> None:
+        super().__init__(ttl=30)
+        self.bad: set[str] = set()
+        self.silent = False
+        change = self.route53.change
+
+        def choosy(zone_id: str, changes: Sequence[BatchChange], comment: str, session: str) -> None:
+            found = [c for c in changes if c.action == "CREATE" and not self.bad.isdisjoint(c.record_set.values)]
+            if found:
+                said = [f"Invalid Resource Record: [name='{c.key.name}.', type='{c.key.type}'] (bad)" for c in found]
+                raise BatchRefusedError(("no idea",) if self.silent else tuple(said))
+            change(zone_id, changes, comment, session)
+
+        self.route53.change = choosy  # type: ignore[method-assign]
+
+    def line_up(self, *keys: str) -> None:
+        """``a`` has the name, the others wait for it."""
+        for number, key in enumerate(keys, 1):
+            self.put(key, asks(f"192.0.2.{number}"))
+            self.pass_time(3.0)
+        self.answers[:] = [self.answer]
+        assert self.answer == ONE
+
+    def alone(self) -> list[str]:
+        """What the session's report says of names that went alone."""
+        return [zone["remark"] for zone in self.end().zones if zone["remark"]]
+
+
+@pytest.fixture
+def deployment() -> Iterator[Failing]:
+    made = Failing()
+    made.start()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_i4_heir_that_route_53_refuses_is_judged_and_the_next_one_gets_the_name(
+    deployment: Failing, *, silent: bool
+) -> None:
+    deployment.line_up("a", "b", "c")
+    deployment.bad, deployment.silent = {"192.0.2.2"}, silent
+    deployment.put("a", None)
+    deployment.pass_time(4.0)
+    assert deployment.answers == [ONE, THREE]
+    deployment.pass_time(30.0)
+    assert deployment.reported(["b", "c"]) == [f"prod/shop/b: NameTaken {NAME} in Z1"]
+    assert (deployment.open(), deployment.heirs()) == ({}, [])
+    deployment.bad = set()
+    deployment.put("c", None)
+    deployment.pass_time(4.0)
+    assert deployment.answers == [ONE, THREE, TWO]
+
+
+def test_i4_heir_that_route_53_refuses_is_the_only_one_and_the_old_set_goes_alone(deployment: Failing) -> None:
+    deployment.line_up("a", "b")
+    deployment.bad = {"192.0.2.2"}
+    deployment.put("a", None)
+    deployment.pass_time(4.0)
+    assert (deployment.answers, deployment.reported(["b"])) == ([ONE], []), "the old set is in nobody's way"
+    deployment.pass_time(5.0)
+    assert deployment.answers == [ONE, NOTHING]
+    assert [why.split(":")[0] for why in deployment.open().values()] == ["Route 53 rejects it"]
+    deployment.bad = set()
+    deployment.pass_time(30.0)
+    assert deployment.answers == [ONE, NOTHING, TWO]
+
+
+def test_i4_heir_of_a_disabled_cluster_is_waited_for_no_longer_than_5_seconds(deployment: Failing) -> None:
+    deployment.line_up("a", "dev/shop/b")
+    deployment.world.configure("dev", disabled=True)
+    deployment.pass_time(70.0)
+    deployment.put("a", None)
+    deployment.pass_time(5.0)
+    assert deployment.answers == [ONE]
+    deployment.pass_time(3.0)
+    assert deployment.answers == [ONE, NOTHING]
+    assert deployment.alone() == [f"{NAME} went before the key that was given it could be published"]
+
+
+def test_name_of_a_disabled_cluster_stays_with_its_owner(deployment: Failing) -> None:
+    deployment.line_up("a", "dev/shop/b")
+    deployment.world.configure("prod", disabled=True)
+    deployment.pass_time(70.0)
+    deployment.put("a", None)
+    deployment.pass_time(20.0)
+    assert deployment.answers == [ONE]
+    deployment.world.configure("prod", disabled=False)
+    deployment.pass_time(80.0)
+    assert deployment.answers == [ONE, TWO]
+    assert deployment.refusals == []
+
+
+def test_i3_old_set_that_was_changed_by_hand_stays_and_the_heir_waits(deployment: Failing) -> None:
+    deployment.line_up("a", "b")
+    deployment.by_hand("UPSERT", NAME, "A", "203.0.113.9")
+    deployment.put("a", None)
+    deployment.pass_time(30.0)
+    assert deployment.answer == "A 60 203.0.113.9"
+    assert "ChangedByHand" in str(deployment.state("a").opened)
+    assert (deployment.reported(["b"]), deployment.open()["b"]) == ([], ""), "it was never judged"
+    deployment.resync()
+    deployment.pass_time(10.0)
+    assert deployment.answer == TWO
+
+
+def test_old_set_that_was_deleted_by_hand_keeps_nobody_from_the_name(deployment: Failing) -> None:
+    deployment.line_up("a", "b")
+    deployment.by_hand("DELETE", NAME, "A")
+    deployment.put("a", None)
+    deployment.pass_time(10.0)
+    assert deployment.answer == TWO
+    assert (deployment.open(), deployment.reported(["b"])) == ({}, [])
+
+
+def test_i3_foreign_set_keeps_the_heir_from_the_name_and_the_next_one_gets_it(deployment: Failing) -> None:
+    deployment.line_up("a")
+    cname = a_service("LoadBalancer", ports=(), ingress_hostnames=("lb.example.net",), annotations={"hostname": NAME})
+    deployment.put("b", cname)
+    deployment.pass_time(3.0)
+    deployment.put("c", asks("192.0.2.3"))
+    deployment.by_hand("UPSERT", NAME, "TXT", '"theirs"')
+    deployment.pass_time(3.0)
+    deployment.put("a", None)
+    deployment.pass_time(4.0)
+    assert deployment.answer == 'A 192.0.2.3 / TXT 60 "theirs"'
+    assert all(ONE in answer or THREE in answer for answer in deployment.answers)
+
+
+def test_name_that_moves_while_its_owners_batch_is_under_way_is_no_conflict(deployment: Failing) -> None:
+    deployment.put("b", asks("192.0.2.2"))
+    deployment.pass_time(3.0)
+    deployment.put("b", a_service(ports=()))
+    deployment.pass_time(3.0)
+    deployment.answers[:] = [deployment.answer]
+
+    def moves() -> None:
+        deployment.put("b", asks("192.0.2.2"))
+        deployment.hold(2.5)
+        deployment.put("a", None)
+        deployment.hold(2.5)
+
+    deployment.at(SENT, moves)
+    deployment.put("a", asks("192.0.2.1"))
+    deployment.pass_time(12.0)
+    assert deployment.refusals == []
+    assert deployment.answers == [NOTHING, ONE, TWO]
+    assert (deployment.open(), deployment.reported(["b"])) == ({}, [])
+
+
+def test_heirs_of_more_names_than_one_batch_holds_all_come_without_a_gap(deployment: Failing) -> None:
+    names = [f"n{number:03}.example.com" for number in range(400)]
+    for number, name in enumerate(names):
+        old = a_service(cluster_ips=("192.0.2.1",), ports=(), annotations={"hostname": name})
+        deployment.apply(f"old{number:03}", old)
+        deployment.apply(
+            f"new{number:03}",
+            a_service(cluster_ips=("192.0.2.2",), ports=(), annotations={"hostname": name}),
+            namespace="web",
+        )
+    deployment.pass_time(20.0)
+    away: list[str] = []
+    change = deployment.route53.change
+
+    def watched(zone_id: str, changes: Sequence[BatchChange], comment: str, session: str) -> None:
+        change(zone_id, changes, comment, session)
+        standing = deployment.route53.records(zone_id)
+        away.extend(name for name in names if RecordKey("Z1", name, "A") not in standing)
+
+    deployment.route53.change = watched  # type: ignore[method-assign]
+    assert deployment.sets()["n007.example.com A"] == ("192.0.2.1",)
+    for number in range(400):
+        deployment.delete(f"old{number:03}")
+    deployment.pass_time(30.0)
+    assert {deployment.sets()[f"{name} A"] for name in names} == {("192.0.2.2",)}
+    assert away == []
+    assert (deployment.open(), deployment.refusals) == ({}, [])
+
+
+def test_heir_of_another_shard_is_not_waited_for(deployment: Failing) -> None:
+    """Its own master has a journal and an inflight item of its own: the two cannot share a batch."""
+    deployment.line_up("a")
+    table, far, name = ClaimTable(deployment.store), key_of("far/shop/b"), Name(ZONE_ID, NAME)
+    deployment.store.transact(table.wait(table.read([name])[name], far, "2026-01-01T00:00:00Z"), "of another shard")
+    deployment.put("a", None)
+    deployment.pass_time(3.0)
+    assert deployment.answers == [ONE, NOTHING]
+    assert deployment.claims()[NAME] == "far/shop/b", "once the set is gone"
+
+
+def test_i9_who_wants_its_role_back_in_the_middle_of_an_exchange_waits_for_it(deployment: Failing) -> None:
+    def has(address: str, identifier: str, role: str) -> Service:
+        policy = {"set-identifier": identifier, "aws-failover": role, "aws-health-check-id": "known"}
+        return asks(address, **policy)
+
+    deployment.put("a", has("192.0.2.1", "a", "PRIMARY"))
+    deployment.pass_time(3.0)
+    deployment.put("dev/shop/b", has("192.0.2.2", "b", "SECONDARY"))
+    deployment.pass_time(3.0)
+    deployment.put("a", has("192.0.2.1", "a", "SECONDARY"))  # it waits for the role of b
+    deployment.pass_time(3.0)
+
+    def back() -> None:
+        deployment.put("a", has("192.0.2.1", "a", "PRIMARY"))
+        deployment.hold(4.0)
+
+    # The claims have changed hands. Before a hears of it, it wants its old role again.
+    deployment.at(RECORD, back, after=True)
+    deployment.put("dev/shop/b", has("192.0.2.2", "b", "PRIMARY"))
+    deployment.pass_time(30.0)
+    assert deployment.answer == "A [b failover PRIMARY, health check known] 192.0.2.2"
+    assert deployment.reported(["a"]) == [f"prod/shop/a: NameTaken {NAME} (failover PRIMARY) in Z1"]
+    assert (deployment.refusals, deployment.open(), deployment.heirs()) == ([], {}, [])
