@@ -106,4 +106,15 @@ OF_PROXIES: Final[tuple[Mutant, ...]] = (
         new=":",
         caught_by=(_STATUS + "test_status_is_written_every_ten_seconds_when_nothing_changes",),
     ),
+    Mutant(
+        name="signal-leaves-a-command",
+        without="a signal while a reload is started leaves it running",
+        invariants="I10",
+        file="kubesync_local/proxies/files/commands.py",
+        old="            with held_back():  #",
+        new="            if True:  #",
+        caught_by=(
+            "unit/proxies/test_proxy_commands.py::test_signal_while_the_command_is_started_leaves_nothing_of_it",
+        ),
+    ),
 )

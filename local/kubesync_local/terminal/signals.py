@@ -28,6 +28,16 @@ def handled(handler: Callable[[int, FrameType | None], object], *numbers: signal
 
 
 @contextmanager
+def held_back() -> Iterator[None]:
+    """Within the block, which is short, signals that end a command wait for its end."""
+    came: list[int] = []
+    with handled(lambda number, _frame: came.append(number), signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        yield
+    for number in came:
+        signal.raise_signal(number)
+
+
+@contextmanager
 def ended_at_once() -> Iterator[None]:
     """Within the block, which only imports modules, a signal ends the process: nothing is to be cleaned up yet.
 

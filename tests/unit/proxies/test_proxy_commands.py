@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import select
+import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -92,3 +95,28 @@ def test_output_goes_through_a_pipe_and_only_its_end_is_kept(tmp_path: Path) -> 
     command = Command("test -p /dev/stdout && head -c 20000000 /dev/zero | tr '\\0' x; echo the end; exit 3")
 
     assert command.run(tmp_path) == f"status 3: {'x' * 393}the end"
+
+
+@pytest.mark.parametrize("moment", ["call", "return"])
+def test_signal_while_the_command_is_started_leaves_nothing_of_it(life: _Life, tmp_path: Path, moment: str) -> None:
+    """Python raises in the middle of ``Popen``, when the process may be there, and nobody has its number yet."""
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        sys.setprofile(None)
+        raise SystemExit(128 + number)
+
+    def watch(frame: FrameType, event: str, _value: object) -> None:
+        if event == moment and frame.f_code.co_name == "_execute_child":
+            signal.raise_signal(signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, end)
+    holding = os.open(life.path, os.O_WRONLY)  # it is over once nobody else holds it
+    try:
+        sys.setprofile(watch)
+        with pytest.raises(SystemExit):
+            Command(life.line, timeout_seconds=PATIENCE_SECONDS).run(tmp_path, life.started.exists)
+    finally:
+        sys.setprofile(None)
+        signal.signal(signal.SIGTERM, before)
+        os.close(holding)
+    assert life.is_over()

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from kubesync_local.terminal.signals import held_back
+
 _KEPT_BYTES: Final = 16_384
 _SHOWN_CHARACTERS: Final = 400
 _READ_BYTES: Final = 65_536
@@ -48,23 +50,27 @@ class Command:
         """
         if stopped():
             raise CutOffError
-        process = subprocess.Popen(  # noqa: S602 - the person's own command line, as in a Makefile
-            self.line.replace("{}", shlex.quote(str(file))),
-            shell=True,
-            env={**os.environ, "KUBESYNC_FILE": str(file)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        process, output = None, None
         try:
+            with held_back():  # else a signal may come when it runs, and nobody has its number yet
+                process = subprocess.Popen(  # noqa: S602 - the person's own command line, as in a Makefile
+                    self.line.replace("{}", shlex.quote(str(file))),
+                    shell=True,
+                    env={**os.environ, "KUBESYNC_FILE": str(file)},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
             output = _Tail(process)
             status = self._wait(process, stopped)
-        except subprocess.TimeoutExpired:
-            _kill(process)
-            return f"it did not end within {self.timeout_seconds:.0f} s"
-        except BaseException:
-            _kill(process)
+        except BaseException as error:
+            if process is not None:
+                _kill(process)
+                if output is None and process.stdout is not None:
+                    process.stdout.close()
+            if isinstance(error, subprocess.TimeoutExpired):
+                return f"it did not end within {self.timeout_seconds:.0f} s"
             raise
         if status == 0:
             return ""
