@@ -471,4 +471,13 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         caught_by=("integration/recording/test_lag_at_once.py::test_running_session_says_its_lag",),
         slow=True,
     ),
+    Mutant(
+        name="torn-zone-is-left-alone",
+        without="the alarm for a zone of which an item is lost ends with the session, although nobody has looked",
+        invariants="I10",
+        file="zone/actor.py",
+        old="(self._journal.holds_landed or self._journal.torn)",
+        new="self._journal.holds_landed",
+        caught_by=("integration/causes/test_causes.py::test_i10_cause_shows",),
+    ),
 )

@@ -7,6 +7,7 @@ from typing import Final, NoReturn
 from harness.causes.cause import cause
 from harness.deployment import JOURNAL, ZONE_ID
 from harness.watched_deployment import WatchedDeployment
+from kubesync.aws.dynamodb.store import CONTROL, Key, Update
 from kubesync.domain.errors import ZoneGoneError, ZoneOutcomeUnknownError, ZoneThrottledError
 from kubesync_local.standins.route53.zone.model import Limits
 from simulation.writes import SENT, SWAPPED
@@ -62,6 +63,21 @@ def zone_unknown(w: WatchedDeployment) -> None:
 def zone_hangs(w: WatchedDeployment) -> None:
     w.at(SENT, lambda: w.hold(900.0), times=None)
     w.want("later", "10.0.0.2")
+
+
+def _resync(w: WatchedDeployment) -> None:
+    w.resync()
+
+
+@cause(
+    "Item of a batch under way is deleted", "ZonesStuck", status="an item of what was under way was deleted or restored",
+    section="zonesstuck", mend=_resync,
+)  # fmt: skip
+def torn_batch(w: WatchedDeployment) -> None:
+    """It says that it goes on in another item, and its session did not end in order."""
+    w.end()
+    w.store.write(Update(Key(CONTROL, "inflight#0", ZONE_ID), set={"slices": 2}))
+    w.store.write(Update(Key(CONTROL, "lease#0", "lease"), set={"clean": False, "unsettled_of": 0}))
 
 
 def _other_owner(w: WatchedDeployment, owner: str, epoch: int) -> None:

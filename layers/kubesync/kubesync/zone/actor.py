@@ -96,7 +96,8 @@ class ZoneActor:
     def figures(self) -> ZoneFigures:
         blocked, clean = self._blocked_by is not None, self._writer.idle and not self._talks.closing
         report = replace(self.report, blocked=blocked, reasons=dict(self.report.reasons))
-        clean = clean and not self._journal.holds_landed
+        # The next session looks at a torn zone, also if nothing else brings it there.
+        clean = clean and not (self._journal.holds_landed or self._journal.torn)
         return ZoneFigures(report, self._progress, clean, tuple(self._lags), self._lags_counted)
 
     def receive(self, message: object) -> None:
