@@ -38,6 +38,7 @@ help:
 	@echo "make proxies  real nginx, HAProxy and Envoy before pods that are deployed anew: no request may fail"
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
 	@echo "make dns      write the tables of docs/annotations.md anew, from the one in the code"
+	@echo "make terraform write the module in deploy/terraform anew, from template.yaml; terraform-artifacts: make what it uploads"
 	@echo "make docs     build the site of docs/ in build/site, without network; broken links fail"
 	@echo "make causes   write the table of causes in docs/runbook.md anew, from those that tests drive"
 	@echo "make reference write docs/reference and the lists of docs/invariants.md anew, from the code, the tests and a run on stand-ins"
@@ -126,6 +127,14 @@ other-python: $(ready)
 sam: .venv-sam/.requirements $(ready)
 	@tools/sam-build
 	@tools/test-artefact
+
+# The module itself is tracked; what it uploads is made of what is built.
+.PHONY: terraform terraform-artifacts
+terraform: $(ready)
+	@PYTHONPATH=layers/kubesync:local:tests $(python) tools/terraform_module.py
+
+terraform-artifacts: $(ready)
+	@$(python) tools/package.py --terraform
 
 .PHONY: aws aws-life
 aws: sam aws-life

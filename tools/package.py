@@ -91,13 +91,13 @@ def build_wheel(root: Path, output: Path, epoch: int) -> Path:
 
 
 def zip_folder(folder: Path, target: Path, top: str, epoch: int, more: Sequence[Path] = ()) -> Path:
-    """Write a folder, and further files, to a zip file below the folder ``top``."""
+    """Write a folder, and further files, to a zip file below the folder ``top``; empty: into it."""
     moment = time.gmtime(epoch)[:6]
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     files |= {path.name: path for path in more}
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name in sorted(files):
-            entry = zipfile.ZipInfo(f"{top}/{name}", moment)
+            entry = zipfile.ZipInfo(f"{top}/{name}" if top else name, moment)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3  # Unix, so that modes count
             entry.external_attr = (0o100000 | _mode(files[name])) << 16
@@ -123,6 +123,24 @@ def write_sums(output: Path, made: Sequence[Path]) -> Path:
     lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(made)]
     sums.write_text("".join(lines), encoding="ascii")
     return sums
+
+
+def terraform_archives(root: Path, built: Path, output: Path) -> list[Path]:
+    """One zip file for each function and layer: what the module in deploy/terraform uploads.
+
+    Raises:
+        PackageError: the functions are not built.
+    """
+    if not (built / "template.yaml").is_file():
+        raise PackageError(f"{built} holds no built template: run make sam, with Python 3.13")
+    output.mkdir(parents=True, exist_ok=True)
+    epoch = source_epoch(root)
+    functions = {"watch": "WatchFunction", "resync": "ResyncFunction"}
+    layers = {name: name for name in ("DependenciesLayer", "DependenciesLayerArm", "KubesyncLayer")}
+    return [
+        zip_folder(built / folder, output / f"{name}.zip", "", epoch)
+        for name, folder in {**functions, **layers}.items()
+    ]
 
 
 def package(root: Path, built: Path, output: Path, *, only_wheel: bool = False) -> list[Path]:
@@ -155,7 +173,10 @@ def _mode(path: Path) -> int:
 def main(argv: Sequence[str]) -> int:
     """Make everything, and say what."""
     try:
-        made = package(ROOT, BUILT, OUTPUT, only_wheel="--only-wheel" in argv)
+        if "--terraform" in argv:
+            made = terraform_archives(ROOT, BUILT, OUTPUT / "terraform")
+        else:
+            made = package(ROOT, BUILT, OUTPUT, only_wheel="--only-wheel" in argv)
     except PackageError as error:
         sys.stderr.write(f"{error}\n")
         return 1

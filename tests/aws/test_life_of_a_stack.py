@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from aws.cloud import ROOT, STACK, Cloud, a_cloud, template_before, until
+from aws.cloud import ARCHITECTURE, ROOT, STACK, Cloud, a_cloud, template_before, until
 from harness.secrets_watch import TOKEN
 from kubesync_local.standins.apiserver import ApiServer
 from upgrade.release_before import extract_release_before
@@ -53,7 +53,9 @@ def test_stack_is_deployed_updated_rolled_back_and_deleted(tmp_path: Path) -> No
         # A stack of the release before. Its first session begins by schedule.
         api.cluster.expose("shop", "web", {"ports": [{"name": "http", "port": 80}]})
         before = template_before(release, BUILD)
-        cloud.deploy(before, HostedZoneArns=zone, SecretArns=secret, MaximumRuntimeSeconds="60")
+        cloud.deploy(
+            before, HostedZoneArns=zone, SecretArns=secret, MaximumRuntimeSeconds="60", Architecture=ARCHITECTURE
+        )
         cloud.kubesync(
             "cluster", "add", "prod", "--server", api.url, "--domain", "prod.example.com", "--zone", zone_id,
             "--token", "secretsmanager:kubesync/prod", release=release,
