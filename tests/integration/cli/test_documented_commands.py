@@ -12,7 +12,7 @@ from kubesync_local.cli.main import main
 
 PAGES = (
     "README.md", "docs/commands.md", "docs/comparison.md", "docs/clusters.md", "docs/deploy.md", "docs/faq.md", "docs/getting-started.md",
-    "docs/install.md", "docs/migration.md", "docs/proxies.md", "docs/runbook.md", "docs/trying.md", "docs/using.md",
+    "docs/install.md", "docs/migration.md", "docs/multi-cluster.md", "docs/proxies.md", "docs/runbook.md", "docs/trying.md", "docs/using.md",
 )  # fmt: skip
 GROUPS = ("cluster", "local", "upstream")
 
