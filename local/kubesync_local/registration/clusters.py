@@ -95,22 +95,17 @@ def policy_of(config: ClusterConfig) -> Routing:
     return read_routing(lambda name: (name, None), texts).routing
 
 
-def needs_health_checks(config: ClusterConfig) -> bool:
-    """Whether its record sets other than aliases have to get health checks from annotations."""
-    return config.routing.lower() == "failover=primary" and not config.health_check
-
-
-def beside(config: ClusterConfig, others: Iterable[ClusterConfig]) -> Iterator[str]:
-    """What other clusters do with names that Services of a cluster may have, a line for each: those with a policy, in the same zones."""
+def remarks_on_routing(config: ClusterConfig, others: Iterable[ClusterConfig]) -> Iterator[str]:
+    """What to know of a cluster with a policy: what other clusters do in the same zones, and what its record sets need."""
+    if not config.routing:
+        return
     zones = {zone.id for zone in config.zones}
     for other in others:
-        if (
-            other.name != config.name
-            and not other.deleting
-            and other.routing
-            and zones & {zone.id for zone in other.zones}
-        ):
-            yield f"cluster {other.name} has --routing {other.routing} in the same zone"
+        shared = other.name != config.name and not zones.isdisjoint(zone.id for zone in other.zones)
+        if shared and other.routing and not other.deleting:
+            yield f"note: cluster {other.name} has --routing {other.routing} in the same zone"
+    if config.routing.lower() == "failover=primary" and not config.health_check:
+        yield "note: of a PRIMARY, only aliases need no health check: give --health-check, or annotate Services with aws-health-check-id"
 
 
 def name_form(config: ClusterConfig) -> NameForm:

@@ -73,6 +73,10 @@ def test_other_clusters_are_named_with_their_policies(stack: CliStack) -> None:
     assert "cluster west has --routing weighted=90" in said
     assert "cluster east has --routing weighted=10" in said
     assert "note: of a PRIMARY, only aliases need no health check: give --health-check" in said
+    changed = stack.call("cluster", "set", "north", "--routing", "weighted=3", "--yes").err
+    assert "note: cluster west has --routing weighted=90 in the same zone" in changed
+    assert "PRIMARY" not in changed
+    assert "note:" not in stack.call("cluster", "set", "north", "--ttl", "77", "--yes").err
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from kubesync_local.commands.cluster.probe import remark_on, remark_on_server
 from kubesync_local.plans.of_report import plan_of_report
 from kubesync_local.plans.plan import zone_titles
 from kubesync_local.plans.view import show_plan
-from kubesync_local.registration.clusters import beside, needs_health_checks
+from kubesync_local.registration.clusters import remarks_on_routing
 from kubesync_local.registration.name_rules import ANY_NAME
 from kubesync_local.sessions.looking import compared
 from kubesync_local.terminal.asking import NOTHING_CHANGED, can_ask
@@ -61,13 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
             f"note: it {stays} disabled; `kubesync plan --cluster {stored.name}` shows what it would write, "
             f"`kubesync cluster enable {stored.name}` enables it"
         )
-    if stored.routing:
-        for line in beside(stored, work.clusters.all()):
-            remark(f"note: {line}")
-    if needs_health_checks(stored):
-        remark(
-            "note: of a PRIMARY, only aliases need no health check: give --health-check, or annotate Services with aws-health-check-id"
-        )
+    for line in remarks_on_routing(stored, work.clusters.all()):
+        remark(line)
     if not stored.domain_filter:
         remark(f"note: it accepts {ANY_NAME}; --domain-filter {stored.domain} ends that (docs/clusters.md)")
     if stored.insecure_skip_tls_verify:

@@ -20,6 +20,7 @@ from kubesync_local.commands.cluster.options import (
 )
 from kubesync_local.commands.cluster.probe import remark_on
 from kubesync_local.plans.view import show_plan
+from kubesync_local.registration.clusters import remarks_on_routing
 from kubesync_local.terminal.asking import NOTHING_CHANGED
 from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.workplace import Workplace
@@ -51,6 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     work.lease.signal()
     said = ", ".join(f"{line.subject} {_side(line.before)} -> {_side(line.after)}" for line in change.settings)
     remark(f"cluster {stored.name} changed: {said}")
+    if "routing" in {line.subject for line in change.settings}:
+        for remarked in remarks_on_routing(stored, work.clusters.all()):
+            remark(remarked)
     return 0
 
 
