@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 from chaos.sections import Effort, Section, sample
 from harness.deployment import ZONE_ID
 from harness.dns_cases.passing import PassingDeployment
 from harness.seen.builders import a_service
-from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.sources.ingresses import Ingress
 from simulation.gate import Gate, Outward
 
-_NAMES: Final = ("www.example.com", "api.example.com", "far.example.com")
+_NAMES: Final = ("www.example.com", "api.example.com", "far.example.com", "roles.example.com")
+_EU: Final = {"aws-region": "eu-west-1"}
+_US: Final = {"aws-region": "us-east-1"}
 _SHORT: Final = 12
+NO_POLICY: Final[Mapping[str, str]] = MappingProxyType({})
 _LEASE_SECONDS: Final = 20.0
 
 type Happens = Callable[[PassingDeployment], None]
@@ -35,8 +38,15 @@ class End:
     how: str
 
 
-def _asks(deployment: PassingDeployment, key: str, address: str, *names: str, year: int = 2026) -> None:
-    annotations = {"hostname": ",".join(names)} if names else {}
+def _asks(
+    deployment: PassingDeployment,
+    key: str,
+    address: str,
+    *names: str,
+    year: int = 2026,
+    policy: Mapping[str, str] = NO_POLICY,
+) -> None:
+    annotations = {"hostname": ",".join(names), **policy} if names else {}
     made = a_service(
         "LoadBalancer", cluster_ips=(), ingress_ips=(address,), ports=(), annotations=annotations, created_at=f"{year}-01-01T00:00:00Z"
     )  # fmt: skip
@@ -49,6 +59,7 @@ def _owners(deployment: PassingDeployment) -> None:
     _asks(deployment, "b", "192.0.2.2", "www.example.com", year=2022)
     _asks(deployment, "c", "192.0.2.3", "www.example.com", year=2023)
     _asks(deployment, "dev/shop/far", "192.0.2.4", "far.example.com", year=2022)
+    _roles(deployment, _EU, _US)
 
 
 def _next_in_line(deployment: PassingDeployment) -> None:
@@ -72,7 +83,21 @@ def _two_at_once(deployment: PassingDeployment) -> None:
     _asks(deployment, "b", "192.0.2.2", "api.example.com", year=2022)
 
 
-STORY: Final[Sequence[Happens]] = (_owners, _next_in_line, _to_an_ingress, _to_another_cluster, _two_at_once)
+def _roles(deployment: PassingDeployment, one: Mapping[str, str], other: Mapping[str, str]) -> None:
+    _asks(deployment, "r1", "192.0.2.11", "roles.example.com", policy={"set-identifier": "r1", **one})
+    deployment.pass_time(2.0)
+    _asks(deployment, "r2", "192.0.2.12", "roles.example.com", policy={"set-identifier": "r2", **other})
+
+
+STORY: Final[Sequence[Happens]] = (
+    _owners,
+    _next_in_line,
+    _to_an_ingress,
+    _to_another_cluster,
+    _two_at_once,
+    lambda deployment: _roles(deployment, _US, _EU),  # they exchange their regions
+    lambda deployment: _roles(deployment, {}, {}),  # and change to weights
+)
 _STEP_SECONDS: Final = 10.0
 
 
@@ -105,8 +130,7 @@ def _begin(deployment: PassingDeployment) -> _Striking:
 
 
 def _away(deployment: PassingDeployment) -> set[str]:
-    standing = deployment.route53.records(ZONE_ID)
-    return {name for name in _NAMES if RecordKey(ZONE_ID, name, "A") not in standing}
+    return set(_NAMES) - {key.name for key in deployment.route53.records(ZONE_ID)}
 
 
 def play_story(end: End | None) -> tuple[Mapping[str, object], Sequence[int], set[str]]:

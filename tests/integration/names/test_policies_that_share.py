@@ -14,6 +14,8 @@ from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service, an_endpoints
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.state import state_key
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.routing.policies import Weighted
 from kubesync.domain.errors import BatchRefusedError
 from kubesync.domain.objects import ObjectKey
 from kubesync_local.standins.route53.zone.model import Limits
@@ -309,3 +311,56 @@ def test_two_services_exchange_their_roles_in_one_batch(deployment: Policies, or
     of_name = [batch for batch in deployment.sent[sent:] if any(change.key.name == WWW for change in batch)]
     assert (len(of_name), deployment.refusals, deployment.open()) == (1, [], {})
     assert (deployment.told("a"), deployment.told("b"), deployment.waiters(), deployment.heirs()) == ([], [], [], [])
+
+
+@pytest.mark.parametrize("seconds", [0.0, 5.0])
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (({}, {}), (EU, US)),
+        ((EU, US), ({}, {"aws-weight": "5"})),
+        ((EU, US), (PRIMARY, SECONDARY)),
+        ((PRIMARY, SECONDARY), ({"aws-multi-value-answer": "true"},) * 2),
+    ],
+)
+def test_name_changes_its_policy_in_one_batch_once_all_holders_want_it(
+    deployment: Policies, first: Sequence[dict[str, str]], then: Sequence[dict[str, str]], seconds: float
+) -> None:
+    for name, policy in zip("ab", first, strict=True):
+        deployment.ask(name, policy)
+    stood, sent = deployment.www(), len(deployment.sent)
+    deployment.ask("a", then[0], seconds=seconds)
+    if seconds:
+        assert deployment.www() == stood, "it waits, with what it has"
+    deployment.ask("b", then[1], seconds=5.0)
+    of_name = [batch for batch in deployment.sent[sent:] if any(change.key.name == WWW for change in batch)]
+    assert (len(of_name), deployment.refusals, deployment.open()) == (1, [], {})
+    kinds = {text.split(" ")[0] for text in deployment.www().values()}
+    assert (len(deployment.www()), len(kinds)) == (2, 1)
+    assert kinds.isdisjoint({text.split(" ")[0] for text in stood.values()})
+    assert (deployment.told("a"), deployment.told("b"), deployment.waiters(), deployment.heirs()) == ([], [], [], [])
+
+
+def test_three_services_change_the_policy_of_a_name_once_the_last_one_wants_it(deployment: Policies) -> None:
+    for name in "abc":
+        deployment.ask(name, {})
+    for name, policy in (("a", EU), ("b", US)):
+        deployment.ask(name, policy)
+    stood = {"a": "weighted 1 at 1", "b": "weighted 1 at 2", "c": "weighted 1 at 3"}
+    assert deployment.www() == stood
+    deployment.ask("c", EU)
+    assert deployment.www() == stood, "two of them want one region: they do not agree"
+    deployment.ask("c", {"aws-region": "sa-east-1"})
+    assert deployment.www() == {
+        "a": "latency eu-west-1 at 1", "b": "latency us-east-1 at 2", "c": "latency sa-east-1 at 3"
+    }  # fmt: skip
+    assert (deployment.refusals, deployment.open(), deployment.heirs(), deployment.waiters()) == ([], {}, [], [])
+
+
+def test_i3_foreign_set_keeps_a_name_from_its_new_policy_and_is_reported(deployment: Policies) -> None:
+    deployment.ask("a", {})
+    theirs = RecordSet(60, ("203.0.113.9",), routing=Weighted(1))
+    deployment.route53.by_hand("CREATE", RecordKey(ZONE_ID, WWW, "A", "theirs"), theirs)
+    deployment.ask("a", EU, seconds=20.0)
+    assert deployment.www() == {"a": "weighted 1 at 1", "theirs": "weighted 1 at 9"}
+    assert ["stands there" in told for told in deployment.told("a")] == [True]

@@ -44,7 +44,9 @@ class Policy(StrEnum):
     CREATE_ONLY = "create-only"
 
 
-def waits_for(name: Name, policy: str, key: ObjectKey, owners: Mapping[Name, ObjectKey]) -> Name:
+def waits_for(
+    name: Name, policy: str, key: ObjectKey, owners: Mapping[Name, ObjectKey], *, agreed: bool = False
+) -> Name:
     """The claim in whose line a key stands that wants a name, or a seat at it: the name itself where nothing is in its way.
 
         wanted      claimed by another key, the first of                         waits for
@@ -59,13 +61,14 @@ def waits_for(name: Name, policy: str, key: ObjectKey, owners: Mapping[Name, Obj
     Args:
         policy: that of the wanted sets.
         owners: of all claims at the name.
+        agreed: all of them change to this policy in one batch.
     """
     others = {each: owners[each] for each in sorted(owners) if owners[each] != key}
     if name in others:
         return name
     seated = {owner for each, owner in others.items() if each.seat}
     sets = [each for each in others if each.identifier]
-    for each, owner in others.items():
+    for each, owner in () if agreed else others.items():
         of_policy = each.seat.split(" ")[0] if each.seat else "simple" if not each.identifier else ""
         weighted = not of_policy and owner not in seated
         if policy == Simple.kind and each.identifier:
@@ -169,7 +172,7 @@ class Wish:
         attempts: how often the key was refused, in whatever zone. ``retry_at`` (epoch seconds): when it may be tried again.
         settled: it was refused so often that its mark no longer records each check.
         needs: the resources that its record sets depend on: it cannot be planned before they are listed.
-        passes: names where it takes away what another key has been given: both change in one batch (``zone.passing``).
+        passes: names where changes of other keys belong into the same batch (``zone.passing``).
     """
 
     key: ObjectKey
@@ -194,9 +197,17 @@ def wish_of(state: KeyState, zone_id: str, policy: Policy, read: Iterable[Resour
         0.0 if mark is None else mark.retry_at,
         state.settled,
         KINDS[state.key.kind].of_records(state).intersection(read),
-        frozenset(
-            c.key.name for c in changes if c.before is not None and not names_of({c.key: c.before}) <= state.claims
-        ),
+        frozenset(change.key.name for change in changes if _passes(change, state)),
+    )
+
+
+def _passes(change: RecordChange, state: KeyState) -> bool:
+    """Whether a change may need one of another key in its batch: it takes away what the other was given, or changes the policy of a set."""
+    before, after = change.before, change.after
+    if before is None:
+        return False
+    return not names_of({change.key: before}) <= state.claims or (
+        after is not None and after.routing.kind != before.routing.kind
     )
 
 

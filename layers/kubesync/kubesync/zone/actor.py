@@ -288,7 +288,7 @@ class ZoneActor:
                 Refusal(unit, said[unit] or message, standing)
                 for group in together(said)
                 for unit, standing in at_fault(group, named, found[group[0].name]).items()
-                if not self._queue.passing.waits_for_exchange(unit, standing)
+                if not self._queue.passing.waits_for_others(unit, standing)
             ]
         )
 

@@ -10,6 +10,8 @@ heir, and asks the zone for the new set. The zone joins both, whichever comes fi
     who leaves; the heir's wish has come, its turn not     it waits for that turn, ``_TURN_SECONDS`` at most
     who leaves, but it may not go now; the heir's wish     the heir waits: the set still stands
     who leaves; the heir was refused                       as for a new heir: its cluster gives the name to the next in line
+    sets that change their routing policy                  all that are there go together
+    one of these was refused, and a set is in its way      it waits once more for others, ``_HEIR_SECONDS``; then it is judged
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from kubesync.domain.batches import Unit, together
-from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
+from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, in_the_way
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Wish
 from kubesync.log import logger
@@ -36,9 +38,9 @@ class Passing:
         self._now = now
         self._zone_id = zone_id
         self._waits = waits
-        self._leaving: dict[
-            str, dict[ObjectKey, float]
-        ] = {}  # by name, who leaves it, and until when it waits for an heir
+        # By name, who leaves it, and until when it waits for an heir; 0: it may go alone.
+        self._leaving: dict[str, dict[ObjectKey, float]] = {}
+        self._refused: set[tuple[str, ObjectKey]] = set()
         self._names: dict[ObjectKey, frozenset[str]] = {}
         self._heirs: dict[ObjectKey, frozenset[str]] = {}  # names at which a key has asked for what another one leaves
 
@@ -49,8 +51,10 @@ class Passing:
         key, now = wish.key, self._now()
         for name in self._names.pop(key, frozenset()) - wish.passes:
             self._stays(name, key)
+        # All who share a name record its new policy together: who comes first does not wait for the others.
+        moved = {change.key.name for change in wish.changes if _changes_policy(change)} if wish.passes else ()
         for name in wish.passes:
-            self._leaving.setdefault(name, {}).setdefault(key, now + _HEIR_SECONDS)
+            self._leaving.setdefault(name, {}).setdefault(key, 0.0 if name in moved else now + _HEIR_SECONDS)
         if wish.passes:
             self._names[key] = wish.passes
         asks = {change.key.name for change in wish.changes if change.after is not None} & self._leaving.keys()
@@ -68,29 +72,28 @@ class Passing:
         if asked and any(at > until for at in self._leaving.get(unit.name, {}).values()):
             self._wait_for_heirs((unit.name,), until)
 
-    def waits_for_exchange(self, unit: Unit, standing: Mapping[RecordKey, RecordSet]) -> bool:
-        """Whether a refused unit takes a place that another key was to leave in exchange, and has not left yet: that is no conflict."""
+    def waits_for_others(self, unit: Unit, standing: Mapping[RecordKey, RecordSet]) -> bool:
+        """Whether a refused unit waits once more for those with whom it belongs together: what is in its way may be theirs, and no conflict."""
         leaving = self._leaving.get(unit.name, {})
-        own = {change.key for change in unit.changes}
-        if unit.key not in leaving or not any(
-            in_the_way(key, each, comes.key, comes.after)
-            for key, each in standing.items()
-            for comes in unit.changes
-            if key not in own and comes.after is not None
-        ):
+        own, place = {change.key for change in unit.changes}, (unit.name, unit.key)
+        comes = [(change.key, change.after) for change in unit.changes if change.after is not None]
+        blocked = any(in_the_way(*found, *each) for found in standing.items() for each in comes if found[0] not in own)
+        if unit.key not in leaving or not blocked or place in self._refused:
             return False
-        leaving[unit.key] = self._now() + _TURN_SECONDS
+        self._refused.add(place)
+        leaving[unit.key] = self._now() + _HEIR_SECONDS
         return True
 
     def _wait_for_heirs(self, names: Iterable[str], until: float) -> None:
         for name in names:
-            for key in self._leaving.get(name, {}):
+            for key in [key for key, at in self._leaving.get(name, {}).items() if at]:
                 self._leaving[name][key] = until
                 self._waits.wake_by(key, until)
 
     def _stays(self, name: str, key: ObjectKey) -> None:
         of_name = self._leaving.get(name, {})
         of_name.pop(key, None)
+        self._refused.discard((name, key))
         if not of_name:
             self._leaving.pop(name, None)
 
@@ -126,7 +129,7 @@ class Passing:
     def _waits_for_leaver(self, unit: Unit, going: Mapping[str, set[ObjectKey]]) -> bool:
         """Whether a set still stands in its way, since a key that leaves the name cannot go now."""
         leaving = self._leaving.get(unit.name, {})
-        return not (unit.only_deletes or unit.key in leaving or leaving.keys() <= going[unit.name])
+        return not (unit.only_deletes or leaving.keys() <= going[unit.name])
 
     def _waits_for_heir(self, unit: Unit, creating: Mapping[str, set[ObjectKey]]) -> bool:
         until = self._leaving.get(unit.name, {}).get(unit.key)
@@ -142,3 +145,8 @@ class Passing:
             "a name went before its heir could be published", zone=self._zone_id, service=str(unit.key), at=unit.name
         )
         return False
+
+
+def _changes_policy(change: RecordChange) -> bool:
+    before, after = change.before, change.after
+    return before is not None and after is not None and before.routing.kind != after.routing.kind

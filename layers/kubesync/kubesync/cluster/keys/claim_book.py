@@ -27,15 +27,18 @@ from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import published_alike, waits_for
-from kubesync.domain.state import KeyState, Name
+from kubesync.domain.state import KeyState, Name, names_of
 
 
 @dataclass(slots=True)
 class _Commit:
-    """Keys of one commit. ``coming``: to the line of a name, at their places; ``going``: from it. ``given``: names that are a key's since
+    """Keys of one commit. ``wants``: as planned, each with the record sets that it wants (None: not known).
+
+    ``coming``: to the line of a name, at their places; ``going``: from it. ``given``: names that are a key's since
     another one of the commit was planned.
     """
 
+    wants: Mapping[ObjectKey, tuple[KeyState, Mapping[RecordKey, RecordSet] | None]] = field(default_factory=dict)
     coming: dict[Name, dict[Key, ObjectKey]] = field(default_factory=dict)
     going: set[tuple[Name, ObjectKey]] = field(default_factory=set)
     planned: set[ObjectKey] = field(default_factory=set)
@@ -109,10 +112,47 @@ class ClaimBook:
             each: owner for each in {name, *self._beside[_simple(name)]} if (owner := self.owner(each)) is not None
         }
         line = waits_for(name, policy, key, owners)
+        if line != name and self._agreed(name) == policy:
+            return waits_for(name, policy, key, owners, agreed=True)
         given = owners.get(name) == key if policy == Simple.kind else key in owners.values() and policy != Weighted.kind
         if line != name and given:
             line = waits_for(name, policy, key, {each: owner for each, owner in owners.items() if self._held(each)})
         return line
+
+    def _agreed(self, name: Name) -> str:
+        """The routing policy that all keys want that have a claim at a name, if all are planned in this commit. Empty: they do not agree, or
+        two of them want one seat."""
+        simple, policies, seats = _simple(name), set[str](), list[Name]()
+        for holder in {owner for each in self._beside.get(simple, ()) if (owner := self.owner(each)) is not None}:
+            seen, records = self._commit.wants.get(holder, (None, None))
+            here = {
+                k: each for k, each in (records or {}).items() if (k.zone_id, k.name) == (simple.zone_id, simple.name)
+            }
+            if seen is None or not here or any(_simple(each) == simple for each in seen.conflicts):
+                return ""
+            policies |= {each.routing.kind for each in here.values()}
+            seats += [each for each in names_of(here) if each.seat and self.owner(each) in (None, holder)]
+            if any(self.owner(each) not in (None, holder) for each in names_of(here)):
+                return ""
+        agreed = next(iter(policies), "") if len(policies) == 1 else ""
+        return agreed if agreed != Simple.kind and len(seats) == len(set(seats)) else ""
+
+    def agreeing(self, before: KeyState, seen: KeyState, lines: Mapping[Name, Name]) -> list[Action]:
+        """A key has set out to wait for another policy at a name. If all who have a claim there wait for something else by now, they are
+        planned together next, and notes say so."""
+        news = before.parts != seen.parts
+        names = sorted(name for name, line in lines.items() if line != name and (news or line not in seen.waits))
+        notes: list[Action] = []
+        for name in {_simple(name): name for name in names}.values():
+            holders = {owner for each in self._beside.get(_simple(name), ()) if (owner := self.owner(each)) is not None}
+            others = sorted(holders - {seen.key})
+            apart = any(each not in self._commit.wants for each in others)
+            if seen.key in holders and apart and all(each.cluster == seen.key.cluster for each in others):
+                states = self._states.load(others).values()
+                if all(any(_simple(wait) == _simple(name) for wait in state.waits) for state in states):
+                    self.promoted += [seen.key, *others]
+                    notes += [self._states.mark_promoted(each, name) for each in (seen.key, *others)]
+        return notes
 
     def _held(self, name: Name) -> bool:
         """Whether its owner has taken a claim. One that is still on its way does not count for who was given another one there: each would
@@ -256,6 +296,10 @@ class ClaimBook:
         self._came[name][place] = key
         self._claims[name] = replace(claim, version=claim.version + 1)
         return self._table.requeue(claim, key, created_at, left)
+
+    def begin_commit(self, wants: Mapping[ObjectKey, tuple[KeyState, Mapping[RecordKey, RecordSet] | None]]) -> None:
+        """These keys are planned in this commit."""
+        self._commit.wants = wants
 
     def expect(self, seen: KeyState, created_at: str, wanted: AbstractSet[Name]) -> None:
         """What a key wants that is planned later in this commit: it comes to the line of some names, and goes from that of others."""

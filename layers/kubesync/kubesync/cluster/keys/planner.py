@@ -5,7 +5,7 @@ parts ── desired state ── who may have which name ── upstreams that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
@@ -40,7 +40,7 @@ from kubesync.domain.large_keys import LARGE
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Assignment, assign_names, changes_of, leaves, surplus
 from kubesync.domain.sources.port import Kind, UnknownObjectError
-from kubesync.domain.sources.registry import KINDS, created_at, lives, main_id, main_part
+from kubesync.domain.sources.registry import KINDS, cause_of, created_at, lives, main_part
 from kubesync.domain.state import (
     KeyState,
     Name,
@@ -111,6 +111,7 @@ class Planner:
         wants = [self._with_kept(before, *self._wanted(seen)) for before, seen in pairs]
         self._book.read(self._names_in_question(wants))
         wants = [(before, self._book.without_lost(seen), want) for before, seen, want in wants]
+        self._book.begin_commit({seen.key: (seen, want.records) for _, seen, want in wants})
         self._book.read_beside(
             {name for _, seen, want in wants for name in self._contested(seen, want)}, self._tables.reads
         )
@@ -286,8 +287,8 @@ class Planner:
         after = seen
         kind, main = KINDS[seen.key.kind], main_part(seen)
         known = main is not None and main.value is not None
-        of_records = _cause(why, before, seen, kind.of_records(seen) if known else kind.resources)
-        of_nodes = _cause(why, before, seen, kind.resources)
+        of_records = cause_of(why, before, seen, kind.of_records(seen) if known else kind.resources)
+        of_nodes = cause_of(why, before, seen, kind.resources)
         lines = {name: self._book.line(name, seen.key, policy) for name, policy in self._contested(seen, want).items()}
         owners = {name: self._book.owner(lines.get(name, name)) for name in names_of(want.records or {})}
         want = self._limit.within(seen, want, owners, lines)
@@ -303,6 +304,7 @@ class Planner:
                 pieces.append(Piece(tuple(actions), unclaiming(mine), clusters))
                 owners[theirs] = seen.key
                 seen = after = replace(seen, claims=seen.claims - {mine})
+            pieces += [Piece((note,)) for note in self._book.agreeing(before, seen, lines)]
             alike = self._book.alike(seen, want.records, owners, lines)
             assignment = assign_names(seen, want.records, owners, lines, alike)
             problems += assignment.problems
@@ -424,22 +426,6 @@ class Planner:
         if before.opened is not None and same and not before.set_aside:
             return replace(after, opened=before.opened)
         return replace(after, opened=OpenMark(cause=why, since=since))
-
-
-def _cause(why: str, before: KeyState, seen: KeyState, resources: Collection[Resource]) -> str:
-    """Why a key is planned, with the newest object that led to it, else its own: ``watch services/web@1234``.
-
-    Args:
-        resources: whose objects matter.
-    """
-    changed = [
-        part_id
-        for part_id, part in seen.parts.items()
-        if before.parts.get(part_id) is not part and part_id.resource in resources
-    ]
-    newest = max(changed, key=lambda part_id: seen.parts[part_id].resource_version, default=main_id(seen.key))
-    part = seen.parts.get(newest)
-    return why if part is None else f"{why} {newest.resource}/{newest.name}@{part.resource_version}"
 
 
 def _record_entries(before: KeyState, after: KeyState, why: str) -> list[Entry]:

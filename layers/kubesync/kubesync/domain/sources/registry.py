@@ -6,7 +6,7 @@ A further source is one file beside ``services``, one in ``kubernetes.wire``, an
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -111,3 +111,19 @@ def _value(part: Part | None) -> object:
 def _others(state: KeyState) -> dict[PartId, object]:
     main = main_id(state.key)
     return {part_id: part.value for part_id, part in state.parts.items() if part_id != main and not part.deleted}
+
+
+def cause_of(why: str, before: KeyState, seen: KeyState, resources: Collection[Resource]) -> str:
+    """Why a key is planned, with the newest object that led to it, else its own: ``watch services/web@1234``.
+
+    Args:
+        resources: whose objects matter.
+    """
+    changed = [
+        part_id
+        for part_id, part in seen.parts.items()
+        if before.parts.get(part_id) is not part and part_id.resource in resources
+    ]
+    newest = max(changed, key=lambda part_id: seen.parts[part_id].resource_version, default=main_id(seen.key))
+    part = seen.parts.get(newest)
+    return why if part is None else f"{why} {newest.resource}/{newest.name}@{part.resource_version}"
