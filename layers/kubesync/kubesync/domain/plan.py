@@ -144,8 +144,11 @@ def published_alike(
         found = theirs.get(key)
         return found is not None and replace(found, ttl=each.ttl) == each
 
+    # At a name that it may not have for lack of room, nothing is wanted.
     return frozenset(
-        place for place, theirs in others.items() if all(same(key, each, theirs) for key, each in mine[place].items())
+        place
+        for place, own in mine.items()
+        if place in others and all(same(key, each, others[place]) for key, each in own.items())
     )
 
 
