@@ -150,7 +150,7 @@ variable "architecture" {
 }
 
 variable "shards" {
-  description = "How many masters run side by side, each for the clusters of its shard. One is enough for about 200 clusters."
+  description = "How many masters run side by side, each for the clusters of its shard. One serves at most 300 clusters."
   type        = number
   default     = 1
   validation {

@@ -140,7 +140,7 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="a cluster that a newer release wrote is missing in silence",
         invariants="I10",
         file="session/health.py",
-        old="        unserved = unreadable | (clusters.unserved & watched)\n",
+        old="        unserved = unreadable | ((clusters.unserved | registry.over) & watched)\n",
         new="        unserved: set[str] = set()\n",
         caught_by=(_CAUSES + "test_i10_cause_shows",),
         slow=True,

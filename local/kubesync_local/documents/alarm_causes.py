@@ -23,6 +23,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kubesync.actors.backoff import Backoff
+from kubesync.aws.tables.control.clusters import MOST_CLUSTERS
 from kubesync.domain.reasons import waits_for_person
 
 ALARM_SECONDS: Final = 180.0
@@ -100,6 +101,19 @@ def _failing(seen: Seen) -> Iterator[Cause]:
             yield Cause("ListenersFailing", subject, message, f"`kubesync cluster check {cluster['cluster']}`")
 
 
+def _too_many(seen: Seen) -> Iterator[Cause]:
+    for each in seen.status.get("too_many", ()):
+        yield Cause(
+            "ListenersFailing", f"shard {each['shard']}", too_many_in_words(each), "docs/deploy.md, several shards"
+        )
+
+
+def too_many_in_words(each: Mapping[str, Any]) -> str:
+    """A shard with more clusters than one session serves."""
+    left_out = each["clusters"] - MOST_CLUSTERS
+    return f"{each['clusters']} clusters, and one session serves {MOST_CLUSTERS}: {left_out} of them are not watched"
+
+
 def _zones(seen: Seen) -> Iterator[Cause]:
     for zone in seen.status["zones"]:
         if zone["problem"]:
@@ -150,6 +164,7 @@ CAUSES: Final[tuple[Callable[[Seen], Iterator[Cause]], ...]] = (
     _no_master,
     _lost,
     _failing,
+    _too_many,
     _zones,
     _held,
     _aside,

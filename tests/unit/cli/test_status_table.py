@@ -32,7 +32,7 @@ def a_status(**of_cluster: Any) -> dict[str, Any]:
     return {
         "deployment": "main", "shard": "0", "lease": lease, "clusters": [cluster], "unreadable": [], "zones": [],
         "resyncs": {"last": None, "under_way": [], "none_since": None}, "lost": [], "alarms_notify": True, "turn": None,
-        "named_upstreams": [], "named_upstreams_waiting": 0, "other_shards": [],
+        "named_upstreams": [], "named_upstreams_waiting": 0, "other_shards": [], "too_many": [],
     }  # fmt: skip
 
 

@@ -379,7 +379,7 @@ def a_good_day(settings: Settings) -> None:
     """One cluster with a token that ends, a change in each minute, a scheduled resync."""
     publisher = MetricsPublisher(settings.deployment, embedded(settings))
     good = dict.fromkeys(
-        ("OldestOpenSeconds", "OpenKeys", "ListenersFailing", "ZonesStuck", "WaitingForPerson", "KeysSetAside", "TurnWaitSeconds",
+        ("OldestOpenSeconds", "OpenKeys", "ListenersFailing", "ZonesStuck", "WaitingForPerson", "KeysSetAside",
          "RegistrationsLost", "HoursSinceResync"), 0.0,
     )  # fmt: skip
     clusters = [
@@ -405,7 +405,7 @@ def test_stack_that_asks_for_little_pays_for_what_alarms_need(capsys: pytest.Cap
     assert names_of(capsys.readouterr().out) == {
         (name, ("service",))
         for name in (
-            "MasterHeartbeat", "LagP99", "ZonesBlocked", "OldestOpenSeconds", "OpenKeys", "TurnWaitSeconds", "ListenersFailing", "ZonesStuck",
+            "MasterHeartbeat", "LagP99", "ZonesBlocked", "OldestOpenSeconds", "OpenKeys", "ListenersFailing", "ZonesStuck",
             "HeldDeletions", "KeysSetAside", "HoursSinceResync", "RegistrationsLost", "CredentialDaysLeft",
             "ResyncErrors", "ResyncDifferences",  # in one hour of the day
         )
@@ -415,7 +415,7 @@ def test_stack_that_asks_for_little_pays_for_what_alarms_need(capsys: pytest.Cap
 def test_stack_that_asks_for_nothing_pays_for_what_it_had(capsys: pytest.CaptureFixture[str]) -> None:
     a_good_day(Settings())
     everything = names_of(capsys.readouterr().out)
-    assert len(everything) == 34
+    assert len(everything) == 33
     assert {each for each in everything if "cluster" in each[1]} == {
         ("CredentialDaysLeft", ("service", "cluster")),
         ("ListenersEnded", ("service", "code", "key", "cluster")),

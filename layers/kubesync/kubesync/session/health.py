@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from kubesync.actors.actor import Activity
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Item, Store
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import MOST_CLUSTERS, ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lost_clusters import lost_clusters
 from kubesync.aws.tables.items import MAX_SLICE_BYTES, pack
 from kubesync.cluster.serving import ClusterFigures
@@ -141,23 +141,31 @@ def _standing(zone: ZoneFigures, in_one_step: float | None, now: float) -> Stand
 
 
 class Registry:
-    """Of one shard. ``found``: as last read; None: a configuration that cannot be read. ``lost``: see ``lost_clusters``."""
+    """Of one shard. ``found``: as last read; None: a configuration that cannot be read. ``lost``: see ``lost_clusters``.
+
+    ``over``: more than one session can serve. They are left out, and the others go on; those that are served already stay.
+    """
 
     def __init__(self, store: Store, shard: str, keeper: LeaseKeeper) -> None:
         self.table = ClusterTable(store)
         self.found: Mapping[str, ClusterConfig | None] = {}
         self.lost: tuple[str, ...] = ()
+        self.over: frozenset[str] = frozenset()
         self._store = store
         self._shard = shard
         self._keeper = keeper
 
     def read(self) -> Mapping[str, ClusterConfig | None]:
-        """Read it. Look for clusters that it lacks, and note how many there are."""
+        """Read it. Look for clusters that it lacks, and note how many there are. Returns those that this session can serve."""
+        served = self.found.keys() - self.over
         self.found = self.table.read(self._shard)
+        self.over = frozenset(sorted(self.found, key=lambda name: (name not in served, name))[MOST_CLUSTERS:])
+        if self.over:
+            logger.error("more clusters than one session serves", left_out=sorted(self.over)[:10])
         with harmless("lost registrations could not be looked for"):
             self.lost = lost_clusters(self._store, self.found, self._keeper.lease.clusters)
             self._keeper.note(clusters=len(self.found) + len(self.lost))
-        return self.found
+        return {name: config for name, config in self.found.items() if name not in self.over}
 
     @property
     def watched(self) -> set[str]:
@@ -236,7 +244,7 @@ class Reporter:
         self.turn = max((each.turn for each in served.values()), default=(0.0, ""))
         clusters.work(name for name, each in served.items() if not any(each.failing))
         unreadable = {name for name in watched if registry.found[name] is None} - clusters.configs.keys()
-        unserved = unreadable | (clusters.unserved & watched)
+        unserved = unreadable | ((clusters.unserved | registry.over) & watched)
         rest = [each for name, each in served.items() if name not in unserved]
         found = health(rest, len(unserved), len(watched - served.keys() - unserved), zones, steps, now)
         found["RegistrationsLost"] = len(registry.lost)

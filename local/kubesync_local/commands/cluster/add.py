@@ -7,7 +7,7 @@ import json
 import os
 from dataclasses import replace
 
-from kubesync.aws.tables.control.clusters import ClusterConfig, valid_cluster_name
+from kubesync.aws.tables.control.clusters import MOST_CLUSTERS, ClusterConfig, valid_cluster_name
 from kubesync.domain.errors import UsageError
 from kubesync_local.commands.cluster.changes import Change, agree, refuse_clash, registered
 from kubesync_local.commands.cluster.form import read_form
@@ -100,13 +100,18 @@ def _refuse_other_use(arguments: argparse.Namespace, known: ClusterConfig | None
 
 def _shard(arguments: argparse.Namespace, known: ClusterConfig | None, work: Workplace) -> str:
     """Whose master is to serve it. A registered cluster stays where it is: ``put`` refuses another shard, and says what to do."""
-    if arguments.shard is not None:
-        return str(arguments.shard)
-    if known is not None:
+    if known is not None and arguments.shard is None:
         return work.of(known).settings.shard
-    if os.environ.get("KUBESYNC_SHARD"):
-        return work.settings.shard
-    return roomiest(work.store, work.clusters.all(), work.settings.shard, work.now())
+    configs = work.clusters.all()
+    if arguments.shard is not None or os.environ.get("KUBESYNC_SHARD"):
+        shard = str(arguments.shard or work.settings.shard)
+    else:
+        shard = roomiest(work.store, configs, work.settings.shard, work.now())
+    if known is None and sum(config.shard == shard for config in configs) >= MOST_CLUSTERS:
+        raise UsageError(
+            f"shard {shard} has {MOST_CLUSTERS} clusters, the most that one session serves: raise the stack's parameter Shards, and give --shard"
+        )
+    return shard
 
 
 def _difference(before: ClusterConfig, after: ClusterConfig) -> str:

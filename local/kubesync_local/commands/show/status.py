@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, Final, Protocol
 
 from kubesync.aws.dynamodb.store import CONTROL, Key, Store
-from kubesync.aws.tables.control.clusters import ClusterConfig
+from kubesync.aws.tables.control.clusters import MOST_CLUSTERS, ClusterConfig
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.aws.tables.control.listeners import failing_since
 from kubesync.aws.tables.control.lost_clusters import lost_clusters
@@ -101,6 +101,7 @@ def status_document(work: Place, chosen: Sequence[ClusterConfig], *, every: bool
         "shard": work.settings.shard,
         "lease": lease_document(lease, int(work.now() * 1000), pause_of(work.store)),
         "lag": [asdict(each) for each in lag_of_session(lease)],
+        "too_many": _too_many(registered),
         "other_shards": [_shard(shard, work) for shard in shards[1:]],
         "alarms_notify": not lease.silent,
         "turn": turn_document(lease, int(work.now() * 1000)),
@@ -124,6 +125,12 @@ def status_document(work: Place, chosen: Sequence[ClusterConfig], *, every: bool
         "named_upstreams": problems_of_named(work.store),
         "named_upstreams_waiting": sum(len(NamedUpstreamTable(work.store).marks(shard)) for shard in shards),
     }
+
+
+def _too_many(registered: Mapping[str, ClusterConfig | None]) -> list[dict[str, Any]]:
+    """Shards with more clusters than one session serves."""
+    counts = Counter(config.shard for config in registered.values() if config is not None)
+    return [{"shard": shard, "clusters": each} for shard, each in sorted(counts.items()) if each > MOST_CLUSTERS]
 
 
 def _shard(shard: str, work: Place) -> dict[str, Any]:

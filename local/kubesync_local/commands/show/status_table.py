@@ -11,6 +11,7 @@ from rich.text import Text
 from kubesync.domain.merge import GUARD_SHARE
 from kubesync.domain.reasons import advice_for
 from kubesync_local.check.advice import IDENTITY
+from kubesync_local.documents.alarm_causes import too_many_in_words
 from kubesync_local.documents.credential_rows import near_ends
 from kubesync_local.documents.lag import LagMinute, lag_in_words
 from kubesync_local.documents.last_resync import resync_lines
@@ -50,6 +51,8 @@ def show_status(status: dict[str, Any], now: float) -> None:
         )
     if paused := paused_in_words(lease, now):
         print_folded(console, Text(paused, style="yellow"), 2)
+    for each in status["too_many"]:
+        print_folded(console, Text(f"shard {each['shard']}: {too_many_in_words(each)}", style="red"), 2)
     for each in status["lost"]:
         name = f"cluster {each['cluster']}: " if each["cluster"] else ""
         print_folded(console, Text(f"{name}{each['reason']}", style="red"), 2)

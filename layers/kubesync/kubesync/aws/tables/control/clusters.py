@@ -48,6 +48,10 @@ from kubesync.domain.sources.registry import IDENTITY, KINDS
 logger = logging.getLogger(f"kubesync.{__name__}")
 
 PARTITION: Final = "clusters"
+MOST_CLUSTERS: Final = 300
+"""One session serves so many: each takes three threads, and Lambda allows 1,024 threads and as many file descriptors.
+https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+"""
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LABELS = r"^[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*$"
 
