@@ -18,7 +18,14 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 BUILD: Final = ROOT / "build"
-_OF_THE_ROOT: Final = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+_OF_THE_ROOT: Final = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "examples/README.md",
+    "deploy/terraform/README.md",
+)
 _LINK: Final = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<path>[^)#\s]*)(?P<anchor>#[^)\s]*)?\)")
 _ROW: Final = re.compile(r"^\| (?P<title>[^|]+) \| (?P<links>[^|]*) \|$", re.MULTILINE)
 _ELSEWHERE: Final = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"?(?P<url>(?:https?:)?//[^\s\">]+)")
