@@ -286,4 +286,13 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         new="rules.names is None",
         caught_by=(_CLUSTERS + "test_i9_cluster_without_rules_of_names_waits_too",),
     ),
+    Mutant(
+        name="file-changes-the-policy-of-clusters-that-share",
+        without="a file changes the policy of clusters that share names, whose keys then wait for one another",
+        invariants="I9",
+        file="kubesync_local/commands/cluster/apply.py",
+        old="            if before is not None and type(policy_of(before.config)) is not type(policy_of(form.config)):\n",
+        new="            if False:\n",
+        caught_by=(_OPTIONS + "test_clusters_that_share_names_keep_their_policy_also_in_a_file",),
+    ),
 )

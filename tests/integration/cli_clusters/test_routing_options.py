@@ -104,7 +104,7 @@ def test_clusters_that_share_names_have_the_same_shard(stack: CliStack) -> None:
     assert "and it belongs to shard 0: clusters that share names have the same shard" in ran.err
 
 
-def test_one_cluster_cannot_leave_the_policy_alone_and_a_file_changes_both(stack: CliStack, tmp_path: Path) -> None:
+def test_clusters_that_share_names_keep_their_policy_also_in_a_file(stack: CliStack, tmp_path: Path) -> None:
     add(stack, "west", "--routing", "weighted=90")
     add(stack, "east", "--routing", "weighted=10")
     ran = stack.call("cluster", "set", "east", "--routing", "multivalue", "--yes")
@@ -119,8 +119,27 @@ def test_one_cluster_cannot_leave_the_policy_alone_and_a_file_changes_both(stack
     assert "nothing to change" in stack.call("cluster", "apply", "-f", str(file)).err
     file.write_text(exported.replace("weighted=90", "multivalue").replace("weighted=50", "multivalue"))
     ran = stack.call("cluster", "apply", "-f", str(file), "--yes")
+    assert ran.status == 2
+    assert "and it has --routing weighted=50: clusters that share names have the same policy" in ran.err
+    assert (stored(stack, "west")[1], stored(stack, "east")[1]) == ("weighted=90", "weighted=50")
+    west = exported[exported.index("- name: west") :]
+    file.write_text(exported[: exported.index("- name:")] + west.replace("weighted=90", "multivalue"))
+    ran = stack.call("cluster", "apply", "-f", str(file), "--prune", "--yes")
+    assert (ran.status, stored(stack, "west")[1]) == (0, "multivalue"), ran.err
+
+
+def test_two_clusters_swap_their_roles_with_a_file(stack: CliStack, tmp_path: Path) -> None:
+    add(stack, "west", "--routing", "failover=primary", "--health-check", "abcd")
+    add(stack, "east", "--routing", "failover=secondary", "--health-check", "abcd")
+    assert stack.call("cluster", "set", "west", "--routing", "failover=secondary", "--yes").status == 2
+    words = {"failover=primary": "failover=secondary", "failover=secondary": "failover=primary"}
+    lines = stack.call("cluster", "export").out.split("routing: ")
+    file = tmp_path / "clusters.yaml"
+    swapped = [f"{words[word]}\n{rest}" for word, _, rest in (each.partition("\n") for each in lines[1:])]
+    file.write_text("routing: ".join([lines[0], *swapped]))
+    ran = stack.call("cluster", "apply", "-f", str(file), "--yes")
     assert ran.status == 0, ran.err
-    assert (stored(stack, "west")[1], stored(stack, "east")[1]) == ("multivalue", "multivalue")
+    assert (stored(stack, "west")[1], stored(stack, "east")[1]) == ("failover=secondary", "failover=primary")
 
 
 @pytest.mark.parametrize(

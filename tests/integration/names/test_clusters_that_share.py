@@ -172,12 +172,41 @@ def test_i5_change_of_the_policy_is_no_deletion_and_no_name_is_away() -> None:
     deployment.close()
 
 
-def test_i9_clusters_that_change_to_another_policy_wait_for_each_other_and_lose_nothing(weighted: Sharing) -> None:
-    weighted.route("prod", "multivalue")
-    assert weighted.stands() == {"A prod": "weighted 90: 10.0.0.1", "A east": "weighted 10: 10.9.0.1"}
-    weighted.route("east", "multivalue")
-    weighted.pass_time(10.0)
-    assert weighted.stands().keys() == {"A prod", "A east"}
+def test_i9_clusters_that_want_another_policy_wait_for_each_other_and_lose_nothing(weighted: Sharing) -> None:
+    """The commands refuse it."""
+    for cluster in ("prod", "east"):
+        weighted.route(cluster, "multivalue")
+        assert weighted.stands() == {"A prod": "weighted 90: 10.0.0.1", "A east": "weighted 10: 10.9.0.1"}
+    weighted.route("prod", "weighted=50")
+    weighted.route("east", "weighted=60")
+    assert weighted.stands() == {"A prod": "weighted 50: 10.0.0.1", "A east": "weighted 60: 10.9.0.1"}
+    assert (weighted.refusals, weighted.state("web").opened, weighted.of_east().opened) == ([], None, None)
+    assert (weighted.state("web").problems, weighted.of_east().problems) == ((), ())
+
+
+def test_i9_policy_changes_when_the_other_cluster_is_taken_out_and_added_again(weighted: Sharing) -> None:
+    fields = {**weighted._fields, "server": "https://east.test:6443", "domain": "prod.example.com"}
+    weighted.world.configure("east", **{**fields, "deleting": True})
+    weighted.route("prod", "latency=eu-west-1")
+    weighted.pass_time(12.0)
+    assert weighted.stands() == {"A prod": "latency eu-west-1: 10.0.0.1"}
+    weighted.world.configure("east", **{**fields, "deleting": False, "routing": "latency=us-east-1"})
+    weighted.pass_time(12.0)
+    assert weighted.stands() == {"A prod": "latency eu-west-1: 10.0.0.1", "A east": "latency us-east-1: 10.9.0.1"}
+    assert weighted.refusals == []
+
+
+def test_i9_clusters_swap_their_roles_in_one_batch() -> None:
+    deployment = Sharing("failover=primary", "failover=secondary", health_check="known")
+    deployment.world.configure("prod", **{**deployment._fields, "routing": "failover=secondary"})
+    deployment.route("east", "failover=primary")
+    deployment.pass_time(10.0)
+    assert deployment.stands() == {
+        "A prod": "failover SECONDARY, health check known: 10.0.0.1",
+        "A east": "failover PRIMARY, health check known: 10.9.0.1",
+    }
+    assert (deployment.refusals, deployment.state("web").problems, deployment.of_east().problems) == ([], (), ())
+    deployment.close()
 
 
 def test_i9_cluster_waits_for_one_that_is_not_listed_under_its_new_policy_yet() -> None:

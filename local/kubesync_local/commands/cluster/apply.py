@@ -38,6 +38,7 @@ from kubesync_local.commands.cluster.remove import unless_referred_to
 from kubesync_local.plans.of_state import plan_of_removal
 from kubesync_local.plans.plan import Group, Line, Plan, Sign, some
 from kubesync_local.plans.view import show_plan
+from kubesync_local.registration.clusters import policy_of
 from kubesync_local.registration.mistakes import Mistakes, WrongOptionsError
 from kubesync_local.registration.named_upstreams import NamedRegistry
 from kubesync_local.registration.templates import DEFAULT_TEMPLATE
@@ -129,9 +130,12 @@ def _wanted(file: ClustersFile, work: Workplace, *, prune: bool) -> _Wanted:
             file.wrong(1, str(error))
     stay = [config for name, config in known.items() if name not in named | going]
     roles: dict[str, tuple[str, ZoneAccess | None]] = {}
-    for position, (entry, _, form) in enumerate(forms):
+    for position, (entry, before, form) in enumerate(forms):
         try:
             refuse_clash(form.config, [*stay, *(earlier.config for _, _, earlier in forms[:position])])
+            if before is not None and type(policy_of(before.config)) is not type(policy_of(form.config)):
+                # Their record sets would wait for one another: nobody sees that those of all clusters are to change.
+                refuse_clash(form.config, [config for name, config in known.items() if name not in going])
         except UsageError as error:
             file.wrong(entry.line, f"cluster {entry.name}: {error}")
         for zone_id, access in form.access.items():
