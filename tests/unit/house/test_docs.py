@@ -157,23 +157,65 @@ def test_environment_for_sam_local_sets_only_what_the_template_declares() -> Non
     assert set_ones.keys() <= declared.keys()
 
 
-def test_cost_page_shows_what_its_formula_gives() -> None:
+def _cost() -> tuple[str, dict[str, Any]]:
+    """The page, and what its program defines."""
     page = (ROOT / "docs/cost.md").read_text()
     names: dict[str, Any] = {}
     exec(compile(page.partition("```python\n")[2].partition("```")[0], "cost.md", "exec"), names)
+    return page, names
+
+
+def test_cost_page_shows_what_its_formula_gives() -> None:
+    page, names = _cost()
     rows = re.findall(r"^\| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (.+) \|$", page, re.MULTILINE)
 
-    assert len(rows) == 3
+    assert len(rows) == 4
     for *given, shown in rows:
         dollars = names["dollars_a_month"](*map(int, given))
         assert [f"{value:.2f}" for value in [*dollars.values(), sum(dollars.values())]] == shown.split(" | ")
+    quiet = [names["dollars_a_month"](clusters, services, 0, 0) for clusters, services in ((1, 100), (100, 50_000))]
+    one, hundred = (sum(each.values()) - each["Secrets"] for each in quiet)
+    assert f"one quiet cluster costs **{one:.2f}**, and 100 clusters of 500 Services cost **{hundred:.2f}**" in page
+    assert one <= 25.0
+    assert hundred > 45.0, "the goal is met: say so on the page"
+
+
+def test_cost_page_compares_what_its_formula_gives() -> None:
+    page, names = _cost()
+    function, containers, pods = (names[name] for name in ("function", "containers", "pods"))
+    shown = dict(
+        re.findall(r"^\| (an? (?:function|pod).+?|(?:one|two) containers?.*?) \| (\d+\.\d\d) \|", page, re.MULTILINE)
+    )
+
+    addresses = 2 * names["HOURS"] * names["ADDRESS_HOUR"]
+    assert {name: float(dollars) for name, dollars in shown.items()} == {
+        "a function, 512 MB on arm64": round(function(), 2),
+        "a function, 1,024 MB on x86_64": round(function(1.0, "x86_64"), 2),
+        "one container, 0.25 vCPU and 0.5 GB": round(containers(1), 2),
+        "two containers": round(containers(2), 2),
+        "two containers without addresses of their own": round(containers(2) - addresses, 2),
+        "a pod in each of 5 clusters": round(pods(5), 2),
+        "a pod in each of 20 clusters": round(pods(20), 2),
+    }
+    assert f"Two containers cost {containers(2) - function():.2f} more than the function" in page
+    assert f"Up to {int(function() / pods(1))} clusters this is less than the function" in page
+
+
+def test_cost_page_reckons_with_the_reads_and_metrics_that_tests_count() -> None:
+    _, names = _cost()
+    keeper = (ROOT / "tests/unit/session/test_lease_keeper.py").read_text()
+    telemetry = (ROOT / "tests/unit/telemetry/test_metrics.py").read_text()
+
+    assert f"assert reads == {names['STAND_BY_READS']}\n" in keeper
+    cheap = re.search(r"pays_for_what_alarms_need.*?for name in \((.*?)\n        \)", telemetry, re.DOTALL)
+    assert cheap is not None
+    # Two of them are written in one hour of the day.
+    assert len(re.findall(r'"\w+"', cheap[1])) - 2 == names["METRICS"][0]
 
 
 def test_cost_page_reckons_with_what_the_bench_measured() -> None:
     measured = dict(re.findall(r"^\| DynamoDB units of a (.+?) \| (.+?) \|", _benchmarks(), re.MULTILINE))
-    names: dict[str, Any] = {}
-    page = (ROOT / "docs/cost.md").read_text()
-    exec(compile(page.partition("```python\n")[2].partition("```")[0], "cost.md", "exec"), names)
+    _, names = _cost()
 
     def of(what: str) -> list[float]:
         (found,) = [text for title, text in measured.items() if title.startswith(what)]
@@ -194,4 +236,4 @@ def _benchmarks() -> str:
 def test_cost_page_counts_the_alarms_of_the_template() -> None:
     alarms = resources(read_template(), "AWS::CloudWatch::Alarm")
 
-    assert f", ALARMS = 32, 2, {len(alarms)}" in (ROOT / "docs/cost.md").read_text()
+    assert _cost()[1]["ALARMS"] == len(alarms)
