@@ -75,7 +75,9 @@ class ZoneCheck:
         if journal.owner != self.settings.deployment:
             advice = "give this deployment another KUBESYNC_DEPLOYMENT"
             if not journal.owner:
-                details = f"{journal.label} stands there and is not ours: no journal can stand there"
+                details = (
+                    f"{journal.label} already exists and was not created by kubesync: no journal can be made there"
+                )
                 return _failed(name, details, f"remove it, or {advice}")
             return _failed(name, f"its journal belongs to {journal.owner}", advice)
         epoch = LeaseTable(self.store, self.settings.shard).last_epoch()

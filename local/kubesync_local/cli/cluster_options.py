@@ -63,8 +63,8 @@ def add_cluster_commands(commands: Commands) -> None:
     disable.add_argument("name", metavar="NAME", help="the cluster's name")
     enable = actions.add_parser(
         "enable",
-        help="watch a disabled cluster again: list it and mend every difference",
-        description="Watches a disabled cluster again. The running session, or else the next one, lists it and mends every difference.",
+        help="watch a disabled cluster again: list it and fix every difference",
+        description="Watches a disabled cluster again. The running session, or else the next one, lists it and fixes every difference.",
     )
     enable.add_argument("name", metavar="NAME", help="the cluster's name")
 

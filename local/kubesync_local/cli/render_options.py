@@ -11,7 +11,7 @@ def add_render_command(commands: Commands) -> None:
         "render",
         help="upstreams as configuration of nginx, Envoy or HAProxy, or as JSON",
         description="Writes upstreams as configuration of a proxy: whole files, each replaced in one step. With --watch it goes on with "
-        "every change. If the table cannot be read, or has nothing of what you ask for, the last configuration stays. docs/proxies.md "
+        "every change. If the table cannot be read, or has nothing of what you ask for, the last configuration is left unchanged. docs/proxies.md "
         "shows each proxy.",
     )
     render.add_argument(

@@ -113,8 +113,8 @@ def _add_timeout(command: argparse.ArgumentParser) -> None:
 def _add_resync(commands: Commands) -> None:
     resync = commands.add_parser(
         "resync",
-        help="compare everything and mend every difference",
-        description="Lists everything, compares cluster, state, zones and upstreams, and mends every difference. "
+        help="compare everything and fix every difference",
+        description="Lists everything, compares cluster, state, zones and upstreams, and fixes every difference. "
         "The running session does it; if none runs, this process does.",
     )
     resync.add_argument("--cluster", metavar="NAME", default="", help="only this cluster (default: all)")

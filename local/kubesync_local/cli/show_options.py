@@ -10,7 +10,7 @@ from kubesync_local.cli.parser import Commands, add_namespace, add_output, add_s
 def add_show_commands(commands: Commands) -> None:
     """``kubesync status``, ``records``, ``upstreams``, ``errors``, ``audit``, ``explain`` and ``doctor``."""
     for name, text in (
-        ("status", "the lease, the listeners, and what is open, held back or wrong"),
+        ("status", "the lease, the listeners, and what is pending, held back or wrong"),
         ("records", "the record sets that kubesync wrote, and the Service of each; --live asks the zones"),
         ("upstreams", "the upstreams that proxies see"),
         ("errors", "the last errors, and how listeners and sessions ended"),
@@ -37,7 +37,12 @@ def add_show_commands(commands: Commands) -> None:
             )
             add_sort(command, ("upstream", "version", "updated_at", "nodes"))
         if name == "status":
-            command.add_argument("--watch", action="store_true", help="a screen that is drawn anew, until Ctrl-C")
+            command.add_argument(
+                "--watch", action="store_true", help="a screen that is drawn again and again, until Ctrl-C"
+            )
+            command.add_argument(
+                "--verbose", action="store_true", help="also the epoch of the session and the checkpoints of listeners"
+            )
             command.add_argument(
                 "--check", action="store_true", help="print one line for each cause of an alarm; exit 1 if there is one"
             )

@@ -141,7 +141,7 @@ def _open(seen: Seen) -> Iterator[Cause]:
         by_itself = [row for row in cluster["open"] if not waits_for_person(row["code"] or "")]
         old = [row for row in by_itself if _open_for(row, seen.now) >= ALARM_SECONDS]
         for row in old[:_NAMED]:
-            since = f"open since {row['since']}, " if row.get("since") else ""
+            since = f"pending since {row['since']}, " if row.get("since") else ""
             message = f"{since}tried {row['attempts']} times: {row['reason']}"
             yield Cause("OldestOpen", row["service"], message, f"`kubesync explain {row['service']}`")
         if (more := len(old) - _NAMED) > 0:

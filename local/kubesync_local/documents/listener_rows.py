@@ -58,9 +58,10 @@ def listener_row(
 
 
 # Ends of a session that are no error, though they have codes.
-_IN_ORDER: Final = {
+IN_ORDER: Final = {
     ErrorCode.CONFIG_DELETE.key: "normally: the cluster was removed",
     ErrorCode.CONFIG_UPDATE.key: "normally: its configuration was changed",
+    ErrorCode.NOT_MASTER.key: "normally: another session is the master",
     ErrorCode.MAX_RUNTIME.key: "normally: its time was up",
 }
 
@@ -72,9 +73,10 @@ def for_people(row: Mapping[str, Any]) -> dict[str, Any]:
     since = f" since {at}" if at else ""
     error = None
     if row["last_error"]:
-        error = f"{'over: ' if over else ''}{row['last_error']} at {row['last_error_at']}: {row['last_error_message']}"
+        resolved = "resolved: " if over else ""
+        error = f"{resolved}{row['last_error']} at {row['last_error_at']}: {row['last_error_message']}"
     ended = None
     if row["ended"]:
-        in_order = _IN_ORDER.get(str(row["ended"]))
+        in_order = IN_ORDER.get(str(row["ended"]))
         ended = f"{in_order} ({row['ended_at']})" if in_order else f"{row['ended']} at {row['ended_at']}"
     return {**row, "state": f"{row['state']}{since}", "last_error": error, "ended": ended}

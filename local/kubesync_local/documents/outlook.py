@@ -141,7 +141,7 @@ def _of_conflict(sides: Sides) -> str:
     if not sides.read:
         return "a person has to decide; kubesync checks again"
     if sides.current is None and not sides.others:
-        return "nothing stands there any more; kubesync checks again"
+        return "nothing is there any more; kubesync checks again"
     if sides.current == sides.intended and not sides.others:
         return (
             "a person has to decide: the foreign record set is exactly as wanted, `kubesync recover` shows whether it can be taken "

@@ -283,10 +283,10 @@ def _of_record(record: Mapping[str, Any], kind: str) -> Iterator[tuple[str, str]
     for other in record["in_the_way"]:
         yield "in the way", f"{other['type']} {_value(other, 'nothing')}"
     claim = record["claim"]
-    owner = f"this {kind}'s" if claim["own"] else f"{claim['owner']}'s" if claim["owner"] else "nobody's"
+    owner = f"this {kind}" if claim["own"] else claim["owner"] or "none"
     waiting = claim["waiting"]
     more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
-    yield "claim", owner + (f"; waiting: {', '.join(waiting[:3])}{more}" if waiting else "")
+    yield "owner", owner + (f"; waiting: {', '.join(waiting[:3])}{more}" if waiting else "")
     if claim["others"]:
         yield "shared by", sharers(claim["others"])
 

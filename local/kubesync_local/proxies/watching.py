@@ -85,7 +85,7 @@ def watch(
                 if read:
                     said(f"cannot follow all of the upstreams table, what is known of it stays: {now}")
                 else:
-                    said(f"cannot follow the upstreams table, the last configuration stays: {now}")
+                    said(f"cannot follow the upstreams table, last configuration left unchanged: {now}")
             elif problem and not now:
                 said("the upstreams table can be read again")
             problem = now

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 # Sessions store these words of ``why_foreign``. In the tables they stay as they are: other words would be a change of each such key.
-_STORED: Final = "take it over (`kubesync recover`), remove it, or choose another name"
-_SHOWN: Final = "make both equal and take it over (`kubesync recover`), remove it, or choose another name"
+_STORED: Final = re.compile(
+    r" stands there and is not ours (\(.*?\)): (?:make both equal and )?take it over \(`kubesync recover`\), remove it, or choose "
+    "another name"
+)
+_SHOWN: Final = (
+    r" already exists \1 and was not created by kubesync: delete it, choose another name, or make both equal and adopt it "
+    "(`kubesync recover`)"
+)
 
 OTHER_FORM: Final = (
     "change the Service or the record set so that both are equal, delete the foreign one, or leave it as it is"
@@ -16,4 +23,4 @@ OTHER_FORM: Final = (
 
 def in_the_way_for_people(reason: str) -> str:
     """A stored or reported reason, with advice that is true whatever the form of the foreign record set is."""
-    return reason.replace(_STORED, _SHOWN)
+    return _STORED.sub(_SHOWN, reason)

@@ -23,15 +23,14 @@ type _Words = Callable[[dict[str, Any]], str]
 
 def _window(details: dict[str, Any]) -> str:
     listed = f", {details['listed']} listed" if details["listed"] else ""
-    events = f"{counted(details['events'], 'event')}{listed}, {details['merged']} merged"
-    return f"{details['cluster']}: {events}, {counted(details['changed'], 'key changed')}"
+    return f"{details['cluster']}: {counted(details['events'], 'event')}{listed}, {counted(details['changed'], 'object')} changed"
 
 
 _WORDS: Final[dict[str, _Words]] = {
     "stand-by": lambda _: "another session is the master and ends soon: standing by",
-    "master": lambda d: f"session {d['session']} is the master, epoch {d['epoch']} ({d['after']})",
+    "master": lambda d: f"session {d['session']} is the master ({d['after']})",
     "window": _window,
-    "batch": lambda d: f"zone {d['zone']}: a batch of {counted(d['changes'], 'change')} landed",
+    "batch": lambda d: f"zone {d['zone']}: Route 53 accepted {counted(d['changes'], 'change')}",
     "ending": lambda _: "reading has ended; applying what was read",
     "configuration": lambda d: f"{d['cluster']}: configuration {d['key']}",
     "removed": lambda d: f"{d['cluster']}: removed",

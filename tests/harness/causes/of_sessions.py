@@ -91,7 +91,7 @@ def newer_key(w: WatchedDeployment) -> None:
     "Newer release wrote what is under way in a zone",
     "ZonesStuck",
     LATE,
-    status="1 open since",
+    status="1 pending since",
     section="zonesstuck",
     mend=_older,
 )

@@ -58,7 +58,12 @@ def zone_unknown(w: WatchedDeployment) -> None:
 
 
 @cause(
-    "Actor of a zone hangs in one call", *STUCK, status="1 open since", section="zonesstuck", mend=_SPARE, recovers=20
+    "Actor of a zone hangs in one call",
+    *STUCK,
+    status="1 pending since",
+    section="zonesstuck",
+    mend=_SPARE,
+    recovers=20,
 )
 def zone_hangs(w: WatchedDeployment) -> None:
     w.at(SENT, lambda: w.hold(900.0), times=None)
@@ -158,7 +163,7 @@ def conflict(w: WatchedDeployment) -> None:
 
 
 @cause(
-    "Route 53 throttles all the time, with sessions of one minute every ten minutes", "ChangesLate", status="1 open since",
+    "Route 53 throttles all the time, with sessions of one minute every ten minutes", "ChangesLate", status="1 pending since",
     section="changeslate", mend=_SPARE, minutes=22, recovers=22,
     new=lambda: WatchedDeployment(every=10, parameters={"NoMasterMinutes": 25}, settings={"max_runtime_seconds": 60}),
 )  # fmt: skip

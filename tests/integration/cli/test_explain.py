@@ -141,7 +141,7 @@ def test_form_for_people_is_readable_at_any_width(stack: CliStack) -> None:
         assert ran.status == 0, ran.err
         lines = ran.out.splitlines()
         words = " ".join(ran.out.split())
-        assert words.startswith("prod/shop/taken ClusterIP open 1 record set, 1 upstream, 1 problem")
+        assert words.startswith("prod/shop/taken ClusterIP pending 1 record set, 1 upstream, 1 problem")
         assert f"● taken.shop.svc.prod.example.com A in example.com ({stack.zone_id}) conflict" in words
         assert "  in the way  A 192.0.2.99  ttl 5" in lines
         assert "What is wrong" in lines

@@ -65,7 +65,7 @@ def test_foreign_record_set_is_said_to_be_nobodys_here(stack: CliStack) -> None:
     ran = stack.call("explain", "mail.example.com")
 
     assert ran.status == 0
-    assert "exists    A 192.0.2.99 ttl 5  (nobody's here: kubesync has not written it, and leaves it alone)" in ran.out
+    assert "exists    A 192.0.2.99 ttl 5  (not created by kubesync, which leaves it alone)" in ran.out
     assert "owner     none" in ran.out
 
 

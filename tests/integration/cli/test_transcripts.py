@@ -76,6 +76,7 @@ def test_blocks_that_are_not_run_are_these() -> None:
             ("kubectl", "kubectl get services -A -o json > mine.json            # with the other cluster's kubeconfig"),
             ("AWS", "ZONE=$(aws route53 list-hosted-zones --query 'HostedZones[0].Id' --output text)"),
             ("AWS", ".venv/bin/python -m kubesync_local.standins.apiserver --port 6444 --tls --ca-file two.pem --token two \\"),
+            ("a stack takes minutes; make aws plays it", "make sam .venv-aws/.requirements"),
         ],
     }  # fmt: skip
 
@@ -156,7 +157,7 @@ def test_getting_started_prints_in_a_pipe_what_it_shows(place: Place) -> None:
 
 
 KEY_WORDS: Final = (
-    "runninginthebackground", "themaster,epoch1", "releasedthelease", "10.68.0.17", "demo/shop/web/80/TCP", "itisaswanted",
+    "runninginthebackground", "themaster(firstsession)", "releasedthelease", "10.68.0.17", "demo/shop/web/80/TCP", "itisaswanted",
     "upstreamdemo.shop.web.80.TCP", "web.shop.svc.prod.example.com", "nothingwaskept", "thezoneisZ", "nothingwaskept",
 )  # fmt: skip
 

@@ -107,7 +107,7 @@ def test_wait_for_an_unknown_service_says_that_no_session_runs(stack: CliStack) 
 
 def test_status_check_is_quiet_after_a_session_and_loud_without_one(stack: CliStack) -> None:
     quiet = stack.call("status", "--check")
-    assert (quiet.status, quiet.out, quiet.err) == (0, "", "no alarm has a cause now\n")
+    assert (quiet.status, quiet.out, quiet.err) == (0, "", "OK: nothing to alert on\n")
     assert stack.call("status", "--check", "-o", "json").json == {"ok": True, "causes": []}
     with a_cli_stack(in_memory=True) as other:
         assert other.add_cluster("prod").status == 0

@@ -172,7 +172,10 @@ def test_journal_of_another_owner_and_of_an_epoch_that_the_tables_cannot_know(st
     foreign = wire_change("CREATE", journal, "CNAME", ["elsewhere.example.org."])
     route53.change_resource_record_sets(HostedZoneId=zone_id, ChangeBatch={"Changes": [foreign]})
     found = only_failure(stack, name)
-    assert found["details"] == f"{journal} CNAME stands there and is not ours: no journal can stand there"
+    assert (
+        found["details"]
+        == f"{journal} CNAME already exists and was not created by kubesync: no journal can be made there"
+    )
     assert found["advice"] == "remove it, or give this deployment another KUBESYNC_DEPLOYMENT"
 
 

@@ -176,7 +176,7 @@ def test_prune_removes_what_the_file_lacks(stack: CliStack, tmp_path: Path) -> N
     assert apply(stack, text, folder=tmp_path).lines == [SAME.format("1 cluster")]
     unasked = apply(stack, text, "--prune", folder=tmp_path)
     assert (unasked.status, unasked.lines) == (
-        2, ["kubesync: --prune would remove dev, and nobody can be asked here: give --yes; nothing was changed"],
+        2, ["kubesync: --prune would remove dev, and this is not a terminal: confirm with --yes; nothing was changed"],
     )  # fmt: skip
     assert not configs(stack)["dev"].deleting
     ran = apply(stack, text, "--prune", "--yes", folder=tmp_path)
@@ -319,9 +319,9 @@ def test_wrong_clusters_are_all_said_and_nothing_is_written(stack: CliStack, tmp
         "env:NAME), never as the token itself"),
         f"{file}:12: cluster nozone: there is no hosted zone ZNONE in this AWS account: check --zone",
         (f"{file}:17: cluster twin: Services of cluster good can have the same names (a.a.svc.good.example.com): give another --domain or "
-        "--template"),
+        "--template, or give both clusters the same --routing"),
         (f"{file}:22: cluster again: Services of cluster prod can have the same names (a.a.svc.prod.example.com): give another --domain or "
-        "--template"),
+        "--template, or give both clusters the same --routing"),
         "kubesync: 4 problems: nothing was changed",
     ])  # fmt: skip
     assert list(configs(stack)) == ["prod"]

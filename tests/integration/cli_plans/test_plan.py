@@ -13,8 +13,8 @@ from harness.terminal import on_a_terminal, shown_on
 from kubesync.aws.dynamodb.store import STATE
 
 FOREIGN: Final = (
-    "blocked.shop.svc.prod.example.com CNAME stands there and is not ours (x.example.net.): make both equal and take it over "
-    "(`kubesync recover`), remove it, or choose another name"
+    "blocked.shop.svc.prod.example.com CNAME already exists (x.example.net.) and was not created by kubesync: delete it, choose "
+    "another name, or make both equal and adopt it (`kubesync recover`)"
 )
 PLAN: Final = [
     "example.com ({zone})",

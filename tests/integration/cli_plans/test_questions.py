@@ -213,7 +213,7 @@ def test_yes_does_it_and_so_does_a_pipe_where_it_always_did(
             if name == "prune":  # a new command: it removes nothing unasked
                 assert (status, lines) == (
                     2,
-                    [f"kubesync: --prune would remove prod, and nobody can be asked here: give --yes; {WAS}"],
+                    [f"kubesync: --prune would remove prod, and this is not a terminal: confirm with --yes; {WAS}"],
                 )
                 assert settings(stack) == {"prod": (30, False)}
                 return
@@ -233,7 +233,7 @@ def test_removal_that_nobody_can_be_asked_about_needs_yes_where_the_command_is_n
 
     assert (ran.status, ran.lines[-1]) == (
         2,
-        f"kubesync: Delete 1 record set in 1 zone? Nobody can be asked here: give --yes; {WAS}",
+        f"kubesync: Delete 1 record set in 1 zone? Not a terminal: confirm with --yes; {WAS}",
     )
     assert ran.lines[0] == "cluster prod"
     assert stored(stack) == before

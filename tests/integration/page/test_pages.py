@@ -181,7 +181,8 @@ def test_service_page_says_the_same_as_explain(visitor: Visitor, stack: CliStack
     text = visitor.get("/service/prod/shop/web").text
 
     for record in found["records"]:
-        assert f"{record['name']} {record['type']} {record['state']}" in text
+        state = {"closed": "in sync", "open": "pending"}.get(record["state"], record["state"])
+        assert f"{record['name']} {record['type']} {state}" in text
         assert record["next"].replace("`", "") in text
     for remark in found["remarks"]:
         assert remark.replace("`", "") in text

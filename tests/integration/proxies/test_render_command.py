@@ -248,7 +248,7 @@ def test_watch_of_a_table_that_cannot_be_read_says_once_where_it_looked(
 
     problem, _ = watched.end()
     assert problem == (
-        "cannot follow the upstreams table, the last configuration stays: table kubesync-missing-upstreams does not exist: run "
+        "cannot follow the upstreams table, last configuration left unchanged: table kubesync-missing-upstreams does not exist: run "
         "`kubesync setup`, or check the prefix and the region; looked for deployment test (tables kubesync-missing-*) in "
         f"eu-west-1 at {rendered.stack.dynamodb_url}"
     )

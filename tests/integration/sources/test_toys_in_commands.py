@@ -84,9 +84,9 @@ def test_explain_plans_by_the_rules_of_the_kind(stack: CliStack) -> None:
     ]
     assert answer(stack, "explain", "prod/shop/web")["kind"] == "Service"
     shown = stack.call("explain", TOY)
-    assert shown.out.startswith(f"{TOY}  closed  1 record set, 1 upstream, 0 problems\n")
-    assert "claim" in shown.out
-    assert "this Toy's; waiting: prod/shop/Toy:www.late" in shown.out
+    assert shown.out.startswith(f"{TOY}  in sync  1 record set, 1 upstream, 0 problems\n")
+    assert "owner" in shown.out
+    assert "this Toy; waiting: prod/shop/Toy:www.late" in shown.out
 
 
 def test_explain_says_whose_turn_it_is_and_what_is_wrong(stack: CliStack) -> None:

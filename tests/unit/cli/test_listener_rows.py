@@ -57,7 +57,7 @@ def shown(**changes: Any) -> dict[str, Any]:
     [
         ("ERR_MAX_RUNTIME", "normally: its time was up (2027-01-15T08:01:00.000Z)"),
         ("ERR_CONFIG_UPDATE", "normally: its configuration was changed (2027-01-15T08:01:00.000Z)"),
-        ("ERR_NOT_MASTER", "ERR_NOT_MASTER at 2027-01-15T08:01:00.000Z"),
+        ("ERR_NOT_MASTER", "normally: another session is the master (2027-01-15T08:01:00.000Z)"),
     ],
 )
 def test_end_in_order_does_not_look_like_an_error(key: str, words: str) -> None:
@@ -66,7 +66,7 @@ def test_end_in_order_does_not_look_like_an_error(key: str, words: str) -> None:
 
 def test_error_that_is_over_is_shown_as_such() -> None:
     assert shown()["state"] == "works since 2027-01-15T08:00:01.000Z"
-    assert shown()["last_error"] == f"over: ERR_CONNECT_FAILED at {AT_EIGHT}: refused"
+    assert shown()["last_error"] == f"resolved: ERR_CONNECT_FAILED at {AT_EIGHT}: refused"
 
 
 def test_error_that_is_not_over_is_shown_as_it_is() -> None:

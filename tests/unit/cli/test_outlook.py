@@ -114,7 +114,7 @@ CASES: Final[list[tuple[str, Finding, Finding]]] = [
     (
         "nothing stands there any more",
         in_conflict(current=None),
-        Finding("conflict", "Conflict", "nothing stands there any more; kubesync checks again", 1800.0),
+        Finding("conflict", "Conflict", "nothing is there any more; kubesync checks again", 1800.0),
     ),
     (
         "in conflict, and the zone cannot be read",

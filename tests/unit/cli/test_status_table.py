@@ -41,7 +41,7 @@ def test_conflict_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
 
     out = capsys.readouterr().out
     assert out.count("stands there and is not ours") == 1
-    assert "1 open since 2027-01-15T08:00:00.000Z, 1 waits for a person, 0 other problems" in out
+    assert "1 pending since 2027-01-15T08:00:00.000Z, 1 waits for a person, 0 other problems" in out
     assert "\nproblems\n" not in out
 
 
@@ -63,7 +63,7 @@ def test_problems_besides_what_is_open_are_shown(capsys: pytest.CaptureFixture[s
 def test_problems_without_anything_open_are_counted_as_before(capsys: pytest.CaptureFixture[str]) -> None:
     show_status(a_status(problems=[INVALID], waiting_for_person=0), NOW)
 
-    assert "; 0 open, 1 problem\n" in capsys.readouterr().out
+    assert "; 0 pending, 1 problem\n" in capsys.readouterr().out
 
 
 def test_lease_that_was_released_in_order_is_no_warning() -> None:
@@ -108,25 +108,25 @@ OVER = {
 @pytest.mark.parametrize(
     ("lease", "rows", "shown"),
     [
-        pytest.param("held", [WATCHES], ["services  watching for 2 min  369"], id="a session runs"),
+        pytest.param("held", [WATCHES], ["services  watching for 2 min"], id="a session runs"),
         pytest.param(
             "released clean",
             [WATCHES],
-            ["services  idle: the last session ended normally 3 min ago  369"],
+            ["services  idle: the last session ended normally 3 min ago"],
             id="no session runs",
         ),
         pytest.param(
             "held",
             [FAILS],
             [
-                "endpointslices  failing: ERR_CONNECT_FAILED 10 s ago: 10.0.0.1: refused  369  2027-01-15T07:50:00.000Z",
+                "endpointslices  failing: ERR_CONNECT_FAILED 10 s ago: 10.0.0.1: refused  2027-01-15T07:50:00.000Z",
             ],
             id="it fails",
         ),
         pytest.param(
             "held",
             [OVER],
-            ["services  watching for 2 min  369  over: ERR_EXPIRED at 2027-01-15T06:00:00.000Z: too old"],
+            ["services  watching for 2 min  resolved: ERR_EXPIRED at 2027-01-15T06:00:00.000Z: too old"],
             id="an error is over",
         ),
     ],

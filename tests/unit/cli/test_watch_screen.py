@@ -45,7 +45,7 @@ def test_all_is_well() -> None:
         "12:00:00 UTC  main  session a1 runs until 12:10:00",
         "lag: no change has landed within the last hour",
         "",
-        "prod  nothing open  watching for 5 min",
+        "prod  in sync  watching for 5 min",
         "",
         "last changes",
         "11:59:00  + web.example.com A 10.0.0.1 ttl 30",
@@ -68,11 +68,11 @@ def test_what_needs_somebody_comes_first() -> None:
         "12:00:00 UTC  main  the lease of session a1 has expired",
         "lag: no change has landed within the last hour",
         "",
-        "staging  1 open  failing: ERR_CONNECT_FAILED 10 s ago: 10.0.0.1:6443: connection",
-        "  refused",
-        "prod  nothing open  idle: the last session did not say how it ended",
+        "staging  1 pending  failing: ERR_CONNECT_FAILED 10 s ago: 10.0.0.1:6443:",
+        "  connection refused",
+        "prod  in sync  idle: the last session did not say how it ended",
         "",
-        "open, and why",
+        "pending, and why",
         "! zone example.com: access is denied",
         "staging/shop/web  10 min  Throttling: Rate exceeded",
     ]
@@ -94,7 +94,7 @@ def test_screen_is_never_larger_than_the_terminal(width: int, height: int) -> No
     lines = drawn(view, width, height)
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
-    assert "open, and why" in lines
+    assert "pending, and why" in lines
     assert "last changes" in lines
     assert any(line.startswith("... and ") and line.endswith("lines of clusters") for line in lines)
 
@@ -110,9 +110,9 @@ def test_reason_is_read_to_its_end_and_takes_its_room_from_the_changes() -> None
     lines = drawn(a_view(clusters=[prod], changes=[ADDED] * 40), 80, 23)
 
     assert lines[3:] == [
-        "prod  3 open  watching for 5 min",
+        "prod  3 pending  watching for 5 min",
         "",
-        "open, and why",
+        "pending, and why",
         *[
             line
             for n in range(3)

@@ -165,7 +165,7 @@ def test_reload_that_a_killed_process_owes_does_not_wait_for_upstreams(tmp_path:
         place.time += 4
     assert place.reloads == 4
     assert place.said == [
-        "--reload failed, the proxy may use the last configuration: status 1", "the reload that was owed is done",
+        "--reload failed, the proxy may use the last configuration: status 1", "the pending reload is done",
     ]  # fmt: skip
 
 
@@ -215,7 +215,7 @@ def test_file_that_cannot_be_made_is_said_once(tmp_path: Path) -> None:
         assert not place.output.offer(_upstream("10.0.0.1"))
         place.time += 60
 
-    assert place.said == [f"{tmp_path}/missing/up.conf: No such file or directory; the last configuration stays"]
+    assert place.said == [f"{tmp_path}/missing/up.conf: No such file or directory; last configuration left unchanged"]
 
 
 def test_leftovers_of_a_killed_first_run_are_removed(tmp_path: Path) -> None:
@@ -396,7 +396,7 @@ def test_check_that_is_cut_off_keeps_the_old_file_and_counts_as_not_done(tmp_pat
 
     assert not place.output.offer(_upstream("10.0.0.2"))
     assert (place.servers, place.reloads) == (["10.0.0.1:80"], 1)
-    assert place.said == ["--check did not run to its end, the last configuration stays"]
+    assert place.said == ["--check did not run to its end, last configuration left unchanged"]
     assert sorted(path.name for path in tmp_path.iterdir() if path.name not in ("wait", "waits")) == [
         ".up.conf.kubesync-reload", "up.conf",
     ]  # fmt: skip

@@ -98,7 +98,7 @@ def test_unreadable_table_keeps_the_last_state_with_backoff_and_is_said_once() -
     assert source.read_at == [0, 1, 2, 4, 8, 9]
     assert output.offered == [ONE, TWO]
     assert said[1:] == [
-        "cannot follow the upstreams table, the last configuration stays: DynamoDB cannot be reached",
+        "cannot follow the upstreams table, last configuration left unchanged: DynamoDB cannot be reached",
         "the upstreams table can be read again",
     ]
 
@@ -114,7 +114,7 @@ def test_reason_is_explained_once_for_all_that_is_not_said_again() -> None:
     watch(_Source(clock, gone), _Output(), clock, lambda: clock.now >= 10, said.append, explained=explain)
 
     assert said == [
-        "cannot follow the upstreams table, the last configuration stays: DynamoDB cannot be reached; looked there"
+        "cannot follow the upstreams table, last configuration left unchanged: DynamoDB cannot be reached; looked there"
     ]
     assert explained == ["DynamoDB cannot be reached"]
 

@@ -89,7 +89,9 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if wanted.removed and not arguments.yes and not can_ask():
         names = ", ".join(config.name for config in wanted.removed)
-        raise UsageError(f"--prune would remove {names}, and nobody can be asked here: give --yes; {NOTHING_CHANGED}")
+        raise UsageError(
+            f"--prune would remove {names}, and this is not a terminal: confirm with --yes; {NOTHING_CHANGED}"
+        )
     if not file.entries and not arguments.yes:
         raise UsageError(
             f"the file names no cluster: --prune would remove all {len(wanted.removed)}; if you mean it, give --yes"

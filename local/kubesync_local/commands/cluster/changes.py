@@ -127,7 +127,7 @@ def agree(plan: Plan, question: str, *, yes: bool, allowed: int | None = None) -
         )
     elif not yes and allowed is None and plan.numbers.delete:
         show_for_question(plan)
-        raise UsageError(f"{plan.question} Nobody can be asked here: give --yes; {NOTHING_CHANGED}")
+        raise UsageError(f"{plan.question} Not a terminal: confirm with --yes; {NOTHING_CHANGED}")
     return {
         name: allowed if allowed and len(plan.unwanted) == 1 else unwanted
         for name, (unwanted, _) in plan.unwanted.items()

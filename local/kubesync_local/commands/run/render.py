@@ -261,7 +261,7 @@ def _watch(
             source, believed, clock, lambda: bool(came), _say,
             explained=_explained, disturbed=output.disturbed, looked=looked,
         )  # fmt: skip
-    _say(f"ended by {signal.Signals(came[0]).name}; the configuration stays")
+    _say(f"ended by {signal.Signals(came[0]).name}; configuration left unchanged")
     return 0
 
 

@@ -23,9 +23,11 @@ def run(arguments: argparse.Namespace) -> int:
         with ended_by_signals(lambda: session):
             report = session.run()
     print_json(report.document())
+    stood_aside = report.code == ErrorCode.NOT_MASTER and report.epoch == 0
     if report.code == ErrorCode.MAX_RUNTIME:
-        remark(f"the session ended normally: its time was up ({report.ended})")
+        remark("the session ended normally: its time was up")
+    elif stood_aside:
+        remark(f"the session ended normally: {report.message}")
     else:
         remark(f"the session ended: {report.ended} {report.message}".rstrip())
-    stood_aside = report.code == ErrorCode.NOT_MASTER and report.epoch == 0
     return 0 if stood_aside or report.code == ErrorCode.MAX_RUNTIME else 1

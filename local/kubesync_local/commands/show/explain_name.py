@@ -29,13 +29,14 @@ from kubesync_local.commands.show.records import rows_of
 from kubesync_local.plans.plan import parts_of
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import new_console, print_document, print_folded, print_table
+from kubesync_local.terminal.states import state_in_words
 from kubesync_local.workplace.readings import ListenerReadings
 from kubesync_local.workplace.shards import problems_of_zones, shards_of
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
 NOBODY_ASKS: Final = "no Service that kubesync knows asks for the name"
 _ALIKE: Final = 3
-_NOT_OURS: Final = "nobody's here: kubesync has not written it, and leaves it alone"
+_NOT_OURS: Final = "not created by kubesync, which leaves it alone"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -219,7 +220,10 @@ def _show(found: Mapping[str, Any]) -> None:
     for each in found.get("objects", ()):
         print_folded(console, Text(f"  it is an address of {each['kind']} {each['service']}"), 4)
     if rows := found["services"]:
-        rows = [{**row, "reason": in_the_way_for_people(row["reason"] or "")} for row in rows]
+        rows = [
+            {**row, "state": state_in_words(row["state"]), "reason": in_the_way_for_people(row["reason"] or "")}
+            for row in rows
+        ]
         print_table(
             rows, ("name", "type", "identifier", "ttl", "values", "service", "state", "reason"), "wanted", names=2
         )

@@ -12,6 +12,7 @@ from kubesync_local.documents.explanation import sharers
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import readable, with_spelled_subjects
 from kubesync_local.terminal.output import counted, new_console, print_folded
+from kubesync_local.terminal.states import state_in_words
 
 _STYLES: Final = {"closed": "green", "conflict": "bold red", "blocked": "bold red", "drifted": "bold red"}
 _VALUES_SHOWN: Final = 6
@@ -39,7 +40,7 @@ def show_explanation(found: dict[str, Any]) -> None:
 
 
 def _show_service(console: Console, found: dict[str, Any]) -> None:
-    state = (found["state"], "green" if found["state"] == "closed" else "yellow")
+    state = (state_in_words(found["state"]), "green" if found["state"] == "closed" else "yellow")
     kind = f"  {found['type']}" if found["type"] else ""
     parts = [
         f"{len(found['records'])} record set{'' if len(found['records']) == 1 else 's'}",
@@ -75,7 +76,9 @@ def _object(each: dict[str, Any]) -> str:
 def _block(console: Console, title: str, place: str, found: dict[str, Any], rows: Iterator[tuple[str, Text]]) -> None:
     style = _STYLES.get(found["state"], "yellow")
     console.print()
-    head = Text.assemble(("● ", style), (title, "bold"), f"  {place}" if place else "", "  ", (found["state"], style))
+    head = Text.assemble(
+        ("● ", style), (title, "bold"), f"  {place}" if place else "", "  ", (state_in_words(found["state"]), style)
+    )
     print_folded(console, head, 2)
     then = Text(found["next"] + (f" ({found['retry_at']})" if found["retry_at"] else ""))
     reason = [("reason", Text(found["reason"], style=style))] if found["reason"] else []
@@ -95,11 +98,11 @@ def _of_record(record: dict[str, Any], raw: dict[str, Any], kind: str) -> Iterat
     for other in record["in_the_way"]:
         yield "in the way", Text.assemble(f"{other['type']} ", _value(other, "nothing"))
     claim = record["claim"]
-    owner = f"this {kind}'s" if claim["own"] else f"{claim['owner']}'s" if claim["owner"] else "nobody's"
+    owner = f"this {kind}" if claim["own"] else claim["owner"] or "none"
     waiting = claim["waiting"][:_WAITING_SHOWN]
     more = len(claim["waiting"]) - len(waiting)
     queue = f"; waiting: {', '.join(waiting)}{f' and {more} more' if more else ''}" if waiting else ""
-    yield "claim", Text(f"{owner}{queue}")
+    yield "owner", Text(f"{owner}{queue}")
     if claim["others"]:
         yield "shared by", Text(sharers(claim["others"]))
 

@@ -24,6 +24,7 @@ from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import counted, new_console, print_folded, print_rows, screen_width, side_in_words
 from kubesync_local.terminal.sorting import sorted_by
+from kubesync_local.terminal.states import state_in_words
 from kubesync_local.terminal.tables import lines_of
 from kubesync_local.workplace.workplace import Workplace
 
@@ -62,7 +63,10 @@ def run(arguments: argparse.Namespace) -> int:
         shown = _with_live(shown, work)
     title = None
     if arguments.output == "table":
-        shown = [{**row, "reason": in_the_way_for_people(row["reason"] or "")} for row in shown]
+        shown = [
+            {**row, "state": state_in_words(row["state"]), "reason": in_the_way_for_people(row["reason"] or "")}
+            for row in shown
+        ]
         if screen_width(new_console()) is not None:
             shown, title = _with_names_of_zones(shown, zone_titles(configs))
     columns = (*COLUMNS, LIVE) if arguments.live else COLUMNS
@@ -85,7 +89,7 @@ def _print_compact(rows: Sequence[Mapping[str, Any]], title: str) -> None:
     A state that all of them have is said once, in the title.
     """
     console, states = new_console(), {row["state"] for row in rows}
-    all_of_them = f"all {rows[0]['state']} in " if len(states) == 1 else ""
+    all_of_them = f"all {state_in_words(rows[0]['state'])} in " if len(states) == 1 else ""
     print_folded(console, Text(visible(f"{all_of_them}{title}"), style="italic"), 2)
     for row in rows:
         identifier = f"[{row['identifier']}]" if row.get("identifier") else ""
@@ -97,7 +101,10 @@ def _print_compact(rows: Sequence[Mapping[str, Any]], title: str) -> None:
         line = Text().append(visible(row["name"]), style="bold").append(" ").append(visible(record))
         line.append("  ").append(visible(row["service"]), style="dim")
         if len(states) > 1:
-            line.append("  ").append(visible(row["state"]), style="" if row["state"] == "applied" else "yellow")
+            line.append("  ").append(
+                visible(state_in_words(row["state"])),
+                style="" if row["state"] == state_in_words("applied") else "yellow",
+            )
         print_folded(console, line.append("  ").append(visible(f"({why})")) if why else line, 4)
 
 

@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output != "table":
         print_document(status, arguments.output)
     else:
-        show_status(status, work.now())
+        show_status(status, work.now(), verbose=arguments.verbose)
     return 0
 
 
@@ -151,7 +151,7 @@ def _check(status: dict[str, Any], work: Workplace, output: str) -> int:
     if output != "table":
         print_document({"ok": not causes, "causes": [cause.document() for cause in causes]}, output)
     elif not causes:
-        remark("no alarm has a cause now")
+        remark("OK: nothing to alert on")
     for each in causes if output == "table" else ():
         print_line(f"{each.cause}: {visible(f'{each.subject}: {each.message}')}; {each.then}")
     return 1 if causes else 0

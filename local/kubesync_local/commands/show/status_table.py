@@ -29,13 +29,13 @@ _RELEASED: Final = "released clean"
 _LONGEST_SESSION: Final = 900.0
 
 
-def show_status(status: dict[str, Any], now: float) -> None:
-    """Print the status, the most important first. ``now``: epoch seconds."""
+def show_status(status: dict[str, Any], now: float, *, verbose: bool = False) -> None:
+    """Print the status, the most important first. ``now``: epoch seconds. ``verbose``: also the epoch and the checkpoints."""
     clusters = [{**cluster, "problems": with_spelled_subjects(cluster["problems"])} for cluster in status["clusters"]]
     status = readable({**status, "clusters": clusters})
     console = new_console()
     lease = status["lease"]
-    epoch = f", epoch {lease['epoch']}" if lease["holder"] else ""
+    epoch = f", epoch {lease['epoch']}" if lease["holder"] and verbose else ""
     until = f", until {lease['session_ends_at']}" if lease["state"] == "held" and lease["session_ends_at"] else ""
     before, state = lease_in_words(lease["state"], lease["holder"])
     place = f"deployment {status['deployment']}, shard {status['shard']}"
@@ -79,7 +79,7 @@ def show_status(status: dict[str, Any], now: float) -> None:
         print_folded(console, Text(f"cluster {each['cluster']}: {each['reason']}", style="red"), 2)
     for cluster in status["clusters"]:
         running = leases[cluster["shard"]]["state"] == "held"
-        _show_cluster(cluster, status["shard"], now, running=running)
+        _show_cluster(cluster, status["shard"], now, running=running, verbose=verbose)
     if waiting := status["named_upstreams_waiting"]:
         text = f"named upstreams: {counted(waiting, 'change')} not composed yet; the running session does it within seconds"
         print_folded(console, Text(text, style="yellow"), 2)
@@ -129,9 +129,9 @@ def _zone_advice(problem: str) -> str:
 
 
 def _open_in_words(cluster: dict[str, Any]) -> str:
-    """How much is open, since when, and how much of it a person has to mend."""
+    """How much is pending, since when, and how much of it a person has to fix."""
     since = min((each["since"] for each in cluster["open"] if each["since"]), default=None)
-    words = f"{len(cluster['open'])} open" + (f" since {since}" if since else "")
+    words = f"{len(cluster['open'])} pending" + (f" since {since}" if since else "")
     waiting = cluster["waiting_for_person"]
     return f"{words}, {waiting} wait{'s' if waiting == 1 else ''} for a person" if waiting else words
 
@@ -159,7 +159,7 @@ def _listener_rows(cluster: dict[str, Any], now: float, *, running: bool) -> lis
     ]
 
 
-def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float, *, running: bool) -> None:
+def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float, *, running: bool, verbose: bool) -> None:
     console = new_console()
     sizes = ", ".join(
         (
@@ -202,7 +202,8 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float, *, runnin
         print_folded(console, Text(f"  {line}", style="red" if ended else "yellow"), 4)
     if cluster["listeners"]:
         rows = _listener_rows(cluster, now, running=running)
-        print_table(rows, ("listener", "state", "checkpoint", "failing_since", "last_error", "ended"))
+        checkpoint = ("checkpoint",) if verbose else ()
+        print_table(rows, ("listener", "state", *checkpoint, "failing_since", "last_error", "ended"))
         if cluster["state"] != "disabled" and any(each["state"] == "failing" for each in cluster["listeners"]):
             text = f"  `kubesync cluster check {cluster['cluster']}` shows what is wrong, and what to do"
             print_folded(console, Text(text, style="yellow"), 4)
@@ -211,7 +212,7 @@ def _show_cluster(cluster: dict[str, Any], own_shard: str, now: float, *, runnin
     if cluster["open"]:
         columns = ("service", "attempts", "retry_at", "code", "reason")
         rows = [{**row, "reason": in_the_way_for_people(row["reason"] or "")} for row in cluster["open"]]
-        print_table(rows[:_PROBLEMS_SHOWN], columns, "open")
+        print_table(rows[:_PROBLEMS_SHOWN], columns, "pending")
     if problems:
         rows = [{**row, "message": in_the_way_for_people(row["message"])} for row in problems]
         print_table(rows[:_PROBLEMS_SHOWN], ("service", "code", "subject", "message"), "problems")

@@ -64,7 +64,7 @@ def screen(view: View, width: int, height: int) -> list[Text]:
     # but a few lines of changes.
     least = min(len(changes), _LEAST_CHANGES) + 2 if changes else 0
     most = max(3, room - min(len(clusters), max(1, room // 3)) - least)
-    wrong = [*_title("open, and why"), *_whole(problems, width, most - 2)] if problems else []
+    wrong = [*_title("pending, and why"), *_whole(problems, width, most - 2)] if problems else []
     first = _cut(clusters, room - len(wrong) - least, "lines of clusters")
     last = _section("last changes", changes, room - len(wrong) - len(first)) if changes else []
     shown = [*head, *first, *wrong, *last]
@@ -157,7 +157,7 @@ def _needs_nobody(cluster: ClusterView) -> tuple[bool, str]:
 def _cluster_lines(cluster: ClusterView, view: View) -> list[Text]:
     disabled = cluster.state == "disabled"
     words = words_of_cluster(cluster.listeners, view.now, running=view.lease["state"] == "held", disabled=disabled)
-    work = f"{len(cluster.opened)} open" if cluster.opened else "nothing open"
+    work = f"{len(cluster.opened)} pending" if cluster.opened else "in sync"
     state = "" if cluster.state == "registered" else f"{cluster.state}, "
     same = words[0] if words and len(set(words)) == 1 else ""
     head = Text.assemble((f"{visible(cluster.name)}  ", "bold"), f"{state}{work}")

@@ -148,7 +148,7 @@ class Output:
         except CutOffError:
             return False
         except OSError as error:
-            self._fail(f"{error.filename or self.place}: {error.strerror}; the last configuration stays")
+            self._fail(f"{error.filename or self.place}: {error.strerror}; last configuration left unchanged")
             return False
         if done and self.failed:
             self.failed, self._failures = "", 0
@@ -162,7 +162,7 @@ class Output:
         try:
             if self._reload_if_due() and self.failed:
                 self.failed, self._failures = "", 0
-                self.said("the reload that was owed is done")
+                self.said("the pending reload is done")
         except CutOffError:
             return
         except OSError as error:
@@ -220,7 +220,7 @@ class Output:
         try:
             problem = self.check.run(path, self.stopped, called="the new file")
         except CutOffError:
-            self.said("--check did not run to its end, the last configuration stays")
+            self.said("--check did not run to its end, last configuration left unchanged")
             raise
         if not problem:
             return True
