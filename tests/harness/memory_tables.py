@@ -25,7 +25,10 @@ from kubesync_local.workplace import stores
 URL: Final = "http://tables-in-memory.invalid"
 """The endpoint of DynamoDB that stands for them. Every table exists there; no connection to it can succeed."""
 
-WHERE: Final = [pytest.param(True, id="in memory"), pytest.param(False, id="over HTTP", marks=pytest.mark.thorough)]
+WHERE: Final = [
+    pytest.param(True, id="in memory"),
+    pytest.param(False, id="over HTTP", marks=(pytest.mark.thorough, pytest.mark.soak)),
+]
 """Parameters of a fixture: ``make test`` keeps the tables in memory, ``make thorough`` does the same over HTTP."""
 
 

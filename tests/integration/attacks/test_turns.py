@@ -122,7 +122,7 @@ def many_nodes(deployment: Slow, count: int) -> None:
 ATTACKS = (changes, waiters, leaving, long_annotations, many_nodes)
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(2000, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("count", [300, pytest.param(2000, marks=(pytest.mark.thorough, pytest.mark.soak))])
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_i9_change_of_a_friend_does_not_wait_for_another_namespace(
     attack: Callable[[Slow, int], None], count: int
@@ -139,7 +139,7 @@ def test_i9_change_of_a_friend_does_not_wait_for_another_namespace(
         assert max(same_window, later) <= usual + MOST_SECONDS
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(5000, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("count", [300, pytest.param(5000, marks=(pytest.mark.thorough, pytest.mark.soak))])
 def test_i9_first_list_of_many_delays_no_other_namespace(count: int) -> None:
     with slow() as deployment:
         deployment.begin()

@@ -16,7 +16,11 @@ _EXACT = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in _EXACT else pytest.mark.thorough) for name in sorted(PROGRAMS)]
+    "name",
+    [
+        pytest.param(name, marks=() if name in _EXACT else (pytest.mark.thorough, pytest.mark.soak))
+        for name in sorted(PROGRAMS)
+    ],
 )
 def test_program_measures_every_figure(name: str) -> None:
     figures = measure(name, small=True)

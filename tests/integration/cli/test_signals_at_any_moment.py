@@ -57,7 +57,10 @@ def kept(stack: CliStack) -> int:
     return len(list(AuditLog(stack.store).read_reports("session", time.time(), 1_000)))
 
 
-@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(each, marks=() if each is signal.SIGTERM else pytest.mark.soak, id=each.name) for each in SIGNALS],
+)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_signal_at_any_moment_loses_nothing(stack: CliStack, command: str, number: signal.Signals) -> None:
     stack.api.faults.add(Delay(LATE_SECONDS), times=None)

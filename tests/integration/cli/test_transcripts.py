@@ -163,7 +163,7 @@ KEY_WORDS: Final = (
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("columns", [80, 160])
+@pytest.mark.parametrize("columns", [80, pytest.param(160, marks=pytest.mark.soak)])
 def test_getting_started_fits_a_terminal(place: Place, columns: int) -> None:
     output = place.on_a_terminal(place.script(), columns)
     parts = parts_of(shown_on(output))

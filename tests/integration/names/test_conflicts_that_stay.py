@@ -53,6 +53,7 @@ type Make = Callable[[int], Conflicts]
 
 
 @pytest.mark.thorough
+@pytest.mark.soak
 def test_i6_conflicts_that_stay_are_looked_at_every_hour_with_few_requests_and_written_once(settled: Conflicts) -> None:
     settled.sessions(5 * SESSION_SECONDS)  # 4,200 s
     counts = settled.counts()
@@ -71,6 +72,7 @@ def test_i6_conflicts_that_stay_are_looked_at_every_hour_with_few_requests_and_w
 
 
 @pytest.mark.thorough
+@pytest.mark.soak
 def test_name_that_a_person_has_freed_is_published_within_two_hours_by_whatever_session(settled: Conflicts) -> None:
     settled.free("web-0100", "web-0200")
     settled.sessions(2 * HOUR)
@@ -137,6 +139,7 @@ def test_other_foreign_set_is_a_change_and_is_audited(conflicts: Make) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.soak
 def test_lag_of_other_keys_is_that_of_a_zone_without_conflicts(settled: Conflicts) -> None:
     settled.end()
     settled.start()

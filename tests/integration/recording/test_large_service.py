@@ -50,6 +50,7 @@ def test_i9_upstreams_of_a_large_service_are_not_in_memory_together() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("arguments", "nodes"),
     [

@@ -93,7 +93,8 @@ SAMPLE = {"16 services change", "95 names are taken"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in SAMPLE else pytest.mark.thorough) for name in STORIES]
+    "name",
+    [pytest.param(name, marks=() if name in SAMPLE else (pytest.mark.thorough, pytest.mark.soak)) for name in STORIES],
 )
 def test_session_that_dies_at_any_transaction_loses_nothing_i1(name: str) -> None:
     story = STORIES[name]

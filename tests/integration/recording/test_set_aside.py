@@ -305,6 +305,7 @@ def test_note_that_a_session_left_that_ended_well_counts_nothing() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.soak
 def test_i1_session_that_dies_at_any_transaction_of_a_large_key_loses_nothing() -> None:
     changed = saw(a_service(cluster_ips=["10.0.0.8"]), 60, "other")
 

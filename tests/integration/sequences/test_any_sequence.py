@@ -44,6 +44,7 @@ def test_i1_any_sequence_ends_as_a_full_resync_from_nothing_does(script: Script)
 
 
 @pytest.mark.thorough
+@pytest.mark.soak
 @settings(sample, max_examples=30)
 @given(scripts())
 def test_i1_any_sequence_of_many_ends_as_a_full_resync_from_nothing_does(script: Script) -> None:
@@ -57,6 +58,7 @@ def test_order_of_events_of_different_keys_does_not_matter(script: Script, chanc
 
 
 @pytest.mark.thorough
+@pytest.mark.soak
 @settings(sample, max_examples=20)
 @given(scripts(8).map(without_registrations), st.integers(0, 1000))
 def test_order_of_events_does_not_matter_in_many_sequences(script: Script, chance: int) -> None:
@@ -100,6 +102,7 @@ def test_failing_script_is_shrunk_to_what_makes_it_fail() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.soak
 def test_drawn_scripts_hold_every_kind_of_step_and_of_service() -> None:
     found: Counter[str] = Counter()
 

@@ -108,7 +108,7 @@ def seconds_to_apply(stack: Stack, name: str, since: float) -> float:
     return time.monotonic() - since
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(30, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("kills", [2, pytest.param(30, marks=(pytest.mark.thorough, pytest.mark.soak))])
 def test_another_process_takes_over_within_the_lease_and_two_seconds(stack: Stack, tmp_path: Path, kills: int) -> None:
     with contextlib.ExitStack() as running:
 
