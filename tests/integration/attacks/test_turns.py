@@ -233,3 +233,28 @@ def test_i9_what_is_recorded_is_published_while_others_wait() -> None:
         changes(deployment, 480)
         deployment.lag("friend")
         assert deployment.recorded() < 480
+
+
+def test_i9_change_that_comes_while_a_long_window_is_recorded_does_not_wait_for_its_end() -> None:
+    with slow(write_seconds=1.0) as deployment:
+        deployment.begin()
+        deployment.until(lambda: "owner A" in deployment.sets())
+        deployment.pass_time(3.0)
+        changes(deployment, 480)
+        deployment.pass_time(3.0)
+        deployment.lag("friend")
+        assert deployment.recorded() < 400
+
+
+def test_i9_next_in_line_does_not_wait_for_the_end_of_a_long_window() -> None:
+    with slow(write_seconds=1.0) as deployment:
+        deployment.begin()
+        deployment.until(lambda: "owner A" in deployment.sets())
+        heir = a_service(cluster_ips=("10.0.0.9",), annotations={"hostname": "www.example.com"})
+        deployment.apply("next", heir)
+        deployment.until(lambda: "next A" in deployment.sets())
+        deployment.pass_time(3.0)
+        changes(deployment, 480)
+        deployment.delete("owner")  # in the same window: it is recorded among the first
+        deployment.until(lambda: deployment.sets().get("www.example.com A") == ("10.0.0.9",))
+        assert deployment.recorded() < 480
