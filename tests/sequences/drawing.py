@@ -116,19 +116,23 @@ _DOMAINS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
+# Whether a person has confirmed what goes; else much of it is held back.
+_confirmed: Final = st.sampled_from([(), (("allowed_deletions", 0),)])
+
+
 @st.composite
 def _configure(draw: st.DrawFn) -> Configure:
     cluster = draw(clusters)
     possible = {**_SETTINGS, "domain": st.sampled_from(_DOMAINS[cluster])}
     chosen = draw(st.lists(st.sampled_from(sorted(possible)), min_size=1, max_size=2, unique=True))
-    return Configure(cluster, tuple((field, draw(possible[field])) for field in chosen))
+    return Configure(cluster, (*((field, draw(possible[field])) for field in chosen), *draw(_confirmed)))
 
 
 @st.composite
 def _rescope(draw: st.DrawFn) -> Configure:
     """Namespaces that are included and those that are left out exclude each other."""
     included, excluded = draw(st.sampled_from(_SCOPES))
-    return Configure(draw(clusters), (("namespaces", included), ("exclude_namespaces", excluded)))
+    return Configure(draw(clusters), (("namespaces", included), ("exclude_namespaces", excluded), *draw(_confirmed)))
 
 
 _UPSTREAMS: Final = ("inner", "outer", "all")

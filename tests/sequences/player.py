@@ -268,4 +268,5 @@ def _in_order(registered: Mapping[str, NamedUpstream]) -> Iterator[NamedUpstream
 
 def _held(world: World) -> bool:
     table = StateTable(world.store)
-    return any(part.held for name in world.clusters for state in table.load_all(name) for part in state.parts.values())
+    states = [state for name in world.clusters for state in table.load_all(name)]
+    return any(state.kept or any(part.held for part in state.parts.values()) for state in states)
