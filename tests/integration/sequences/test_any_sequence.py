@@ -118,7 +118,7 @@ def test_drawn_scripts_hold_every_kind_of_step_and_of_service() -> None:
     types = "ClusterIP NodePort LoadBalancer ExternalName"
     fields = (
         "domain ttl srv template zones policy endpoints_source load_balancer_cluster_ips load_balancer_alias server "
-        "opt_in selector disabled namespaces exclude_namespaces"
+        "opt_in selector disabled namespaces exclude_namespaces allowed_deletions"
     )
     assert set(found) == {*kinds.split(), *types.split(), *fields.split()}
 
