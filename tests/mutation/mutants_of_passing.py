@@ -203,4 +203,13 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         new=" or not blocked:\n",
         caught_by=(_SHARE + "test_i3_foreign_set_keeps_a_name_from_its_new_policy_and_is_reported",),
     ),
+    Mutant(
+        name="pair-that-fits-no-batch-goes-apart",
+        without="an old set goes alone where it does not fit one batch with the new one",
+        invariants="I9",
+        file=_PASSING,
+        old="        too_large = (unit.name, unit.key) in self._too_large\n",
+        new="        too_large = False\n",
+        caught_by=(_HEIRS + "test_old_and_new_set_that_do_not_fit_one_batch_stay_as_they_are",),
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from harness.dns_cases.passing import NAME, NOTHING, PassingDeployment
 from harness.seen.builders import a_service
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.errors import BatchRefusedError
 from kubesync.domain.objects import Service
@@ -34,8 +36,8 @@ def asks(address: str, **annotations: str) -> Service:
 class Failing(PassingDeployment):
     """``bad``: values that Route 53 refuses. ``silent``: its message names no change."""
 
-    def __init__(self) -> None:
-        super().__init__(ttl=30)
+    def __init__(self, **config: Any) -> None:
+        super().__init__(ttl=30, **config)
         self.bad: set[str] = set()
         self.silent = False
         change = self.route53.change
@@ -247,3 +249,52 @@ def test_i9_who_wants_its_role_back_in_the_middle_of_an_exchange_waits_for_it(de
     assert deployment.answer == "A [b failover PRIMARY, health check known] 192.0.2.2"
     assert deployment.reported(["a"]) == [f"prod/shop/a: NameTaken {NAME} (failover PRIMARY) in Z1"]
     assert (deployment.refusals, deployment.open(), deployment.heirs()) == ([], {}, [])
+
+
+def test_old_and_new_set_that_do_not_fit_one_batch_stay_as_they_are() -> None:
+    def many(last: int, count: int) -> Service:
+        addresses = tuple(f"192.0.{n}.{last}" for n in range(1, count + 1))
+        return a_service(
+            "LoadBalancer", cluster_ips=(), ingress_ips=addresses, ports=(), annotations={"hostname": NAME}
+        )
+
+    deployment = Failing(settings={"batch_elements": 20})
+    deployment.start()
+    for key, value in (("a", many(1, 8)), ("b", many(2, 15))):
+        deployment.put(key, value)
+        deployment.pass_time(3.0)
+    stood = deployment.answer
+    deployment.put("a", None)
+    deployment.pass_time(60.0)
+    assert deployment.answer == stood
+    assert deployment.open()["b"] == "more than fits one change batch"
+    deployment.put("b", many(2, 2))
+    deployment.pass_time(5.0)
+    assert deployment.answers[-2:] == [stood, "A 192.0.1.2, 192.0.2.2"]
+    assert (deployment.open(), deployment.refusals) == ({}, [])
+    deployment.close()
+
+
+@pytest.mark.parametrize("late", [1, 2])
+def test_i1_cluster_that_is_late_to_close_its_half_owes_it_and_holds_up_nobody(deployment: Failing, late: int) -> None:
+    deployment.line_up("a", "dev/shop/b")
+    # The first such write closes a's own name, which went before.
+    deployment.at("batch closed", lambda: deployment.hold(12.0), skip=late)
+    deployment.put("a", None)
+    deployment.pass_time(7.5)
+    assert deployment.answers == [ONE, TWO]
+    inflight = deployment.inflight()
+    assert inflight is not None
+    assert len(inflight.units) == 2, "each half is in the item until it is closed"
+    deployment.put("c", asks("192.0.2.3", hostname="other.example.com"))
+    deployment.put("dev/shop/c", asks("192.0.2.4", hostname="more.example.com"))
+    deployment.pass_time(3.0)
+    assert len({"other.example.com A", "more.example.com A"} & deployment.sets().keys()) == 1, (
+        "that of the other cluster"
+    )
+    deployment.pass_time(20.0)
+    assert {"other.example.com A", "more.example.com A"} <= deployment.sets().keys()
+    table = StateTable(deployment.store)
+    assert [*table.open_keys("prod"), *table.open_keys("dev")] == []
+    states = table.load([key_of("a"), key_of("dev/shop/b")])
+    assert [[key.name for key in state.applied if key.name == NAME] for state in states.values()] == [[], [NAME]]

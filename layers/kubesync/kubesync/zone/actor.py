@@ -238,6 +238,8 @@ class ZoneActor:
         elif due.checks:
             self._check(due.checks)
         elif due.oversized:
+            for unit in due.oversized:
+                self._queue.passing.fits_no_batch(unit)
             message = "more than fits one change batch"
             self._refuse([Refusal(unit, message, code="TooLargeForBatch") for unit in due.oversized])
         elif due.units:

@@ -9,6 +9,7 @@ heir, and asks the zone for the new set. The zone joins both, whichever comes fi
     who leaves                                             it waits for the heir's wish, ``_HEIR_SECONDS`` at most; then it goes alone
     who leaves; the heir's wish has come, its turn not     it waits for that turn, ``_TURN_SECONDS`` at most
     who leaves, but it may not go now; the heir's wish     the heir waits: the set still stands
+    who leaves; both do not fit one batch                  both stay as they are, and that is reported of the heir
     who leaves; the heir was refused                       as for a new heir: its cluster gives the name to the next in line
     sets that change their routing policy                  all that are there go together
     one of these was refused, and a set is in its way      it waits once more for others, ``_HEIR_SECONDS``; then it is judged
@@ -16,6 +17,7 @@ heir, and asks the zone for the new set. The zone joins both, whichever comes fi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -41,6 +43,7 @@ class Passing:
         # By name, who leaves it, and until when it waits for an heir; 0: it may go alone.
         self._leaving: dict[str, dict[ObjectKey, float]] = {}
         self._refused: set[tuple[str, ObjectKey]] = set()
+        self._too_large: set[tuple[str, ObjectKey]] = set()
         self._names: dict[ObjectKey, frozenset[str]] = {}
         self._heirs: dict[ObjectKey, frozenset[str]] = {}  # names at which a key has asked for what another one leaves
 
@@ -62,14 +65,20 @@ class Passing:
         asked = self._heirs.pop(key, frozenset())
         if asks:
             self._heirs[key] = frozenset(asks)
+        self._too_large -= {(name, key) for name in asked - asks}
         self._wait_for_heirs(asked - asks, now + _HEIR_SECONDS)
         self._wait_for_heirs(asks - asked, now + _TURN_SECONDS)
 
+    def fits_no_batch(self, unit: Unit) -> None:
+        """What goes in one batch with it stays as it is, as long as it is wanted."""
+        self._too_large.add((unit.name, unit.key))
+
     def refused(self, unit: Unit) -> None:
         """It may have been an heir: the next one gets as much time, the same one does not."""
-        until = self._now() + _HEIR_SECONDS
+        too_large = (unit.name, unit.key) in self._too_large
+        until = math.inf if too_large else self._now() + _HEIR_SECONDS
         asked = unit.name in self._heirs.get(unit.key, ())
-        if asked and any(at > until for at in self._leaving.get(unit.name, {}).values()):
+        if asked and (too_large or any(at > until for at in self._leaving.get(unit.name, {}).values())):
             self._wait_for_heirs((unit.name,), until)
 
     def waits_for_others(self, unit: Unit, standing: Mapping[RecordKey, RecordSet]) -> bool:
