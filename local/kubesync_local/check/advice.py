@@ -129,7 +129,8 @@ def of_verb(error: ListenerError, verb: str, resource: Resource) -> str:
     _, _, *group = WIRE[resource].path.split("/")
     what = f"{resource} of {group[0]}" if len(group) > 1 else str(resource)
     if isinstance(error, DeniedError) and error.status == 403:
-        return f"allow {verb} on {what}: kubectl apply -f docs/cluster-access.yaml"
+        part = "-ingress" if str(resource) == "ingresses" else ""
+        return f"allow {verb} on {what}: kubectl apply -f docs/cluster-access{part}.yaml"
     if isinstance(error, StatusError) and error.status == 404 and resource is Resource.ENDPOINTSLICES:
         return "this API server has no EndpointSlices: register the cluster with --endpoints-source endpoints"
     if isinstance(error, StatusError) and error.status == 404 and len(group) > 1:

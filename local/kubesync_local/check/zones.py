@@ -54,7 +54,11 @@ class ZoneCheck:
         zone = client.zone(reference.id)
         if zone.name != reference.name or zone.private != reference.private:
             found = f"{zone.name}{' (private)' if zone.private else ''}"
-            return _failed(name, f"it is {found} now", "register the cluster again: `kubesync cluster add --replace`")
+            return _failed(
+                name,
+                f"it is {found} now",
+                f"give its zones again: `kubesync cluster set {self.config.name} --zone ...`",
+            )
         journal = read_journal(client, journal_record_key(zone, self.settings.deployment, self.settings.shard))
         step = self._journal(name, journal)
         if step is not None:

@@ -25,7 +25,6 @@ class SessionView:
     until: float = 0.0
     windows: int = 0
     events: int = 0
-    merged: int = 0
 
 
 @dataclass(slots=True)

@@ -37,6 +37,8 @@ RECORDS: Final[Records] = {
         30,
         ("0 100 80 web-lb-ip.shop.svc.demo.example.com.",),
     ),
+    # An Ingress: the host of its rule, at its load balancer. It was there before the first session.
+    ("store.example.com", "CNAME"): (30, ("k8s-shop-store-1.eu-west-1.elb.amazonaws.com.",)),
     # ExternalName, after its change.
     ("docs.shop.svc.demo.example.com", "CNAME"): (30, ("docs2.partner.example.org.",)),
     # Headless, with the host names of a stateful set; pg-boot selects the same pods, which belong to another set.

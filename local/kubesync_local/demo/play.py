@@ -48,6 +48,13 @@ class Outcome:
     failures: list[str]
 
 
+def before_the_story(stack: DemoStack) -> None:
+    """What is there before the first session: an Ingress, with the address that its controller gave it."""
+    cluster, rule = stack.api.cluster, {"host": "store.example.com"}
+    cluster.expose_ingress("shop", "store", {"ingressClassName": "alb", "rules": [rule]})
+    cluster.set_ingress("shop", "store", [{"hostname": "k8s-shop-store-1.eu-west-1.elb.amazonaws.com"}])
+
+
 class Play:
     """One run. ``run`` blocks; another thread may show the board meanwhile."""
 
@@ -144,15 +151,13 @@ class Play:
         if what == "master":
             view.state, view.epoch = "is master", int(str(details["epoch"]))
             view.until = time.monotonic() + view.runtime_seconds
-            self.board.say("session", f"the {view.name} session is master, epoch {view.epoch} ({details['after']})")
+            self.board.say("session", f"the {view.name} session is master ({details['after']})")
         elif what == "window":
             view.windows += 1
             view.events += int(str(details["events"]))
-            view.merged += int(str(details["merged"]))
-            changed = counted(int(str(details["changed"])), "key changed")
+            changed = f"{counted(int(str(details['changed'])), 'object')} changed"
             listed = f", {details['listed']} listed" if details["listed"] else ""
-            text = f"{counted(int(str(details['events'])), 'event')}, {details['merged']} merged{listed}: {changed}"
-            self.board.say("window", text)
+            self.board.say("window", f"{counted(int(str(details['events'])), 'event')}{listed}: {changed}")
         elif what == "error":
             self.board.say("error", f"{details['key']} {details['message']}")
 

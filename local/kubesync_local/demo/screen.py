@@ -75,11 +75,10 @@ def _sessions(board: Board) -> Table:
     for _ in range(3):
         table.add_column(no_wrap=True)
     for view in list(board.sessions):
-        epoch = f"epoch {view.epoch}" if view.epoch else ""
         table.add_row(
             view.name,
             Text(view.state, style=_SESSION_STYLES.get(view.state, "")),
-            f"{epoch}{_left(view)}",
+            _left(view),
         )
     if len(board.sessions) < 2:
         table.add_row(Text("second", style="dim"), Text("not yet", style="dim"), "")
@@ -92,22 +91,19 @@ def _sessions(board: Board) -> Table:
 def _left(view: SessionView) -> str:
     if view.state != "is master" or view.runtime_seconds > 60:
         return ""
-    return f", {max(0.0, view.until - time.monotonic()):.0f} s"
+    return f"{max(0.0, view.until - time.monotonic()):.0f} s left"
 
 
 def _figures(board: Board) -> Table:
-    windows = sum(view.windows for view in board.sessions)
     events = sum(view.events for view in board.sessions)
-    merged = sum(view.merged for view in board.sessions)
     table = Table.grid(expand=True, padding=(0, 1))
     for _ in range(2):
         table.add_column(justify="right", style="bold", no_wrap=True)
         table.add_column(no_wrap=True)
     table.add_row(str(events), "events", str(board.batches), "batches")
-    table.add_row(str(windows), "windows", str(board.changes), "changes")
-    table.add_row(str(merged), "merged", str(board.record_sets), "record sets")
-    table.add_row(f"{board.elapsed:.0f} s", "so far", str(board.upstreams), "upstreams")
-    table.add_row("", "", str(board.nodes), "nodes")
+    table.add_row(str(board.changes), "changes", str(board.record_sets), "record sets")
+    table.add_row(str(board.upstreams), "upstreams", str(board.nodes), "nodes")
+    table.add_row(f"{board.elapsed:.0f} s", "so far", "", "")
     return table
 
 

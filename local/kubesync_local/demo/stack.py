@@ -40,6 +40,7 @@ class Place:
         reached_as: the address by which the API server is registered. Outside loopback it uses TLS (I8).
         secret: the name of the secret that holds the API server's token; empty: only this process has it.
         tls: the API server uses TLS on loopback too: kubectl sends no token without TLS.
+        sources: what is read of the cluster.
     """
 
     host: str = "127.0.0.1"
@@ -50,6 +51,7 @@ class Place:
     secret: str = ""
     deployment: str = "demo"
     tls: bool = False
+    sources: tuple[str, ...] = ("service",)
 
     @property
     def on_loopback(self) -> bool:
@@ -100,6 +102,7 @@ class DemoStack:
                 domain=DOMAIN,
                 zones=(ZoneReference(id=self.zone_id, name=ZONE),),
                 domain_filter=(ZONE,),
+                sources=self.place.sources,
                 token=f"secretsmanager:{secret}" if secret else f"env:{_TOKEN_VARIABLE}",
             )
         )

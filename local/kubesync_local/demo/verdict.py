@@ -68,8 +68,7 @@ def show_verdict(console: Console, board: Board, outcome: Outcome, problems: lis
     for report in outcome.reports:
         listeners = ", ".join(f"{listener.resource} {_begun(listener.resumed)}" for listener in report.listeners)
         console.print(
-            f"session {report.session}: epoch {report.epoch}, {report.took_over}, {report.seconds:.1f} s, "
-            f"{report.ended}; {listeners}",
+            f"session {report.session}: {report.took_over}, {report.seconds:.1f} s; {listeners}",
             highlight=False,
             soft_wrap=not console.is_terminal,  # in a pipe each session is one line
         )
@@ -77,7 +76,9 @@ def show_verdict(console: Console, board: Board, outcome: Outcome, problems: lis
         console.print(f"hand-over: watching again {board.hand_over_seconds:.2f} s after the lease was released")
     if lag:
         worst = max(each["p50"] for each in lag)
-        console.print(f"from an event to the accepted batch: median {worst:.2f} s, merge window included")
+        console.print(
+            f"from an event to the accepted batch: median {worst:.2f} s, the second for which events are collected included"
+        )
     for line in [*outcome.failures, *problems]:
         console.print(visible(line), style="red", markup=False, soft_wrap=True)
     counted = f"{len(outcome.records)} record sets and {len(outcome.upstreams)} upstreams"

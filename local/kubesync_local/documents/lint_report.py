@@ -5,7 +5,7 @@ It asks the functions that a session asks. What only a cluster knows has a stand
 | the manifest lacks                                    | shown as                        |
 | ----------------------------------------------------- | ------------------------------- |
 | cluster IPs                                           | (its cluster IP)                |
-| the address of a load balancer                        | (the load balancer's address)   |
+| the address of a load balancer, also of an Ingress    | (the load balancer's address)   |
 | EndpointSlices and Endpoints of a headless Service    | (its ready pods)                |
 | EndpointSlices and Endpoints of another Service       | (its ready pods), upstreams only |
 """
@@ -35,6 +35,7 @@ from kubesync.domain.objects import (
 )
 from kubesync.domain.plan import assign_names
 from kubesync.domain.reasons import advice_for
+from kubesync.domain.sources.ingresses import Ingress
 from kubesync.domain.sources.port import UnknownObjectError
 from kubesync.domain.sources.registry import KINDS, SOURCES, kind_of, main_id
 from kubesync.domain.state import KeyState, Name, Part, PartId, Reference, names_of
@@ -55,6 +56,9 @@ _IN_WORDS: Final = {
     _LOAD_BALANCER: "(the load balancer's address)",
     _POD: "(its ready pods)",
 }
+_OF_A_LOAD_BALANCER: Final = (
+    "a load balancer with addresses gets A and AAAA; one with only a host name gets a CNAME or an alias"
+)
 # No later version of a manifest comes by itself.
 _ADVICE: Final = {"Unreadable": "Correct the manifest."}
 
@@ -133,6 +137,10 @@ def objects_of(
 
 def as_in_the_cluster(value: object, known: object) -> object:
     """An object of a manifest with what its cluster gave to the one that exists: cluster IPs and addresses of load balancers."""
+    if isinstance(value, Ingress) and isinstance(known, Ingress):
+        if value.ingress_ips == (_LOAD_BALANCER,):
+            value = replace(value, ingress_ips=known.ingress_ips, ingress_hostnames=known.ingress_hostnames)
+        return replace(value, created_at=known.created_at)
     if not isinstance(value, Service) or not isinstance(known, Service):
         return value
     if set(value.cluster_ips) & set(_CLUSTER_IP.values()) and known.cluster_ips:
@@ -173,6 +181,9 @@ def _read(
             found.problems += [Problem("Unreadable", f"{each.resource}/{seen.name}", text) for text in wrong]
             if found.service is not None:
                 found.value = _completed(found.service, each.value, found.notes)
+            elif isinstance(found.value, Ingress) and not (found.value.ingress_ips or found.value.ingress_hostnames):
+                found.notes.append(_OF_A_LOAD_BALANCER)
+                found.value = replace(found.value, ingress_ips=(_LOAD_BALANCER,))
             objects[key] = found
         elif wrong:
             lost += [_problem(Problem("Unreadable", each.place, text)) for text in wrong]
@@ -213,9 +224,7 @@ def _completed(service: Service, manifest: Mapping[str, Any], notes: list[str]) 
             families = list(_CLUSTER_IP)
         service = replace(service, cluster_ips=tuple(_CLUSTER_IP[each] for each in families))
     if service.type == "LoadBalancer" and not (service.ingress_ips or service.ingress_hostnames):
-        notes.append(
-            "a load balancer with addresses gets A and AAAA; one with only a host name gets a CNAME or an alias"
-        )
+        notes.append(_OF_A_LOAD_BALANCER)
         service = replace(service, ingress_ips=(_LOAD_BALANCER,))
     return service
 

@@ -206,3 +206,18 @@ def test_second_of_two_people_is_told(stack: CliStack, monkeypatch: pytest.Monke
 
     assert (ran.status, ran.lines[-1]) == (1, "kubesync: cluster prod was changed by somebody else: try again")
     assert (config_of(stack).ttl, config_of(stack).write_events) == (77, False)
+
+
+def test_zones_that_are_given_are_looked_up_again(stack: CliStack) -> None:
+    """A zone may have been made anew, as another one than was registered."""
+    config = config_of(stack)
+    private = tuple(zone.model_copy(update={"private": True}) for zone in config.zones)
+    ClusterRegistry(stack.store).put(config.model_copy(update={"zones": private}))
+    checked = stack.call("cluster", "check", "prod", "-o", "json").json
+    (advice,) = [step["advice"] for step in checked["steps"] if step["details"] == "it is example.com now"]
+    assert advice == "give its zones again: `kubesync cluster set prod --zone ...`"
+
+    assert stack.call("cluster", "set", "prod", "--zone", stack.zone_id, "--yes").status == 0
+    assert [zone.private for zone in config_of(stack).zones] == [False]
+    again = stack.call("cluster", "set", "prod", "--zone", stack.zone_id)
+    assert again.lines == ["cluster prod: nothing to change"]

@@ -279,3 +279,36 @@ def test_lint_reads_manifests_with_ingresses(stack: CliStack, tmp_path: Path) ->
     ]
     assert [each["code"] for each in rows["prod/shop/Ingress:bad"]["problems"]] == ["InvalidHostnameSource"]
     assert ran.status == 1
+
+
+def test_plan_of_a_manifest_with_an_ingress(stack: CliStack, tmp_path: Path) -> None:
+    expose(stack, "web", WWW, {"ip": "192.0.2.1"})
+    assert stack.add_cluster("prod", "--sources", "service,ingress").status == 0
+    stack.session()
+    (tmp_path / "all.yaml").write_text(
+        "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web, namespace: shop}\n"
+        "spec: {rules: [{host: www.prod.example.com}, {host: new.prod.example.com}]}\n---\n"
+        "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: fresh}\nspec: {rules: [{host: f.prod.example.com}]}\n"
+        "status: {loadBalancer: {ingress: [{hostname: lb.example.net}]}}\n"
+    )
+    ran = stack.call("plan", "-f", str(tmp_path / "all.yaml"), "-n", "shop", "--exit-code", COLUMNS="")
+
+    assert ran.status == 3, ran.err
+    shown = [line.strip() for line in ran.out.splitlines() if line.startswith("  ")]
+    assert "+ f.prod.example.com CNAME lb.example.net. ttl 30  (prod/shop/Ingress:fresh)" in shown
+    assert (
+        "+ new.prod.example.com A 192.0.2.1 ttl 30  (prod/shop/Ingress:web)" in shown
+    )  # the address that the cluster gave it
+
+
+@pytest.mark.parametrize("asked", ["prod/shop/web", "prod/shop/ingress:web"])
+def test_explain_finds_the_ingress_of_that_name(stack: CliStack, asked: str) -> None:
+    expose(stack, "web", WWW, {"ip": "192.0.2.1"})
+    assert stack.add_cluster("prod", "--sources", "service,ingress").status == 0
+    stack.session()
+
+    ran = stack.call("explain", asked)
+    if ":" in asked:
+        assert ran.out.startswith("prod/shop/Ingress:web  in sync  "), ran.err
+    else:
+        assert (ran.status, "did you mean prod/shop/Ingress:web?" in ran.err) == (1, True)

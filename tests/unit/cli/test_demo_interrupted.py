@@ -39,6 +39,8 @@ def test_signal_whose_exception_is_lost_ends_the_demo(number: signal.Signals, mo
 
     monkeypatch.setattr("kubesync_local.demo.play.Play", Play)
     monkeypatch.setattr("kubesync_local.demo.stack.demo_stack", nullcontext)
+    monkeypatch.setattr("kubesync_local.demo.play.before_the_story", lambda _stack: None)
+    monkeypatch.setattr(demo, "_show_first_plan", lambda _console, _stack: None)
 
     with pytest.raises((KeyboardInterrupt, SystemExit)) as ended:
         demo.run(argparse.Namespace(fast=True))

@@ -15,6 +15,9 @@ from kubesync_local.plans.view import _show, show_for_question
 TITLES: Final = {"Z1": "example.com (Z1)", "Z2": "example.org (Z2, private)"}
 
 
+FORGOTTEN = "kubesync has lost track of it, and leaves it alone (docs/runbook.md, By hand)"
+
+
 def a_row(name: str, before: Any, after: Any, why: str = "changed", **more: Any) -> dict[str, Any]:
     row = {"name": f"{name}.example.com", "type": "A", "zone": "Z1", "service": f"prod/shop/{name}", "why": why}
     return {**row, "from": before, "to": after, **more}
@@ -312,3 +315,22 @@ def test_long_plan_before_a_question_shows_deletions_first(capsys: pytest.Captur
     assert [line.split()[0] for line in lines[1:102]] == ["-"] * 3 + ["+"] * 97 + ["..."]
     assert lines[101] == "  ... and 303 more"
     assert lines[-1] == "400 to add, 0 to change, 3 to delete, 0 held back"
+
+
+def test_record_sets_that_kubesync_has_lost_track_of_stay() -> None:
+    lost = {
+        "zone": "Z1",
+        "name": "lost.example.com",
+        "type": "A",
+        "service": "prod/shop/lost",
+        "stands": an_a("192.0.2.9"),
+    }
+    cluster = a_cluster(a_row("web", None, an_a("192.0.2.1"), "appeared"), forgotten=[lost])
+
+    found = lines_of(a_report(cluster))
+    assert found[:3] == [
+        "example.com (Z1)",
+        f"  ! lost.example.com A 192.0.2.9 ttl 30  (prod/shop/lost: {FORGOTTEN})",
+        "  + web.example.com A 192.0.2.1 ttl 30  (prod/shop/web appeared)",
+    ]
+    assert found[-1] == "1 to add, 0 to change, 0 to delete, 0 held back"

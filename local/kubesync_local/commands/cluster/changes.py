@@ -153,7 +153,8 @@ def _settings(form: Form) -> dict[str, str]:
         external = (
             f" with external id {_digest(access.external_id)}" if access is not None and access.external_id else ""
         )
-        zones.append(f"{zone.name} {zone.id}" + (f" by {access.role}{external}" if access is not None else ""))
+        private = " private" if zone.private else ""
+        zones.append(f"{zone.name} {zone.id}{private}" + (f" by {access.role}{external}" if access is not None else ""))
     return {"zones": ", ".join(zones), **shown}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.errors import UsageError
@@ -68,8 +69,10 @@ def _changed(arguments: argparse.Namespace, before: Form, work: Workplace) -> Fo
     known = options_of(before.config, before.access)
     merged = {name: value for name, value in with_changes(known, given).items() if name not in unset}
     merged |= {name: ClusterConfig.model_fields[name].default for name in OF_NEW_CLUSTERS if name in unset}
+    # Zones that are given are looked up again: one may have been made anew, with another name, or private.
+    known_form = replace(before, access={}) if "zones" in given else before
     try:
-        return read_form(arguments_of(before.config.name, merged), work, before)
+        return read_form(arguments_of(before.config.name, merged), work, known_form)
     except UsageError as error:
         others = sorted(set(merged) & set(known) - set(given) - {"endpoints_source"})
         if any(f"--{name.replace('_', '-')}" in str(error) for name in others):

@@ -175,7 +175,8 @@ def _unknown(key: ObjectKey, config: ClusterConfig, states: StateTable) -> str:
     if not config.scope.holds(key.namespace):
         which = f"--namespace {','.join(config.namespaces)}" if config.namespaces else "--exclude-namespaces"
         return f"namespace {key.namespace} is not watched: cluster {config.name} was added with {which}"
-    known = {str(state.key) for state in states.load_all(key.cluster) if not KINDS[state.key.kind].shared}
-    close = difflib.get_close_matches(str(key), known, n=1)
+    keys = [state.key for state in states.load_all(key.cluster) if not KINDS[state.key.kind].shared]
+    same = [str(each) for each in keys if (each.namespace, each.name) == (key.namespace, key.name)]
+    close = same or difflib.get_close_matches(str(key), map(str, keys), n=1)
     advice = f"did you mean {close[0]}?" if close else "check the key, or wait until a session has seen it."
     return f"kubesync knows no {key.kind} {key} now: {advice} `kubesync audit --service {key}` shows what became of a deleted one"

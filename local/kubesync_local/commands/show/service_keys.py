@@ -47,6 +47,7 @@ def parse_service_key(text: str) -> ObjectKey:
     if not colon:
         kind, name = SERVICE, of_object
     known = sorted(kind.name for kind in KINDS.values() if not kind.shared)
+    kind = next((each for each in known if each.lower() == kind.lower()), kind)  # as kubectl takes it
     if kind not in known:
         raise UsageError(f"{text!r} is not a service key: {kind!r} is not a kind that has keys: {', '.join(known)}")
     form, rule = (_LABEL, _RULE) if kind == SERVICE else (_SUBDOMAIN, _RULE.replace("63", "253, with single dots"))
