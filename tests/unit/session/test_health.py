@@ -8,6 +8,7 @@ import pytest
 
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
+from harness.seen.builders import a_config
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.name_counts import NameCountTable
@@ -15,6 +16,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.key_states import KeyStates, ListenerView
 from kubesync.cluster.serving import ClusterFigures
 from kubesync.domain.merge import Believed
+from kubesync.domain.objects import Resource
 from kubesync.session.health import ClusterHealth, health, of_cluster
 from kubesync.zone.progress import Progress, Standing, ZoneFigures, ZoneReport
 
@@ -134,3 +136,15 @@ def test_i10_refusals_that_are_reported_are_no_standstill() -> None:
     for second in range(0, 400, 10):
         progress = progress.busy(float(second)).landed(float(second))
     assert progress.standing(400.0) is Standing.FINE
+
+
+@pytest.mark.parametrize(("absent", "since"), [(True, 9_000.0), (False, 1_000.0)])
+def test_i10_api_that_was_absent_does_not_fail_since_then_under_another_configuration(
+    *, absent: bool, since: float
+) -> None:
+    store = MemoryStore(clock=ManualClock())
+    states = KeyStates(a_config(), StateTable(store), NameCountTable(store))
+    states.configure(a_config(), {}, 1_000.0)
+    states.listeners[Resource.SERVICES].absent = absent
+    states.configure(a_config(revision=2), {}, 9_000.0)
+    assert states.listeners[Resource.SERVICES].failing_since == since
