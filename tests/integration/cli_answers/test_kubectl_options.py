@@ -85,8 +85,8 @@ def test_record_is_one_line_on_a_screen_of_80_columns_and_its_zone_is_said_once(
     lines = ran.out.splitlines()
     assert lines[0] == f"zone example.com ({stack.zone_id})"
     assert [line.split() for line in lines[3:]] == [
-        ["api.shop.svc.prod.example.com", "A", "30", address_of(stack, "api"), "prod/shop/api", "applied"],
-        ["web.shop.svc.prod.example.com", "A", "30", address_of(stack, "web"), "prod/shop/web", "applied"],
+        ["api.shop.svc.prod.example.com", "A", "30", address_of(stack, "api"), "prod/shop/api", "in", "sync"],
+        ["web.shop.svc.prod.example.com", "A", "30", address_of(stack, "web"), "prod/shop/web", "in", "sync"],
     ]
     assert max(map(len, lines)) <= 80
     in_a_pipe = stack.call("records", "-n", "shop", COLUMNS="").out.splitlines()
@@ -97,7 +97,7 @@ def test_record_is_one_line_where_no_table_fits(stack: CliStack) -> None:
     lines = stack.call("records", "-n", "shop", COLUMNS="64").out.splitlines()
 
     assert lines == [
-        f"all applied in zone example.com ({stack.zone_id})",
+        f"zone example.com ({stack.zone_id}): all in sync",
         f"api.shop.svc.prod.example.com A 30 {address_of(stack, 'api')}  prod/shop/api",
         f"web.shop.svc.prod.example.com A 30 {address_of(stack, 'web')}  prod/shop/web",
     ]

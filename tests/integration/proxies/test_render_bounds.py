@@ -241,7 +241,7 @@ def test_watch_keeps_a_forbidden_address_that_the_file_has_until_it_goes(rendere
         stays,
         f"{KEY}: no node stays only because the file had it",
         f"{KEY}: 1 of 2 nodes left out: 1 with an address that is not for pods, such as {LOOPBACK} (loopback)",
-        "ended by SIGTERM; the configuration stays",
+        "ended by SIGTERM; configuration left unchanged",
     ]
 
 

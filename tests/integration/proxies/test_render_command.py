@@ -223,7 +223,7 @@ def test_watch_follows_changes_and_ends_with_sigterm(source: str, rendered: Rend
         f"kubesync render: somebody else changed or removed {path}: written again",
         f"kubesync render: written: {path}: no upstream differs",
         reloaded,
-        "kubesync render: ended by SIGTERM; the configuration stays",
+        "kubesync render: ended by SIGTERM; configuration left unchanged",
     ]
     assert [line for line in path.read_text().splitlines() if "server" in line] == ["    server 10.0.0.7:8080;"]
 
@@ -234,7 +234,7 @@ def test_watch_says_at_its_start_which_upstreams_are_not_there(rendered: Rendere
 
     assert watched.end() == [
         "named/typo is not in the table, or deleted: rendered without nodes",
-        "ended by SIGTERM; the configuration stays",
+        "ended by SIGTERM; configuration left unchanged",
     ]
 
 

@@ -98,7 +98,7 @@ def test_watch_says_it_once_for_files_and_status_of_one_directory(rendered: Rend
     wait_until(lambda: watched.servers == ["10.0.0.7:8080"])
 
     assert [line.partition(" can be written")[0] for line in watched.end()] == [
-        str(tmp_path), "ended by SIGTERM; the configuration stays",
+        str(tmp_path), "ended by SIGTERM; configuration left unchanged",
     ]  # fmt: skip
 
 

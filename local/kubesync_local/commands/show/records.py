@@ -89,8 +89,8 @@ def _print_compact(rows: Sequence[Mapping[str, Any]], title: str) -> None:
     A state that all of them have is said once, in the title.
     """
     console, states = new_console(), {row["state"] for row in rows}
-    all_of_them = f"all {state_in_words(rows[0]['state'])} in " if len(states) == 1 else ""
-    print_folded(console, Text(visible(f"{all_of_them}{title}"), style="italic"), 2)
+    all_of_them = f": all {state_in_words(rows[0]['state'])}" if len(states) == 1 else ""
+    print_folded(console, Text(visible(f"{title}{all_of_them}"), style="italic"), 2)
     for row in rows:
         identifier = f"[{row['identifier']}]" if row.get("identifier") else ""
         ttl = "" if row["ttl"] is None else str(row["ttl"])
