@@ -51,3 +51,10 @@ def test_lease_with_fifteen_minutes_is_one_write_unit(stack: CliStack) -> None:
     lag: list[Value] = [number for minute in range(15) for number in (NOON + 60 * minute, 99_999, 59_999, 599_999)]
     turn: list[Value] = [99_999_999, 9_999_999, "c" * 63, "n" * 63]
     assert item_bytes({**item, "holder": "x" * 60, "lag": lag, "turn": turn}) <= 1_024
+
+
+def test_session_that_is_over_before_a_renewal_says_its_lag_too(stack: CliStack) -> None:
+    stack.environment["KUBESYNC_LEASE_RENEW_SECONDS"] = "5"
+    assert stack.session().json["clean"]
+
+    assert [minute["changes"] for minute in stack.call("status", "-o", "json").json["lag"]] == [2]

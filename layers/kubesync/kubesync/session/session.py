@@ -265,6 +265,7 @@ class Session:
         code = self._term.code or code
         lost = lost or code is ErrorCode.NOT_MASTER or self._keeper.lost
         self._report_resyncs()
+        self._note_lag(master, started)
         if not self._keeper.release(clean=clean and not lost, unsettled=unsettled) and not lost:
             # Every write happened under our lease, but the next session will not see a clean hand-over.
             lost = True
