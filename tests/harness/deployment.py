@@ -64,6 +64,10 @@ class HandledRoute53(MemoryRoute53):
         self.refused: set[str] = set()
         self.named: int | None = None
 
+    def limit(self, limits: Limits) -> None:
+        """What Route 53 refuses from now on."""
+        self._account.limits = limits
+
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str, session: str) -> None:
         if session == _PERSON:
             super().change(zone_id, changes, comment, session)

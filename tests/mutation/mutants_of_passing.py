@@ -212,4 +212,13 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         new="        too_large = False\n",
         caught_by=(_HEIRS + "test_old_and_new_set_that_do_not_fit_one_batch_stay_as_they_are",),
     ),
+    Mutant(
+        name="full-zone-parts-what-goes-together",
+        without="in a full zone an heir waits for room, although the old set makes it",
+        invariants="I9",
+        file="zone/queue.py",
+        old="[unit for group in together(units) if sum(each.growth for each in group) <= 0 for unit in group]",
+        new="[unit for unit in units if unit.growth <= 0]",
+        caught_by=(_HEIRS + "test_name_passes_on_in_a_zone_that_is_full",),
+    ),
 )

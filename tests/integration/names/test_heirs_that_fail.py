@@ -18,6 +18,7 @@ from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.errors import BatchRefusedError
 from kubesync.domain.objects import Service
 from kubesync.domain.state import Name
+from kubesync_local.standins.route53.zone.model import Limits
 from simulation.writes import RECORD, SENT
 
 ONE, TWO, THREE = "A 192.0.2.1", "A 192.0.2.2", "A 192.0.2.3"
@@ -298,3 +299,15 @@ def test_i1_cluster_that_is_late_to_close_its_half_owes_it_and_holds_up_nobody(d
     assert [*table.open_keys("prod"), *table.open_keys("dev")] == []
     states = table.load([key_of("a"), key_of("dev/shop/b")])
     assert [[key.name for key in state.applied if key.name == NAME] for state in states.values()] == [[], [NAME]]
+
+
+def test_name_passes_on_in_a_zone_that_is_full(deployment: Failing) -> None:
+    deployment.line_up("a", "b")
+    standing = len(deployment.route53.records(ZONE_ID))
+    deployment.route53.limit(Limits(sets_of_zone=standing))
+    deployment.put("z", asks("192.0.2.9", hostname="z.example.com"))
+    deployment.pass_time(5.0)
+    assert "z.example.com A" not in deployment.sets()
+    deployment.put("a", None)
+    deployment.pass_time(10.0)
+    assert deployment.answers == [ONE, TWO]
