@@ -14,6 +14,8 @@ _SHOWN: Final = (
     r" already exists \1 and was not created by kubesync: delete it, choose another name, or make both equal and adopt it "
     "(`kubesync recover`)"
 )
+# Of other sentences of sessions about what is in the way.
+_WORDS: Final = ((" stands there (", " already exists ("), ("remove what is nobody's", "delete what nobody owns"))
 
 OTHER_FORM: Final = (
     "change the Service or the record set so that both are equal, delete the foreign one, or leave it as it is"
@@ -23,4 +25,7 @@ OTHER_FORM: Final = (
 
 def in_the_way_for_people(reason: str) -> str:
     """A stored or reported reason, with advice that is true whatever the form of the foreign record set is."""
-    return _STORED.sub(_SHOWN, reason)
+    shown = _STORED.sub(_SHOWN, reason)
+    for stored, said in _WORDS:
+        shown = shown.replace(stored, said)
+    return shown

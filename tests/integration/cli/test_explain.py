@@ -72,7 +72,7 @@ def test_record_set_that_is_well_says_why_it_is_there(stack: CliStack) -> None:
         "stands": {"ttl": 60, "values": ["10.68.0.16"]},
         "read": True,
         "in_the_way": [],
-        "claim": {"owner": "prod/shop/web", "own": True, "waiting": []},
+        "claim": {"owner": "prod/shop/web", "own": True, "waiting": [], "others": []},
         "state": "closed",
         "reason": None,
         "next": "nothing: it is as wanted",
@@ -90,7 +90,12 @@ def test_waiting_service_names_the_owner_and_its_turn(stack: CliStack) -> None:
 
     owner = "first" if pay["first"]["claim"]["own"] else "second"
     waiter = "second" if owner == "first" else "first"
-    assert pay[owner]["claim"] == {"owner": f"prod/shop/{owner}", "own": True, "waiting": [f"prod/shop/{waiter}"]}
+    assert pay[owner]["claim"] == {
+        "owner": f"prod/shop/{owner}",
+        "own": True,
+        "waiting": [f"prod/shop/{waiter}"],
+        "others": [],
+    }
     assert pay[owner]["state"] == "closed"
     assert (pay[waiter]["state"], pay[waiter]["reason"]) == ("waiting", "NameTaken")
     assert pay[waiter]["next"] == f"waits until prod/shop/{owner} releases the name; number 1 in the queue"
