@@ -140,8 +140,9 @@ class ClaimBook:
     def agreeing(self, before: KeyState, seen: KeyState, lines: Mapping[Name, Name]) -> list[Action]:
         """A key has set out to wait for another policy at a name. If all who have a claim there wait for something else by now, they are
         planned together next, and notes say so."""
-        news = before.parts != seen.parts
-        names = sorted(name for name, line in lines.items() if line != name and (news or line not in seen.waits))
+        names = sorted(name for name, line in lines.items() if line != name)
+        if names and before.parts == seen.parts:
+            names = [name for name in names if lines[name] not in seen.waits]
         notes: list[Action] = []
         for name in {_simple(name): name for name in names}.values():
             holders = {owner for each in self._beside.get(_simple(name), ()) if (owner := self.owner(each)) is not None}
