@@ -103,15 +103,6 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         caught_by=(_ROWS,),
     ),
     Mutant(
-        name="disabled-cluster-hands-names-on",
-        without="a disabled cluster gives names away whose sets it does not take away",
-        invariants="I3",
-        file=_PLANNER,
-        old="        if want.records is None or self._states.config.paused:",
-        new="        if want.records is None:",
-        caught_by=(_HEIRS + "test_name_of_a_disabled_cluster_stays_with_its_owner",),
-    ),
-    Mutant(
         name="heir-of-another-shard-is-waited-for",
         without="a name is handed on to a key of another master while its set stands",
         invariants="I2",
