@@ -25,7 +25,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 STACK: Final = "kubesync"
 ARCHITECTURE: Final = "arm64" if os.uname().machine == "aarch64" else "x86_64"
 """Functions run on this machine."""
-PATIENCE_SECONDS: Final = 100.0
+PATIENCE_SECONDS: Final = 180.0
 _REGION: Final = "eu-central-1"
 
 

@@ -8,4 +8,12 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 collect_ignore_glob = [] if "KUBESYNC_AWS_PYTHON" in os.environ else ["test_*.py"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A session lasts a minute here, and the scheduler begins one each minute."""
+    for item in items:
+        item.add_marker(pytest.mark.timeout(900))
