@@ -18,8 +18,8 @@ from kubesync_local.sessions.change_lines import lines_of
 WEB = RecordKey("Z1", "www.example.com", "A")
 STORED = why_foreign(WEB, RecordSet(300, ("192.0.2.9",)))
 SHOWN = (
-    "www.example.com A stands there and is not ours (192.0.2.9): make both equal and take it over (`kubesync recover`), remove it, or "
-    "choose another name"
+    "www.example.com A already exists (192.0.2.9) and was not created by kubesync: delete it, choose another name, or make both equal and "
+    "adopt it (`kubesync recover`)"
 )
 
 
