@@ -127,7 +127,7 @@ class RunningRelease:
 
     @property
     def is_master(self) -> bool:
-        return any(" is the master, " in line for line in list(self.said))
+        return any(" is the master" in line for line in list(self.said))
 
     def recorded(self, events: Mapping[str, int]) -> bool:
         """Whether it has recorded so many watch events, by cluster."""
