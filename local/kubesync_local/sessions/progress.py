@@ -6,6 +6,7 @@ happens in the others. A line also says when the listener works again.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -26,9 +27,13 @@ def _window(details: dict[str, Any]) -> str:
     return f"{details['cluster']}: {counted(details['events'], 'event')}{listed}, {counted(details['changed'], 'object')} changed"
 
 
+def _epoch(details: dict[str, Any]) -> str:
+    return f", epoch {details['epoch']}" if os.environ.get("KUBESYNC_DEBUG") else ""
+
+
 _WORDS: Final[dict[str, _Words]] = {
     "stand-by": lambda _: "another session is the master and ends soon: standing by",
-    "master": lambda d: f"session {d['session']} is the master ({d['after']})",
+    "master": lambda d: f"session {d['session']} is the master{_epoch(d)} ({d['after']})",
     "window": _window,
     "batch": lambda d: f"zone {d['zone']}: Route 53 accepted {counted(d['changes'], 'change')}",
     "ending": lambda _: "reading has ended; applying what was read",

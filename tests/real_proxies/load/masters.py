@@ -47,7 +47,7 @@ class Masters:
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [sys.executable, "-u", "-c", _SESSIONS],
-                env={**os.environ, **self.environment},
+                env={**os.environ, **self.environment, "KUBESYNC_DEBUG": "1"},
                 stdout=output,
                 stderr=output,
                 stdin=subprocess.DEVNULL,
