@@ -944,13 +944,13 @@ resource "aws_cloudwatch_metric_alarm" "changes_late_alarm" {
 
 resource "aws_cloudwatch_metric_alarm" "turns_late_alarm" {
   alarm_name          = "kubesync-${var.deployment_id}-TurnsLate"
-  alarm_description   = "For three minutes, a change of some namespace has waited for more than a minute to be recorded"
+  alarm_description   = "In three of five minutes, a change of some namespace has waited for more than a minute to be recorded"
   namespace           = "kubesync"
   metric_name         = "TurnWaitSeconds"
   statistic           = "Maximum"
   period              = 60
   dimensions          = { "service" = "kubesync-${var.deployment_id}" }
-  evaluation_periods  = 3
+  evaluation_periods  = 5
   datapoints_to_alarm = 3
   threshold           = 60
   comparison_operator = "GreaterThanThreshold"

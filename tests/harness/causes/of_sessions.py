@@ -14,6 +14,7 @@ from kubesync.domain.objects import ObjectKey
 from simulation.writes import COMPOSED, RECORD
 
 LATE: Final = "ChangesLate"
+TURNS: Final = "TurnsLate"  # what cannot be recorded waits as well
 _LEASE: Final = Key(CONTROL, "lease#0", "lease")
 _PROD: Final = Key(CONTROL, "clusters", "prod")
 NO_SESSION: Final = ("NoMaster", "SessionFailed", "DeadLetters")
@@ -26,7 +27,9 @@ def _free(w: WatchedDeployment) -> None:
     w.undelivered = 0
 
 
-@cause("DynamoDB refuses the writes of one cluster", LATE, status="", section="changeslate", mend=_free, recovers=18)
+@cause(
+    "DynamoDB refuses the writes of one cluster", LATE, TURNS, status="", section="changeslate", mend=_free, recovers=18
+)
 def writes_refused(w: WatchedDeployment) -> None:
     w.hold_writes("prod")
     w.want("later", "10.0.0.2")
@@ -78,6 +81,7 @@ def newer_items(w: WatchedDeployment) -> None:
 @cause(
     "Newer release wrote a key of a cluster",
     LATE,
+    TURNS,
     status="a newer release wrote items of it",
     section="changeslate",
     mend=_older,

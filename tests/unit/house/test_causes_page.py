@@ -16,4 +16,4 @@ def test_i10_runbook_has_every_cause_that_is_driven() -> None:
 def test_i10_every_alarm_for_what_does_not_get_through_has_a_cause() -> None:
     driven = {alarm for cause in CAUSES.values() for alarm in cause.alarms}
     alarms = {name.removesuffix("Alarm") for name in resources(read_template(), "AWS::CloudWatch::Alarm")}
-    assert alarms - driven == {"Lag", "Backlog", "CredentialsEnd", "InferredDeletions", "TurnsLate", "Deletions"}
+    assert alarms - driven == {"Lag", "Backlog", "CredentialsEnd", "InferredDeletions", "Deletions"}
