@@ -141,6 +141,8 @@ def test_i9_upstreams_of_a_service_share_its_cap(
     if sum(count for port, name, protocol, count in pairs if (port.name, port.protocol) == (name, protocol)) <= ALWAYS:
         return  # so few always fit
     sizes = {name: sum(map(size, nodes)) for name, nodes in chosen.items()}
+    if any(len(chosen[name]) <= ALWAYS and sizes[name] > SLICES * SLICE_BYTES for name in chosen):
+        return  # only with the small limits of this file can so few nodes need more than all slices
     assert sum(sizes.values()) <= cap
     for name, nodes in chosen.items():
         kept = list(nodes)
