@@ -204,7 +204,7 @@ def test_lint_of_a_kind_that_the_cluster_does_not_read(stack: CliStack, tmp_path
     [
         ("prod/shop/Nope:web", f"'Nope' is not a kind that has keys: {KINDS}"),
         ("prod/shop/Box:red", f"'Box' is not a kind that has keys: {KINDS}"),
-        ("prod/shop/toy:web", f"'toy' is not a kind that has keys: {KINDS}"),
+        ("prod/shop/toys:web", f"'toys' is not a kind that has keys: {KINDS}"),
         ("prod/shop/:web", f"'' is not a kind that has keys: {KINDS}"),
         ("prod/shop/Toy:", "'' is not a name (lower-case letters, digits and hyphens, at most 253, with single dots)"),
         ("prod/shop/Toy:a:b", "'a:b' is not a name (lower-case letters, digits and hyphens, at most 253, with single dots)"),
@@ -232,6 +232,10 @@ def test_toy_whose_name_holds_a_colon_is_no_toy(stack: CliStack) -> None:
     stack.session(lambda: any("later" in row["name"] for row in answer(stack, "records")))
     assert not [row for row in answer(stack, "records") if "colon" in row["name"]]
     assert not [state for state in StateTable(stack.store).load_all("prod") if ":" in state.key.name]
+
+
+def test_kind_is_known_in_any_case_as_kubectl_takes_it(stack: CliStack) -> None:
+    assert stack.call("explain", "prod/shop/toy:web").out == stack.call("explain", TOY).out
 
 
 def test_page_shows_and_finds_the_toy(stack: CliStack) -> None:
