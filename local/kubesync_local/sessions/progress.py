@@ -28,7 +28,7 @@ def _window(details: dict[str, Any]) -> str:
 
 
 def _epoch(details: dict[str, Any]) -> str:
-    return f", epoch {details['epoch']}" if os.environ.get("KUBESYNC_DEBUG") else ""
+    return f", epoch {details['epoch']}" if os.environ.get("KUBESYNC_DEBUG") == "1" else ""
 
 
 _WORDS: Final[dict[str, _Words]] = {
