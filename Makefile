@@ -82,12 +82,12 @@ side-by-side: $(ready)
 	@said=$$(mktemp); $(MAKE) --keep-going sam audit >"$$said" 2>&1 & built=$$!; failed=0; \
 	$(MAKE) --keep-going static docs wheel || failed=1; wait $$built || failed=1; cat "$$said"; rm "$$said"; exit $$failed
 
-# A life of a stack waits for the scheduler most of the time, and so do many of the thorough tests.
+# A life of a stack waits for the scheduler most of the time. Only it is in the background: what begins there ignores SIGINT, which tests send.
 .PHONY: life-beside-thorough
 life-beside-thorough: $(ready)
-	@said=$$(mktemp); { failed=0; $(MAKE) aws-life || failed=1; $(MAKE) other-python || failed=1; exit $$failed; } >"$$said" 2>&1 & \
-	beside=$$!; failed=0; \
-	$(MAKE) thorough cases="$(cases)" || failed=1; wait $$beside || failed=1; cat "$$said"; rm "$$said"; exit $$failed
+	@said=$$(mktemp); $(MAKE) aws-life >"$$said" 2>&1 & life=$$!; failed=0; \
+	$(MAKE) thorough cases="$(cases)" || failed=1; $(MAKE) other-python || failed=1; \
+	wait $$life || failed=1; cat "$$said"; rm "$$said"; exit $$failed
 
 .PHONY: static lint format types layering tree
 static: lint format types layering tree
