@@ -25,18 +25,19 @@ _session = aws_session()
 
 
 @logger.inject_lambda_context(clear_state=True)
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+def handler(event: object, context: LambdaContext) -> dict[str, Any]:
     """Run a session until the invocation's time runs out. Codes 4 and 5 are not failures. Schedules of further shards say ``shard``.
 
-    ``check``: run none, and say what this function reaches.
+    ``check``: run none, and say what this function reaches. Whatever else somebody sends starts a session.
 
     Raises:
         KubesyncError: settings are not valid, or the tables cannot be used. The invocation then counts as failed.
     """
-    shard = str(event.get("shard", ""))
+    asked = event if isinstance(event, dict) else {}
+    shard = str(asked.get("shard", ""))
     settings = Settings.from_environment(shard=shard)
     application = Application(settings, session=_session)
-    if event.get("check") is True:
+    if asked.get("check") is True:
         return reach(application)
     metrics = MetricsPublisher(settings.deployment, embedded(settings), shard=shard)
     session = application.new_session()

@@ -138,6 +138,12 @@ def test_metrics_of_the_end_that_cannot_be_written_fail_no_invocation(
     assert "OSError: no space left" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("sent", [None, [], "now", {"check": "yes"}])
+def test_whatever_else_is_sent_starts_a_session(stack: CliStack, sent: object) -> None:
+    with ended_when(stack.settled):
+        assert load_handler("watch")(sent, FakeContext())["ended"] == "ERR_MAX_RUNTIME"
+
+
 def test_session_tells_how_far_it_is_when_it_begins_and_at_its_end(stack: CliStack) -> None:
     with ended_when(stack.settled):
         load_handler("watch")(event("schedule"), FakeContext())
