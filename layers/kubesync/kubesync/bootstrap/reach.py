@@ -32,13 +32,12 @@ def reach(application: Application) -> dict[str, Any]:
         store = application.store()
         found = ClusterTable(store).read()
         configs = [each for each in found.values() if each is not None and not (each.disabled or each.deleting)]
-        roles = {zone.id: ZoneAccessTable(store).read(zone.id) for each in configs for zone in each.zones}
+        zone_ids = sorted({zone.id for each in configs for zone in each.zones})
+        roles = {zone_id: ZoneAccessTable(store).read(zone_id) for zone_id in zone_ids}
     except KubesyncError as error:
         return {"reach": [_step("tables", error)]}
-    accounts, connector = (
-        application.zone_accounts(),
-        KubernetesConnector(application.settings, application.scheduler, application.access()),
-    )
+    accounts = application.zone_accounts()
+    connector = KubernetesConnector(application.settings, application.scheduler, application.access())
 
     def zone(zone_id: str) -> list[dict[str, Any]]:
         try:
@@ -49,7 +48,7 @@ def reach(application: Application) -> dict[str, Any]:
 
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="reach") as pool:
         clusters = pool.map(lambda each: list(_cluster(connector, each)), configs)
-        zones = pool.map(zone, sorted(roles))
+        zones = pool.map(zone, zone_ids)
         newer = [_step(f"cluster {name}", _NEWER) for name, each in found.items() if each is None]
         return {"reach": [_step("tables"), *newer, *(step for steps in (*zones, *clusters) for step in steps)]}
 
