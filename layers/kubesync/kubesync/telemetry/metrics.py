@@ -81,34 +81,28 @@ _CODES: Final = {code.key: code for code in ErrorCode}
 IN_SECONDS: Final = ("RecordingTime", "LagMedian", "LagP99", "OldestOpenSeconds", "TurnWaitSeconds", "HandOverGap")
 
 ALARMED: Final = frozenset(
-    {
-        *(
-            "MasterHeartbeat",
-            "SessionsCutShort",
-            "LagP99",
-            "ListenerErrors",
-            "ZonesBlocked",
-            "OldestOpenSeconds",
-            "OpenKeys",
-        ),
-        *(
-            "TurnWaitSeconds",
-            "ListenersFailing",
-            "ZonesStuck",
-            "HeldDeletions",
-            "InferredDeletions",
-            "RecordSetsDeleted",
-        ),
-        *(
-            "KeysSetAside",
-            "ResyncErrors",
-            "HoursSinceResync",
-            "ResyncDifferences",
-            "RegistrationsLost",
-            "NamedUpstreamsStuck",
-        ),
+    [
+        "MasterHeartbeat",
+        "SessionsCutShort",
+        "LagP99",
+        "ListenerErrors",
+        "ZonesBlocked",
+        "OldestOpenSeconds",
+        "OpenKeys",
+        "TurnWaitSeconds",
+        "ListenersFailing",
+        "ZonesStuck",
+        "HeldDeletions",
+        "InferredDeletions",
+        "RecordSetsDeleted",
+        "KeysSetAside",
+        "ResyncErrors",
+        "HoursSinceResync",
+        "ResyncDifferences",
+        "RegistrationsLost",
+        "NamedUpstreamsStuck",
         "CredentialDaysLeft",
-    }
+    ]
 )
 """What the template has alarms on. A dashboard shows more."""
 

@@ -53,9 +53,8 @@ class Isolation:
     ``not_allowed``: units whose names IAM denies, each with what it said.
     """
 
-    culprits: tuple[
-        tuple[Unit, str], ...
-    ] = ()  # units at fault, each with the message about it; empty: what it goes with was named
+    # Units at fault, each with the message about it; empty: what it goes with was named.
+    culprits: tuple[tuple[Unit, str], ...] = ()
     again: tuple[Sequence[Unit], ...] = ()  # groups of units to be sent again at once
     zone_is_full: str = ""
     not_allowed: tuple[tuple[Unit, str], ...] = ()
@@ -192,9 +191,10 @@ def isolate(units: Sequence[Unit], messages: Sequence[str]) -> Isolation:
     if not named:
         named = dict.fromkeys(range(len(units)), messages[0] if messages else "refused without a message")
     said = {units[index]: message for index, message in named.items()}
-    guilty = [group for group in groups if any(unit in said for unit in group)]
-    rest = [unit for group in groups if group not in guilty for unit in group]
-    return Isolation(tuple((unit, said.get(unit, "")) for group in guilty for unit in group), (rest,) if rest else ())
+    guilty, rest = list[Unit](), list[Unit]()
+    for group in groups:
+        (guilty if any(unit in said for unit in group) else rest).extend(group)
+    return Isolation(tuple((unit, said.get(unit, "")) for unit in guilty), (rest,) if rest else ())
 
 
 def _batch_changes(units: Iterable[Unit]) -> list[BatchChange]:
