@@ -212,4 +212,15 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         new="[unit for unit in units if unit.growth <= 0]",
         caught_by=(_HEIRS + "test_name_passes_on_in_a_zone_that_is_full",),
     ),
+    Mutant(
+        name="heirs-sleep-while-a-leaver-is-asked",
+        without="an heir stays awake while the zone asks what the key wants that leaves the name",
+        invariants="I4",
+        file="zone/queue.py",
+        old="            if not leaving.isdisjoint(to_ask):",
+        new="            if False:",
+        caught_by=(
+            "integration/names/test_many_names_that_pass_on.py::test_names_pass_on_without_a_gap_however_many_move_at_once",
+        ),
+    ),
 )

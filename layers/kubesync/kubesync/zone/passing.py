@@ -106,13 +106,13 @@ class Passing:
         if not of_name:
             self._leaving.pop(name, None)
 
-    def beside(self, wishes: Mapping[ObjectKey, Wish]) -> list[ObjectKey]:
+    def beside(self, wishes: Mapping[ObjectKey, Wish]) -> dict[ObjectKey, None]:
         """Other keys that leave names which these want."""
         if not self._leaving:
-            return []
+            return {}
         names = {change.key.name for wish in wishes.values() for change in wish.changes if change.after is not None}
-        found = {key: None for name in sorted(names & self._leaving.keys()) for key in self._leaving[name]}
-        return [key for key in found if key not in wishes]
+        found = (key for name in sorted(names & self._leaving.keys()) for key in self._leaving[name])
+        return dict.fromkeys(key for key in found if key not in wishes)
 
     def until(self, key: ObjectKey) -> float | None:
         """When a key may leave the first of its names alone. None: it leaves none, or may do so already."""

@@ -239,7 +239,7 @@ class ZoneQueue:
         return self._next(room, of, checks=True) if found.nothing and not checks else found
 
     def _next(self, room: Callable[[], BatchLimits], of: Callable[[ObjectKey], bool], *, checks: bool) -> Due:
-        units: list[Unit] = []
+        units: dict[Unit, None] = {}  # a key that leaves a name may come twice
         unknown: list[ObjectKey] = []
         to_check: list[Wish] = []
         ready_keys = 0
@@ -249,15 +249,15 @@ class ZoneQueue:
         in_time = by_turns(awake, _itself, self._last_turns)
         for keys in batched(self.checks.first_of(in_time, checks=checks), KEYS_AT_A_TIME):
             wishes = self._known(keys)
-            leaving = self.passing.beside(wishes)
+            leaving = self.passing.beside(wishes).keys()
             unknown += (to_ask := self._unknown([*keys, *leaving]))
             in_check = self.checks.take(wishes.values(), now)
             to_check += in_check
             ready = self._ready([*wishes, *leaving])
-            units += (
-                ready if not leaving else [unit for unit in ready if unit not in units]
-            )  # a key that leaves a name may come twice
+            units |= dict.fromkeys(ready)
             busy = {unit.key for unit in ready} | {wish.key for wish in in_check}
+            if not leaving.isdisjoint(to_ask):  # heirs go once it is known what these want
+                busy.update(wishes)
             ready_keys += len(busy)
             busy.update(to_ask)
             asleep = [key for key in keys if key in self._queue and key not in busy]
@@ -273,9 +273,9 @@ class ZoneQueue:
             probe = self._probe()
             if not probe.units:
                 return probe
-            units = list(probe.units)
+            units = dict.fromkeys(probe.units)
         place = {key: number for number, key in enumerate(dict.fromkeys(unit.key for unit in units))}
-        first_come = sorted(without_rivals(in_stable_order(units)), key=lambda unit: place[unit.key])
+        first_come = sorted(without_rivals(in_stable_order([*units])), key=lambda unit: place[unit.key])
         taken, _, oversized = fill([*by_turns(together(first_come), lambda group: group[0].key)], room())
         if oversized:
             return Due(oversized=oversized)
@@ -283,7 +283,7 @@ class ZoneQueue:
         self._last_turns.update((namespace_of(unit.key), self._turns) for unit in taken)
         return Due(in_stable_order(taken))
 
-    def _enough(self, units: Sequence[Unit]) -> bool:
+    def _enough(self, units: Iterable[Unit]) -> bool:
         return sum(unit.elements for unit in units) >= self._ports.limits.elements
 
     def _ready(self, keys: Iterable[ObjectKey]) -> list[Unit]:
