@@ -131,11 +131,8 @@ class Module:
     def _equals(self, given: list[Any]) -> str:
         return f"{self.expression(given[0])} == {self.expression(given[1])}"
 
-    def _join(self, given: list[Any]) -> str:
-        return f"join({_quoted(given[0])}, {self.expression(given[1])})"
-
-    def _split(self, given: list[Any]) -> str:
-        return f"split({_quoted(given[0])}, {self.expression(given[1])})"
+    def _with_separator(self, function: str, given: list[Any]) -> str:
+        return f"{function}({_quoted(given[0])}, {self.expression(given[1])})"
 
     def _find(self, given: list[Any]) -> str:
         mapping, key, name = given
@@ -154,8 +151,8 @@ class Module:
         "Fn::Not": lambda self, given: f"!({self.expression(given[0])})",
         "Fn::And": lambda self, given: self._all_of(" && ", given),
         "Fn::Or": lambda self, given: self._all_of(" || ", given),
-        "Fn::Join": _join,
-        "Fn::Split": _split,
+        "Fn::Join": lambda self, given: self._with_separator("join", given),
+        "Fn::Split": lambda self, given: self._with_separator("split", given),
         "Fn::FindInMap": _find,
     }
 

@@ -50,7 +50,7 @@ def _dynamo_store(session: boto3.session.Session, url: str) -> Iterator[Store]:
     prefix = f"kubesync-contract-{uuid.uuid4().hex[:8]}"
     client = build_dynamodb_client(session, connect_timeout=5, read_timeout=30, endpoint_url=url)
     # The client leaves this out in production, where it takes 40 % of the time of a large transaction.
-    assert not isinstance(client._serializer, ParamValidationDecorator)  # type: ignore[attr-defined]
+    assert not isinstance(client._serializer, ParamValidationDecorator)  # type: ignore[attr-defined]  # what botocore validates with
     client.meta.events.register("provide-client-params.dynamodb", _validate)
     create_tables(client, prefix)
     yield DynamoStore(client, table_names(prefix), SystemClock())

@@ -49,7 +49,7 @@ class PassingDeployment(Deployment):
                 self.answers.append(self.answer)
             self.after_batch()
 
-        self.route53.change = noted  # type: ignore[method-assign]
+        self.route53.change = noted  # type: ignore[method-assign]  # listens in
 
     @property
     def answer(self) -> str:

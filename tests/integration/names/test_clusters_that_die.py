@@ -55,7 +55,7 @@ class World:
         self.deployment.pass_time(4.0)
         # Request interval of 10 seconds, threshold 3: the fast kind, as the page advises.
         self.checks = {
-            f"of-{name}": HealthCheck(lambda name=name: name not in self.dead, interval_seconds=10.0)  # type: ignore[misc]
+            f"of-{name}": HealthCheck(lambda name=name: name not in self.dead, interval_seconds=10.0)  # type: ignore[misc]  # a default of a lambda has no type
             for name in LB
         }
         near = (("eu-west-1", "us-east-1"), ("us-east-1", "eu-west-1"))

@@ -50,7 +50,7 @@ class Failing(PassingDeployment):
                 raise BatchRefusedError(("no idea",) if self.silent else tuple(said))
             change(zone_id, changes, comment, session)
 
-        self.route53.change = choosy  # type: ignore[method-assign]
+        self.route53.change = choosy  # type: ignore[method-assign]  # refuses what it is told to
 
     def line_up(self, *keys: str) -> None:
         """``a`` has the name, the others wait for it."""

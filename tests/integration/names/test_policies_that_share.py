@@ -43,7 +43,7 @@ class Policies(Deployment):
                 self.refusals.append(refused.messages)
                 raise
 
-        self.route53.change = noted  # type: ignore[method-assign]
+        self.route53.change = noted  # type: ignore[method-assign]  # listens in
 
     def ask(self, name: str, policy: dict[str, str] | None, identifier: str = "", seconds: float = 4.0) -> None:
         """A Service that asks for the name; without a policy: a simple set."""
