@@ -181,10 +181,7 @@ class Module:
         """main.tf"""
         known = [
             f"  {_snake(name)} = {self.expression(condition)}\n"
-            for name, condition in self._template["Conditions"].items()
-        ]
-        known += [
-            f"  {_snake(name)} = {self.expression(mapping)}\n" for name, mapping in self._template["Mappings"].items()
+            for name, condition in {**self._template["Conditions"], **self._template["Mappings"]}.items()
         ]
         data = [f'data "{name}" "this" {{}}\n' for name in ("aws_caller_identity", "aws_partition", "aws_region")]
         parts = [_HEAD, *data, f"locals {{\n{''.join(known)}}}\n"]

@@ -40,7 +40,8 @@ ANSWERS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _MASKED_NUMBERS: Final = frozenset({
     "seconds", "recording_seconds", "p50", "p90", "p99", "max", "checkpoint", "requests", "sent", "count", "batches", "windows", "events",
-    "merged", "bookmarks", "generation", "resource_version", "looked_at", "age_seconds", "since_seconds",
+    "merged", "bookmarks", "generation", "resource_version", "looked_at", "age_seconds", "since_seconds", "minute", "median_seconds",
+    "p99_seconds",
 })  # fmt: skip
 _BY_LISTENER: Final = frozenset({"held", "holding", "errors"})
 _MASKED_IDS: Final = frozenset({"session", "by", "batch", "holder", "id", "token"})
