@@ -31,6 +31,7 @@ print("\\n".join(needing))
 _NEED_EXTRAS: Final = (
     "kubesync_local.demo.",
     "kubesync_local.page.",
+    "kubesync_local.container.prometheus:",
     "kubesync_local.standins.dynamodb",
     "kubesync_local.commands.local.",
 )
@@ -58,6 +59,11 @@ USES: Final = (
         "kubesync: 'kubesync local up' needs packages that are not installed (moto): install its extra `demo`",
     ),
     Use("ui", 1, "kubesync: 'kubesync ui' needs packages that are not installed (flask): install its extra `ui`"),
+    Use(
+        "run --listen 127.0.0.1:0",
+        1,
+        "kubesync: 'kubesync run' needs packages that are not installed (prometheus_client): install its extra `metrics`",
+    ),
 )
 
 

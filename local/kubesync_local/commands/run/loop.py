@@ -27,6 +27,8 @@ HANGS_SECONDS: Final = 300.0
 
 def run(arguments: argparse.Namespace) -> int:
     """Run sessions until a signal comes. Returns 0."""
+    if arguments.listen is not None:  # a missing package is said before anything begins
+        from kubesync_local.container.prometheus import PrometheusFigures
     limit = None if os.environ.get("KUBESYNC_MEMORY_MEGABYTES") else memory_megabytes()
     work = Workplace(**({} if limit is None else {"memory_megabytes": max(128, limit)}))
     application, settings = work.application, work.settings
@@ -48,8 +50,6 @@ def run(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         stack.enter_context(handled(end, signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
         if arguments.listen is not None:
-            from kubesync_local.container.prometheus import PrometheusFigures
-
             figures = PrometheusFigures(settings.deployment, settings.shard, loop)
             writers.append(figures.write)
             loop.on_ended = figures.forget_states
