@@ -67,10 +67,10 @@ class ZoneCheck:
         if known:
             return _failed(name, f"the last session reports: {known}", "see docs/runbook.md")
         by = "" if access is None else f" by {access.role}"
-        epoch = "no journal yet" if journal is None else f"journal of epoch {journal.epoch}"
+        ours = "no journal yet" if journal is None else "its journal is ours"
         fits = zones_of(name_form(self.config).example(), (each.zone for each in self.config.zones))
         takes = "Services' names" if zone in fits else "host names from annotations only"
-        return passed(name, f"{reference.id} read{by}, {epoch}; takes {takes}")
+        return passed(name, f"{reference.id} read{by}, {ours}; takes {takes}")
 
     def _journal(self, name: str, journal: Journal | None) -> Step | None:
         """What is wrong with it, or None."""

@@ -39,6 +39,7 @@ def _add_session(commands: Commands) -> None:
         metavar="S",
         help="end after S seconds (default: the setting, 840); waiting for another session's end does not count",
     )
+    session.add_argument("--verbose", action="store_true", help="also the epoch of the session")
 
 
 def _add_run(commands: Commands) -> None:

@@ -29,15 +29,20 @@ _UNDER_CHANGES: Final = 11
 
 
 @contextmanager
-def showing_progress(*, compares: bool = False) -> Iterator[ProgressLines]:
+def showing_progress(*, compares: bool = False, verbose: bool = False) -> Iterator[ProgressLines]:
     """Show what a session does until the block ends: a live view on a terminal, lines elsewhere.
 
     Args:
         compares: the session only compares, and applies nothing.
+        verbose: also the epoch of the session.
     """
     console = new_console(stderr=True)
     live = console.is_terminal and not console.is_dumb_terminal
-    shown = LiveProgress(console, compares=compares) if live else ProgressLines(compares=compares)
+    shown = (
+        LiveProgress(console, compares=compares, verbose=verbose)
+        if live
+        else ProgressLines(compares=compares, verbose=verbose)
+    )
     try:
         shown.begin()
         yield shown
@@ -48,8 +53,8 @@ def showing_progress(*, compares: bool = False) -> Iterator[ProgressLines]:
 class LiveProgress(ProgressLines):
     """Called from a session's threads."""
 
-    def __init__(self, console: Console, *, compares: bool = False) -> None:
-        super().__init__(compares=compares)
+    def __init__(self, console: Console, *, compares: bool = False, verbose: bool = False) -> None:
+        super().__init__(compares=compares, verbose=verbose)
         self._console = console
         self._lists = Progress(
             TextColumn("{task.description}", markup=False),

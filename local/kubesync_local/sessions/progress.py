@@ -6,7 +6,6 @@ happens in the others. A line also says when the listener works again.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import deque
@@ -27,13 +26,9 @@ def _window(details: dict[str, Any]) -> str:
     return f"{details['cluster']}: {counted(details['events'], 'event')}{listed}, {counted(details['changed'], 'object')} changed"
 
 
-def _epoch(details: dict[str, Any]) -> str:
-    return f", epoch {details['epoch']}" if os.environ.get("KUBESYNC_DEBUG") == "1" else ""
-
-
 _WORDS: Final[dict[str, _Words]] = {
     "stand-by": lambda _: "another session is the master and ends soon: standing by",
-    "master": lambda d: f"session {d['session']} is the master{_epoch(d)} ({d['after']})",
+    "master": lambda d: f"session {d['session']} is the master ({d['after']})",
     "window": _window,
     "batch": lambda d: f"zone {d['zone']}: Route 53 accepted {counted(d['changes'], 'change')}",
     "ending": lambda _: "reading has ended; applying what was read",
@@ -67,11 +62,15 @@ class ProgressLines:
     Args:
         now: seconds of a clock that never goes back.
         compares: the session only compares, and applies nothing.
+        verbose: also the epoch of the session.
     """
 
-    def __init__(self, now: Callable[[], float] = time.monotonic, *, compares: bool = False) -> None:
+    def __init__(
+        self, now: Callable[[], float] = time.monotonic, *, compares: bool = False, verbose: bool = False
+    ) -> None:
         self._now = now
         self._compares = compares
+        self._verbose = verbose
         self._started = now()
         self._lock = threading.Lock()
         self._shown: dict[tuple[str, str], dict[str, _Shown]] = {}
@@ -136,6 +135,8 @@ class ProgressLines:
             yield from ((text, MARKS[text[0]]) for text in lines_of(details["entries"]))
         elif what == "ending" and self._compares:
             yield "reading has ended; comparing", "bold"
+        elif what == "master" and self._verbose:
+            yield f"{_WORDS[what](details)}, epoch {details['epoch']}", "bold"
         elif what == "waiting":
             return  # a line says already who got the request; only a footer goes on saying it
         elif what == "list":

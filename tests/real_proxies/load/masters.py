@@ -22,10 +22,10 @@ from kubesync.domain.dns import addresses
 from kubesync_local.cli.main import main
 addresses._RANGES = ()
 while True:
-    main(["session"])
+    main(["session", "--verbose"])
     time.sleep(0.25)
 """
-_EPOCH: Final = re.compile(r"is the master, epoch (\d+)")
+_EPOCH: Final = re.compile(r"is the master \([^)]*\), epoch (\d+)")
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Masters:
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [sys.executable, "-u", "-c", _SESSIONS],
-                env={**os.environ, **self.environment, "KUBESYNC_DEBUG": "1"},
+                env={**os.environ, **self.environment},
                 stdout=output,
                 stderr=output,
                 stdin=subprocess.DEVNULL,

@@ -100,6 +100,21 @@ def test_reader_that_does_not_read_holds_up_nobody(monkeypatch: pytest.MonkeyPat
     assert "lines were left out: nobody read them in time" in "".join(found)
 
 
+@pytest.mark.parametrize(
+    ("verbose", "said"),
+    [
+        (False, "session own is the master (first session)"),
+        (True, "session own is the master (first session), epoch 4"),
+    ],
+)
+def test_epoch_of_the_session_is_only_for_those_who_ask(verbose: bool, said: str) -> None:
+    lines = ProgressLines(verbose=verbose).lines(
+        "master", {"session": "own", "epoch": 4, "after": "first session"}, 0.0
+    )
+
+    assert [text for text, _ in lines] == [said]
+
+
 def test_footer_says_for_whom_it_waits() -> None:
     live = LiveProgress(Console(file=io.StringIO(), force_terminal=True))
     shown = [live._status()]

@@ -18,7 +18,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not work.clusters.all():
         remark(NO_CLUSTERS)  # no error: one may be registered while the session runs
     application = work.application  # loaded before the live view: a signal meanwhile ends the process at once
-    with showing_progress() as progress:
+    with showing_progress(verbose=arguments.verbose) as progress:
         session = application.new_session(progress)
         with ended_by_signals(lambda: session):
             report = session.run()
