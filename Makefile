@@ -41,7 +41,8 @@ help:
 	@echo "make terraform write the module in deploy/terraform anew, from template.yaml; terraform-artifacts: make what it uploads"
 	@echo "make docs     build the site of docs/ in build/site, without network; broken links fail"
 	@echo "make causes   write the table of causes in docs/runbook.md anew, from those that tests drive"
-	@echo "make reference write docs/reference and the lists of docs/invariants.md anew, from the code, the tests and a run on stand-ins"
+	@echo "make reference write docs/reference anew, from the code and a run on stand-ins"
+	@echo "make invariants list the tests and mutants of each invariant"
 	@echo "make screenshots pictures of kubesync ui and of commands on terminals, by the system's Chromium, in build/screenshots"
 	@echo "make pictures draw the pictures of docs/ anew, and the way of an event"
 	@echo "make lock     compile the requirements anew"
@@ -215,9 +216,13 @@ causes: $(ready)
 pictures: $(ready)
 	@PYTHONPATH=layers/kubesync:local:tests $(python) tools/event_way.py && $(python) tools/draw_pictures.py
 
+# ARGS=I4: only this one
+.PHONY: invariants
+invariants: $(ready)
+	@PYTHONPATH=layers/kubesync:local:tests $(python) tools/invariants.py $(ARGS)
+
 .PHONY: reference
 reference: $(ready)
-	@PYTHONPATH=layers/kubesync:local:tests $(python) tools/invariants_page.py
 	@PYTHONPATH=layers/kubesync:local:tests $(python) tools/reference.py
 
 # ARGS="failing many": only these scenes

@@ -6,7 +6,6 @@
     errors.md      docstrings of the members of ``domain.errors.ErrorCode``, and the tree of errors above them
     metrics.md     the table in the docstring of ``telemetry.metrics``
     alarms.md      template.yaml
-    tables.md      the tables in the docstrings of ``aws.tables``
     answers.md     a run of the commands on stand-ins: see ``harness.answers_page``
 
 A table in a docstring is a line of titles, a line of hyphens under them, and rows. A row without a first cell goes on from the one above.
@@ -40,6 +39,7 @@ _OPERATORS: Final = {
     "GreaterThanThreshold": ">",
     "GreaterThanOrEqualToThreshold": "≥",
 }
+_OF_A_CLUSTER: Final = ("cluster add", "cluster set")
 _MISSING: Final = {"breaching": "alarm", "notBreaching": "no alarm", "ignore": "as before"}
 
 
@@ -58,7 +58,6 @@ def quick_pages() -> dict[str, str]:
         "errors.md": errors_page(),
         "metrics.md": metrics_page(),
         "alarms.md": alarms_page(),
-        "tables.md": tables_page(),
     }
 
 
@@ -69,7 +68,10 @@ def commands_page() -> str:
         if commands_of(command) is None:
             parts.append(f"## kubesync {words}\n\n{_prose(command.description or _short(words))}\n")
             parts.append(f"    {EXAMPLES[words]}\n")
-            parts.append(_markdown(("argument", "meaning"), [_option(command, each) for each in _options(command)]))
+            shown = [_option(command, each) for each in _options(command) if not _explained(words, each)]
+            if words in _OF_A_CLUSTER:
+                parts.append("Besides, [the options of a cluster](../configuration.md#a-cluster).\n")
+            parts.append(_markdown(("argument", "meaning"), shown))
     return _page(
         "Commands",
         "All commands in the order of the alphabet, with their options. `kubesync help COMMAND` prints the same. "
@@ -140,26 +142,6 @@ def alarms_page() -> str:
     )
 
 
-def tables_page() -> str:
-    """What the tables hold."""
-    rooms: dict[str, list[tuple[str, ...]]] = {"control": [], "state": [], "audit": []}
-    for path in sorted((_PACKAGE / "aws" / "tables").rglob("*.py")):
-        for titles, rows in tables_in(_docstring(path)):
-            if titles[:2] == ("partition", "sort"):
-                room = "control" if path.parent.name == "control" else "audit" if path.stem == "audit" else "state"
-                rooms[room] += [(_code(one), _code(two), *rest) for one, two, *rest in _filled(rows)]
-    parts = [
-        f"## {room.capitalize()}\n\n{_markdown(('partition', 'sort', 'holds'), rows)}" for room, rows in rooms.items()
-    ]
-    return _page(
-        "Tables",
-        "The keys of the items that kubesync keeps in three of its four DynamoDB tables. They are for reading a table by hand: no other "
-        "program should rely on them. The fourth table, upstreams, is [a public interface](../upstreams.md). In every table the partition "
-        "key and the sort key are strings; each item has `v`, the version of its form.",
-        parts,
-    )
-
-
 def tables_in(text: str) -> Iterator[tuple[tuple[str, ...], list[list[str]]]]:
     """Titles and rows of each table in a docstring. What stands in further lines of a cell is joined, except in the first one."""
     lines = text.splitlines()
@@ -178,17 +160,6 @@ def tables_in(text: str) -> Iterator[tuple[tuple[str, ...], list[list[str]]]]:
 def _cells(line: str, starts: Sequence[int]) -> list[str]:
     ends = [*starts[1:], len(line)]
     return [line[max(start, 0) : end].strip() for start, end in zip([0, *starts[1:]], ends, strict=True)]
-
-
-def _filled(rows: list[list[str]]) -> Iterator[list[str]]:
-    """Rows with every partition; a row that has only its last cell goes on with the one above."""
-    found: list[list[str]] = []
-    for row in rows:
-        if not any(row[:-1]):
-            found[-1][-1] += f" {row[-1]}"
-        else:
-            found.append([row[0] or found[-1][0], *row[1:]])
-    yield from found
 
 
 def _docstring(path: Path) -> str:
@@ -219,6 +190,13 @@ def _options(command: argparse.ArgumentParser) -> list[argparse.Action]:
     return [each for each in command._actions if each.dest not in left_out]  # noqa: SLF001 - argparse has no public way
 
 
+def _explained(words: str, action: argparse.Action) -> bool:
+    """Whether docs/configuration.md has a row for an option of a cluster."""
+    rows = re.findall(r"^\| `--.*?\|", (ROOT / "docs" / "configuration.md").read_text(), re.MULTILINE)
+    known = set(re.findall(r"--[a-z-]+", " ".join(rows)))
+    return words in _OF_A_CLUSTER and bool(known & set(action.option_strings))
+
+
 def _option(command: argparse.ArgumentParser, action: argparse.Action) -> tuple[str, str]:
     metavar = action.metavar
     value = " ".join(metavar) if isinstance(metavar, tuple) else metavar or ""
@@ -246,10 +224,6 @@ def _markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _prose(text: str) -> str:
     """Text with nothing that Markdown would take for markup."""
     return re.sub(r"(?<!`)([<*_])(?![^`]*`)", r"\\\1", " ".join(text.split()))
-
-
-def _code(text: str) -> str:
-    return f"`{text}`" if text else ""
 
 
 def _codes(names: str) -> str:

@@ -10,7 +10,7 @@ class Mutant:
     """A mechanism that is missing.
 
     Args:
-        name: short, for the command line and ``docs/invariants.md``.
+        name: short, for the command line and ``make invariants``.
         without: what is missing, in words.
         invariants: what it breaks.
         file: in the package ``kubesync``; or, with ``kubesync_local/`` before it, in that one.

@@ -1,4 +1,4 @@
-"""What client-go's reflector_test.go asks beyond ``test_reflector.py`` (docs/client-go-behaviours.md)."""
+"""What client-go's reflector_test.go asks beyond ``test_reflector.py`` (tests/client-go-behaviours.md)."""
 
 from __future__ import annotations
 

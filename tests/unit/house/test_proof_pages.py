@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-import invariants_page
+import invariants
 from mutation.mutant import Mutant
 from mutation.mutants import MUTANTS
 from mutation.trial import mutated
@@ -39,13 +39,18 @@ def _missing(test: str) -> bool:
     return not path.is_file() or name not in _names(path)
 
 
-def test_lists_of_invariants_are_as_the_tests_and_mutants_are() -> None:
-    page = invariants_page.PAGE.read_text()
-    assert invariants_page.page_with_lists(page) == page, "make reference"
+def test_page_has_every_invariant_and_its_tests_and_mutants_can_be_listed() -> None:
+    titles = re.findall(r"^## (I\d+) ", (ROOT / "docs/invariants.md").read_text(), re.MULTILINE)
+    listed = list(invariants.lines_of("I7"))
+
+    assert tuple(titles) == invariants.INVARIANTS
+    assert listed[0] == "I7, tests:"
+    assert [line for line in listed if line.startswith("  integration/")]
+    assert listed.index("I7, mutants:") > 1
 
 
 def test_every_test_that_the_page_about_client_go_names_exists() -> None:
-    page = (ROOT / "docs/client-go-behaviours.md").read_text()
+    page = (ROOT / "tests/client-go-behaviours.md").read_text()
     named = [f"{match['file']}::{match['name']}" for match in _TEST.finditer(page)]
     assert len(named) > 50
     assert [test for test in named if _missing(test)] == []
@@ -69,9 +74,9 @@ def _places_that_are_gone(page: str) -> list[tuple[str, str]]:
     return sorted((file, name) for file, name in named if name not in _names(package / file))
 
 
-@pytest.mark.parametrize("invariant", invariants_page.INVARIANTS)
+@pytest.mark.parametrize("invariant", invariants.INVARIANTS)
 def test_every_invariant_has_tests_that_name_it_and_a_mutant(invariant: str) -> None:
-    assert invariants_page.tests_of(invariant)
+    assert invariants.tests_of(invariant)
     assert [mutant.name for mutant in MUTANTS if invariant in mutant.invariants.split()]
 
 
@@ -85,7 +90,7 @@ def test_every_invariant_has_tests_that_name_it_and_a_mutant(invariant: str) -> 
     ],
 )
 def test_numbers_in_a_tests_name_are_its_invariants(name: str, expected: set[str]) -> None:
-    assert invariants_page.invariants_of(name) == expected
+    assert invariants.invariants_of(name) == expected
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -43,25 +43,19 @@ def test_every_alarm_and_its_metric_are_listed() -> None:
 
 
 def test_row_of_a_table_goes_on_where_its_first_cells_are_empty() -> None:
-    text = (
-        "Title.\n\n    partition   sort     holds\n    ---------   ----     -----\n    a#<b>       one      first,\n"
-        "                         second\n                two      third\n\nText --- after --- it."
-    )
+    text = "Title.\n\n    one   two\n    ---   ---\n    a     first,\n          second\n    b     third\n\nText --- after --- it."
     ((titles, rows),) = reference.tables_in(text)
 
-    assert titles == ("partition", "sort", "holds")
-    assert list(reference._filled(rows)) == [["a#<b>", "one", "first, second"], ["a#<b>", "two", "third"]]
+    assert (titles, rows) == (("one", "two"), [["a", "first,"], ["", "second"], ["b", "third"]])
 
 
-def test_tables_are_found_in_the_files_of_every_room() -> None:
-    partitions = set(re.findall(r"^\| `([^`]+)` \|", QUICK["tables.md"], re.MULTILINE))
+def test_options_of_a_cluster_are_explained_in_one_place() -> None:
+    of_add = QUICK["commands.md"].partition("## kubesync cluster add\n")[2].partition("\n## ")[0]
 
-    assert {
-        "clusters",
-        "lease",
-        "inflight#<shard>",
-        "<cluster>#open#<0..3>",
-        "names#<zone id>#<bucket>",
-        "sessions",
-    } <= partitions
-    assert [name for name in partitions if " and " in name or len(name) > 40] == []
+    assert "configuration.md#a-cluster" in of_add
+    assert set(re.findall(r"^\| `(--[a-z-]+)", of_add, re.MULTILINE)) == {
+        "--replace",
+        "--disabled",
+        "--dry-run",
+        "--yes",
+    }

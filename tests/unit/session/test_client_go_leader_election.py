@@ -1,4 +1,4 @@
-"""What client-go's leaderelection_test.go asks beyond ``test_lease_keeper*.py`` (docs/client-go-behaviours.md)."""
+"""What client-go's leaderelection_test.go asks beyond ``test_lease_keeper*.py`` (tests/client-go-behaviours.md)."""
 
 from __future__ import annotations
 

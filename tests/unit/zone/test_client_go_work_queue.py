@@ -1,4 +1,4 @@
-"""What client-go's work queue tests ask of a queue, asked of ours: a zone's queue of open keys (docs/client-go-behaviours.md)."""
+"""What client-go's work queue tests ask of a queue, asked of ours: a zone's queue of open keys (tests/client-go-behaviours.md)."""
 
 from __future__ import annotations
 

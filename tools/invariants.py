@@ -1,26 +1,25 @@
-"""Writes the lists of ``docs/invariants.md``: ``python tools/invariants_page.py``. A house test fails where they are old.
+"""Lists the tests and mutants of each invariant: ``make invariants``, or ``make invariants ARGS=I4`` of one.
 
 list             made from
 ----             ---------
 tests of I1      names of tests: ``test_i1_...``, ``test_i1_i2_...`` or ``..._i1``; each file in its order
-mutants of I1    ``mutation.mutants``; a mutant stands at the first invariant that it breaks
+mutants of I1    ``mutation.mutants``: those that break it
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from mutation.mutant import Mutant
 from mutation.mutants import MUTANTS
-from page_parts import with_part
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 TESTS: Final = ROOT / "tests"
-PAGE: Final = ROOT / "docs" / "invariants.md"
 INVARIANTS: Final = tuple(f"I{number}" for number in range(1, 11))
 _NAMED: Final = re.compile(r"_i(\d+)(?=_|$)")
 _TEST: Final = re.compile(r"^def (test_\w+)", re.MULTILINE)
@@ -47,30 +46,26 @@ def tests_of(invariant: str) -> dict[str, list[str]]:
     return _tests()[invariant]
 
 
-def page_with_lists(page: str) -> str:
-    """The page with every list made anew."""
-    for invariant in INVARIANTS:
-        listed = [
-            f"- `{file}`: {', '.join(f'`{name}`' for name in names)}" for file, names in tests_of(invariant).items()
-        ]
-        mutants = [row(mutant) for mutant in MUTANTS if mutant.invariants.split()[0] == invariant]
-        head = ["| mutant | what it does | caught by |", "|---|---|---|"]
-        for what, lines in (("tests", listed), ("mutants", [*head, *mutants])):
-            begin, end = f"<!-- {what} of {invariant}: made by make reference -->\n", f"\n<!-- end of the {what} -->"
-            page = with_part(page, begin, end, "\n".join(lines))
-    return page
+def lines_of(invariant: str) -> Iterator[str]:
+    """What ``make invariants`` prints of one."""
+    yield f"{invariant}, tests:"
+    yield from (f"  {file}::{name}" for file, names in tests_of(invariant).items() for name in names)
+    yield f"{invariant}, mutants:"
+    for mutant in MUTANTS:
+        if invariant in mutant.invariants.split():
+            yield f"  {mutant.name}: {mutant.without}; caught by {', '.join(mutant.caught_by)}"
 
 
-def row(mutant: Mutant) -> str:
-    """A mutant's row."""
-    caught = ", ".join(f"`{test}`" for test in mutant.caught_by)
-    by_chaos = f"; section {mutant.section} of `make chaos`" if mutant.section else ""
-    return f"| `{mutant.name}` | {mutant.without} | {caught}{by_chaos} |"
-
-
-def main() -> None:
-    PAGE.write_text(page_with_lists(PAGE.read_text()))
+def main() -> int:
+    """Print the invariants that are named, or all."""
+    asked = sys.argv[1:] or list(INVARIANTS)
+    if unknown := set(asked) - set(INVARIANTS):
+        sys.stderr.write(f"unknown invariant {', '.join(sorted(unknown))}: there are {', '.join(INVARIANTS)}\n")
+        return 2
+    for invariant in asked:
+        sys.stdout.write("".join(f"{line}\n" for line in lines_of(invariant)))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
