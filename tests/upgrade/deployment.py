@@ -1,7 +1,7 @@
-"""A deployment that the release before has written: every row of docs/dns.md, and what else tables and zones can hold.
+"""A deployment that the release before has written: every row of tests/dns/cases.md, and what else tables and zones can hold.
 
     cluster     what it adds
-    prod, c..   the rows of docs/dns.md; ``dr`` and ``dev`` share names with ``prod``
+    prod, c..   the rows of tests/dns/cases.md; ``dr`` and ``dev`` share names with ``prod``
     shop        a Service with pods and a further name; one that wants the name of a foreign record set
     held        12 Services, 6 of which are missing from a later list: their deletions are held back (I5)
     gone        removed with its record sets

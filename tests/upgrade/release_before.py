@@ -50,7 +50,7 @@ ROWS_SINCE: Final = frozenset(
         "the default of the cluster may be more than annotations may ask for",
     }
 )
-"""Titles of rows of docs/dns.md that the release before does not know, or publishes in another way."""
+"""Titles of rows of tests/dns/cases.md that the release before does not know, or publishes in another way."""
 SECTIONS_SINCE: Final = frozenset(
     {
         "Annotations that ask for something else",
@@ -65,7 +65,7 @@ SECTIONS_SINCE: Final = frozenset(
         "One name from several clusters: `--routing`",
     }
 )
-"""Headings of docs/dns.md whose rows all are such."""
+"""Headings of tests/dns/cases.md whose rows all are such."""
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _FOLDERS: Final = ("layers/kubesync", "local", "functions", "template.yaml")

@@ -1,4 +1,4 @@
-"""The rows of docs/dns.md as clusters that a session can listen to: objects in stand-in API servers, and what must stand in the zones.
+"""The rows of tests/dns/cases.md as clusters that a session can listen to: objects in stand-in API servers, and what must stand in the zones.
 
 Each row has a namespace of its own (``r017`` for ``shop``), and names of its own: ``www.example.com`` becomes
 ``www.r017.example.com``. Rows with the same options of a cluster share one; a row that wants a name of an earlier one has another.

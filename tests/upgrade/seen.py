@@ -41,7 +41,7 @@ class Reader:
         return found
 
     def zone(self, zone_id: str) -> list[str]:
-        """Record sets in the notation of docs/dns.md, in order; SOA, NS and the journal left out."""
+        """Record sets in the notation of tests/dns/cases.md, in order; SOA, NS and the journal left out."""
         client = boto3.Session("test", "test", region_name="eu-west-1").client(
             "route53", endpoint_url=self.stack.route53.url
         )

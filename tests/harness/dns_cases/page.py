@@ -1,4 +1,4 @@
-"""Reads ``docs/dns.md``, the DNS contract: each row of its tables is a case that the tests run.
+"""Reads ``tests/dns/cases.md``, the DNS contract: each row of its tables is a case that the tests run.
 
 A cell holds lines, parted by ``<br>``; code stands between backticks. ``given`` says, a line each:
 
@@ -30,7 +30,7 @@ from kubesync.domain.objects import EndpointsObject, Service, ServicePort
 from kubesync.domain.plan import Policy
 from kubesync.domain.sources.ingresses import Ingress
 
-PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "dns.md"
+PAGE: Final = Path(__file__).resolve().parents[2] / "dns" / "cases.md"
 _CELLS: Final = re.compile(r"(?<!\\)\|")
 _RANGE: Final = re.compile(r"([0-9a-f.:]+) \.\.\. ([0-9a-f.:]+)")
 _PARTS: Final = re.compile(r"; (?=(?:[^`]*`[^`]*`)*[^`]*$)")

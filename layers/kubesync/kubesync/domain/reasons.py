@@ -30,7 +30,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "InvalidWeight": "Correct the annotation.",
     "WeightWithoutIdentifier": "Add the set-identifier annotation, or remove the weight.",
     "InvalidHostnameSource": "Write annotation-only or defined-hosts-only, or remove the annotation.",
-    "RoutingNotPossible": "Correct what the message names. docs/dns.md lists what each routing policy needs.",
+    "RoutingNotPossible": "Correct what the message names. docs/names.md lists what each routing policy needs.",
     "InvalidTarget": "Correct the annotation.",
     "InvalidClusterIp": "Look at the Service's spec.clusterIPs.",
     "InvalidStatus": "Look at the Service's status.loadBalancer, and at the controller that writes it.",

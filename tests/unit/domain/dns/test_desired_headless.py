@@ -1,4 +1,4 @@
-"""Headless services with many endpoints and many bad ones; docs/dns.md has all else."""
+"""Headless services with many endpoints and many bad ones; tests/dns/cases.md has all else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rows of docs/dns.md do not say of record sets: upstreams, messages, zones of load balancers."""
+"""What the rows of tests/dns/cases.md do not say of record sets: upstreams, messages, zones of load balancers."""
 
 from __future__ import annotations
 

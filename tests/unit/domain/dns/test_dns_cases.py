@@ -1,4 +1,4 @@
-"""The DNS contract, row by row, as ``docs/dns.md`` says it."""
+"""The DNS contract, row by row, as ``tests/dns/cases.md`` says it."""
 
 from __future__ import annotations
 

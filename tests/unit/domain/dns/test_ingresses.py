@@ -1,4 +1,4 @@
-"""What is said of an Ingress: ``domain.sources.ingresses``. Its rules are rows of ``docs/dns.md``."""
+"""What is said of an Ingress: ``domain.sources.ingresses``. Its rules are rows of ``tests/dns/cases.md``."""
 
 from __future__ import annotations
 

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.dns_cases import names_page
 from harness.dns_cases.annotations_page import PAGE, made
+from harness.dns_cases.page import PAGE as CASES
 from kubesync.domain.dns.annotations.known import PREFIXES, TABLE, Use, find_known, kept, nearest
 from kubesync.domain.dns.annotations.reading import DnsAnnotations, read_annotations
 
@@ -178,3 +180,16 @@ def test_what_is_kept_says_the_same_as_all_of_it(given: dict[str, str], prefixes
     assert whole.only_held == any(problem.code in refused for problem in whole.problems)
     assert sum(find_known(key.partition("/")[2]) is None for key, _ in few if key.startswith(prefixes)) <= 10
     assert all(row.use is not Use.IGNORED for key, _ in few if (row := find_known(key.partition("/")[2])) is not None)
+
+
+def test_page_of_names_has_the_rules_and_examples_of_the_cases() -> None:
+    page = names_page.PAGE.read_text()
+
+    assert page == names_page.made(CASES.read_text()), "make dns"
+    assert page.count("\n## ") == CASES.read_text().count("\n## ")
+    assert "| both families | ClusterIP; `10.0.0.1, fd00::1` |" in page
+
+
+def test_example_that_is_no_case_any_more_is_named() -> None:
+    with pytest.raises(ValueError, match=r"no case any more, see EXAMPLES: .*'both families'"):
+        names_page.made(CASES.read_text().replace("| both families |", "| both |"))

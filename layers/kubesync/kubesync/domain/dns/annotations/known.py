@@ -151,7 +151,7 @@ TABLE: Final = (
     KnownAnnotation(
         "ingress-hostname-source",
         Use.IGNORED,
-        "Ingresses: [there kubesync obeys it](dns.md#names-of-an-ingress-hostname-and-ingress-hostname-source)",
+        "Ingresses: [there kubesync obeys it](names.md#names-of-an-ingress-hostname-and-ingress-hostname-source)",
     ),
     KnownAnnotation("gateway-hostname-source", Use.IGNORED, "routes of the Gateway API"),
 )

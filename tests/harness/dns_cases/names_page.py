@@ -1,0 +1,102 @@
+"""Writes ``docs/names.md``, the page for people, from ``tests/dns/cases.md``: ``make dns``. A test fails where it is old.
+
+Every rule of the cases is on the page. Of the cases themselves it has examples, those of ``EXAMPLES``: nobody reads hundreds of rows.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from harness.dns_cases.page import PAGE as CASES
+
+PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "names.md"
+EXAMPLES: Final = {
+    "ClusterIP and NodePort": ("both families", "a named port", "not an address"),
+    "LoadBalancer": ("pending", "an address, with SRV", "a host name, without SRV"),
+    "Headless": (
+        "an endpoint that is not ready",
+        "an endpoint that is not ready, publishNotReadyAddresses",
+        "host names share the weight of 100",
+    ),
+    "ExternalName": ("a name", "an address"),
+    "Opt-in": ("true", "a hostname annotation alone is not enough"),
+    "Further names: `hostname`": ("a list, with spaces and a trailing comma", "no SRV there", "of a load balancer with a host name"),
+    "Cluster IPs by another name: `internal-hostname`": ("beside the addresses of a load balancer",),
+    "Other targets: `target`": ("of a ClusterIP Service", "two host names", "one bad target beside a good one"),
+    "Addresses that are not let in": ("the metadata service", "it stands already", "private addresses are let in"),
+    "Networks of a cluster": ("targets", "endpoints"),
+    "TTL: `ttl`": ("a duration", "zero", "more than the cluster allows"),
+    "Annotations that ask for something else": ("another type of record", "another controller", "unknown"),
+    "The Service's own name: `--template`": ("the cluster's name in it", "`none`: only names from annotations"),
+    "Hosted zones": (
+        "a public and a private zone of one name",
+        "the longest suffix",
+        "a name that fits none",
+        "a Service that is pinned to the private zone",
+    ),
+    "Limits": ("401 values: the first 400",),
+    "Aliases to load balancers: `alias`": ("an Application Load Balancer", "by annotation", "at the apex", "an unknown host name, with the option"),
+    "Weighted sets: `set-identifier` and `aws-weight`": (
+        "an identifier and a weight",
+        "a weight without an identifier",
+        "two Services with the same hostname and different identifiers",
+    ),
+    "Other routing policies": (
+        "latency",
+        "failover, the primary with a health check",
+        "failover, the primary without a health check",
+        "multivalue answers",
+        "geolocation by country",
+        "geoproximity by region, with a bias",
+        "a second primary",
+    ),
+    "One name from several clusters: `--routing`": ("two clusters, weighted", "two clusters, primary and secondary"),
+    "Names that several Services want": ("two ClusterIP Services: the older one gets it", "another Service's own name"),
+    "Ingress": ("a host of a rule", "a host name: CNAME", "different hosts in both", "a wildcard"),
+    "Names of an Ingress: `hostname` and `ingress-hostname-source`": ("a name by annotation", "annotation only"),
+    "Targets of an Ingress: `target` and `alias`": ("another host name", "with the option"),
+    "Names that Services and Ingresses want": ("a Service and an Ingress: the older Service gets it",),
+    "Names that pass on": ("the owner is deleted: the next one in line", "PRIMARY and SECONDARY change places"),
+    "Changes and policies": ("CNAME to A and AAAA: one batch", "upsert-only: no longer wanted", "create-only: a new value"),
+    "What registration refuses": ("a domain outside its zones", "a template without the namespace", "the same names as another cluster"),
+}  # fmt: skip
+_INTRODUCTION: Final = """\
+# Names and records
+
+This page shows what kubesync publishes for a Service and for an Ingress, rule by rule, with examples. `make dns` makes it from
+[all cases](../tests/dns/cases.md): each row there is a test.
+
+Unless a row says otherwise, the Service or Ingress is `web` in namespace `shop`, without named ports. The cluster is `prod`, with the domain
+`k8s.example.com`, the hosted zone `Z1` (`example.com`), a TTL of 30, and all other options at their defaults.
+
+The tables show annotations without their prefix. A record set is written as `name type TTL values`; `[identifier weight]` stands before the
+TTL of a weighted one. The last column shows what kubesync reports: a code and its subject. [Reasons](reasons.md) explains the codes.
+"""
+
+
+def made(cases: str) -> str:
+    """The page. Raises ValueError where an example is no case any more."""
+    parts = [_INTRODUCTION]
+    left = {(title, case) for title, chosen in EXAMPLES.items() for case in chosen}
+    for part in re.split(r"^## ", cases, flags=re.MULTILINE)[1:]:
+        title, _, rest = part.partition("\n")
+        lines = []
+        for number, line in enumerate(each for each in rest.splitlines() if each.startswith("|")):
+            case = line.split(" | ")[0].removeprefix("| ")
+            if number < 2 and EXAMPLES.get(title):
+                lines.append(line)
+            elif (title, case) in left:
+                left.remove((title, case))
+                lines.append(line)
+        prose = "\n".join(line for line in rest.splitlines() if not line.startswith("|")).strip()
+        table = "\n\n" + "\n".join(lines) if lines else ""
+        parts.append(f"## {title}\n\n{prose.replace('](../../docs/', '](')}{table}\n")
+    if left:
+        raise ValueError(f"no case any more, see EXAMPLES: {sorted(left)}")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(made(CASES.read_text()))
