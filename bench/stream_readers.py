@@ -33,6 +33,7 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     from kubesync.actors.threads import ThreadScheduler
     from kubesync.cluster.listener import Listener, SharedWindow
     from kubesync.domain.objects import RawEvent, Resource
+    from kubesync.domain.scope import Scope
     from kubesync.kubernetes.list_room import ListRoom
     from kubesync.kubernetes.ports import ReflectorPolicy
     from kubesync.kubernetes.reflector import KubernetesReflector
@@ -52,7 +53,7 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     window = SharedWindow(1.0, clock, lambda: None)
     access = ClusterAccess(url, policy=ReflectorPolicy())
     space = ListRoom(math.inf, clock).turn().space()
-    reflector = KubernetesReflector(ApiClient(access, clock), Resource(resource), space, scheduler=clock)
+    reflector = KubernetesReflector(ApiClient(access, clock), Resource(resource), Scope(), space, clock)
     listener = UntilLast("bench", Resource(resource), reflector, window, _raise, clock)
     reflector.run(listener, FIRST_VERSION, clock.monotonic() + 600)
     content, _ = window.close()

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.wide_room import wide_space
 from harness.wire.scripted_server import GENEROUS_SECONDS, Answer, ScriptedServer, answer
-from kubesync.actors.scheduler import Scheduler
+from kubesync.actors.scheduler import Event, Scheduler
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
+from kubesync.domain.scope import Scope
 from kubesync.kubernetes.list_room import Space
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.reflector import KubernetesReflector
@@ -122,6 +124,39 @@ class Reflecting:
         assert not self.thread.is_alive()
 
 
+class RecordedPauses(ThreadScheduler):
+    """A scheduler whose pauses are recorded, and take no time: they move the clock if it is a ManualClock."""
+
+    def __init__(self, clock: Scheduler, jitter: float = 0.0) -> None:
+        self.waited: list[float] = []
+        self._clock = clock
+        self._jitter = jitter
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    def random(self) -> float:
+        return self._jitter
+
+    def event(self) -> Event:
+        return _Pauses(self)
+
+    def pause(self, seconds: float) -> None:
+        self.waited.append(seconds)
+        if isinstance(self._clock, ManualClock):
+            self._clock.advance(seconds)
+
+
+class _Pauses(threading.Event):
+    def __init__(self, scheduler: RecordedPauses) -> None:
+        super().__init__()
+        self._scheduler = scheduler
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._scheduler.pause(timeout or 0.0)
+        return self.is_set()
+
+
 @contextmanager
 def reflecting(
     script: Sequence[Answer],
@@ -130,28 +165,20 @@ def reflecting(
     policy: ReflectorPolicy = POLICY,
     clock: Scheduler | None = None,
     deadline_seconds: float = 800.0,
-    jitter: Callable[[], float] = lambda: 0.0,
+    jitter: float = 0.0,
     space: Space | None = None,
 ) -> Iterator[Reflecting]:
     """Run a reflector of services; its waits are recorded and take no time, but move a ManualClock."""
     clock = clock or ManualClock()
-    waited: list[float] = []
-
-    def wait(seconds: float) -> None:
-        waited.append(seconds)
-        if isinstance(clock, ManualClock):
-            clock.advance(seconds)
-
+    pauses = RecordedPauses(clock, jitter)
     with ScriptedServer(script) as server:
         api = ApiClient(ClusterAccess(server.url, policy=policy), clock)
         sink = RecordingSink()
-        reflector = KubernetesReflector(
-            api, Resource.SERVICES, space or wide_space(clock), scheduler=clock, jitter=jitter, wait=wait
-        )
+        reflector = KubernetesReflector(api, Resource.SERVICES, Scope(), space or wide_space(clock), pauses)
         deadline = clock.monotonic() + deadline_seconds
         thread = threading.Thread(target=reflector.run, args=(sink, resume_from, deadline), name="reflector")
         thread.start()
-        running = Reflecting(server, sink, reflector, thread, waited)
+        running = Reflecting(server, sink, reflector, thread, pauses.waited)
         try:
             yield running
         finally:

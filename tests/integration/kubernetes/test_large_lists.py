@@ -73,7 +73,7 @@ class Pages:
 
 def listed(pages: Pages, resource: Resource = Resource.SERVICES) -> Snapshot:
     clock = ManualClock()
-    return ListReader(cast(ApiClient, pages), resource, Scope(), wide_space(clock), clock).read(1e9, in_pages=True)
+    return ListReader(cast(ApiClient, pages), resource, Scope(), wide_space(clock), clock).read(1e9)
 
 
 def test_i9_annotations_that_are_not_kept_count_for_nothing() -> None:

@@ -11,6 +11,7 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.reflecting import (
     POLICY,
+    RecordedPauses,
     RecordingSink,
     bookmark,
     error_event,
@@ -33,6 +34,7 @@ from harness.wire.scripted_server import (
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import Resource
+from kubesync.domain.scope import Scope
 from kubesync.kubernetes.reflector import KubernetesReflector
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 
@@ -229,14 +231,14 @@ def test_refused_watch_is_reported_and_tried_again_without_a_list(refusal: Answe
 
 def test_backoff_doubles_to_its_cap_with_jitter() -> None:
     refusals = [status_answer(503, "not ready")] * 8
-    with reflecting([*refusals, WATCHING], resume_from=7, jitter=lambda: 0.5) as running:
+    with reflecting([*refusals, WATCHING], resume_from=7, jitter=0.5) as running:
         running.sink.wait_until_told(("resumed",))
         assert running.waited == pytest.approx([1.2, 2.4, 4.8, 9.6, 19.2, 38.4, 45.0, 45.0])
 
 
 def test_api_that_is_not_served_is_looked_for_every_30_seconds() -> None:
     refusals = [status_answer(404, "not found")] * 8
-    with reflecting([*refusals, WATCHING], resume_from=7, jitter=lambda: 0.5) as running:
+    with reflecting([*refusals, WATCHING], resume_from=7, jitter=0.5) as running:
         running.sink.wait_until_told(("resumed",))
         assert running.waited == pytest.approx([1.2, 2.4, 4.8, 9.6, 19.2, 30.0, 30.0, 30.0])
 
@@ -246,9 +248,7 @@ def test_refused_connection_backs_off_until_the_deadline_and_does_not_raise() ->
         port = listener.getsockname()[1]
     clock, sink = ManualClock(), RecordingSink()
     api = ApiClient(ClusterAccess(f"http://127.0.0.1:{port}", policy=POLICY), clock)
-    reflector = KubernetesReflector(
-        api, Resource.SERVICES, wide_space(clock), scheduler=clock, jitter=lambda: 0.0, wait=clock.advance
-    )
+    reflector = KubernetesReflector(api, Resource.SERVICES, Scope(), wide_space(clock), RecordedPauses(clock))
     reflector.run(sink, 7, clock.monotonic() + 10.0)
     assert sink.told == [("error", 7, 1), ("error", 7, 2), ("error", 7, 3), ("error", 7, 4)]
     assert clock.monotonic() == 1010.0
@@ -365,7 +365,7 @@ def test_stop_ends_a_backoff_at_once() -> None:
         port = listener.getsockname()[1]
     sink, clock = RecordingSink(), ThreadScheduler()
     api = ApiClient(ClusterAccess(f"http://127.0.0.1:{port}", policy=policy), clock)
-    reflector = KubernetesReflector(api, Resource.SERVICES, wide_space(clock), scheduler=clock, jitter=lambda: 0.0)
+    reflector = KubernetesReflector(api, Resource.SERVICES, Scope(), wide_space(clock), clock)
     thread = threading.Thread(target=reflector.run, args=(sink, 7, clock.monotonic() + 7200.0))
     thread.start()
     sink.wait_until_told(("error", 7, 1))
@@ -377,7 +377,7 @@ def test_stop_ends_a_backoff_at_once() -> None:
 def test_stop_before_run_asks_nothing() -> None:
     sink, clock = RecordingSink(), ManualClock()
     api = ApiClient(ClusterAccess("http://127.0.0.1:1", policy=POLICY), clock)
-    reflector = KubernetesReflector(api, Resource.SERVICES, wide_space(clock), scheduler=clock, jitter=lambda: 0.0)
+    reflector = KubernetesReflector(api, Resource.SERVICES, Scope(), wide_space(clock), clock)
     reflector.stop()
     reflector.run(sink, None, clock.monotonic() + 600.0)
     assert sink.told == []

@@ -157,5 +157,5 @@ def test_endless_list_ends_with_code_12(policy: ReflectorPolicy, says: str) -> N
     clock = ManualClock()
     reader = ListReader(cast(ApiClient, server), Resource.SERVICES, Scope(), wide_space(clock), clock)
     with pytest.raises(BodyError, match=says):
-        reader.read(1e9, in_pages=True)
+        reader.read(1e9)
     assert server.pages <= 100

@@ -89,7 +89,7 @@ class KubernetesConnector:
 
     def reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> Reflector:
         api = self.client(config)
-        return KubernetesReflector(api, resource, space, scope=config.scope, scheduler=self._scheduler)
+        return KubernetesReflector(api, resource, config.scope, space, self._scheduler)
 
     def lister(self, config: ClusterConfig, resource: Resource, space: Space) -> Lister:
         return KubernetesLister(self.client(config), resource, config.scope, space, self._scheduler)

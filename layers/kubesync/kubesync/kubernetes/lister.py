@@ -20,11 +20,15 @@ from kubesync.kubernetes.transport.failures import BodyTooLongError, TooOldError
 from kubesync.kubernetes.wire.decode import ListPage, read_head, read_list_page, read_uid
 from kubesync.log import logger
 
-_ATTEMPTS: Final = 3  # a continue token may expire; the last attempt reads everything in one piece
+_ATTEMPTS: Final = 3
+_EXPIRED_BEFORE_ONE_PIECE: Final = 2  # a continue token may expire
 
 
 class ListReader:
-    """Reads lists of one resource, one after the other. ``space``: where they wait for room."""
+    """Reads lists of one resource, one after the other: in pages, and in one piece after two that expired, one after the other.
+
+    ``space``: where they wait for room. ``expired``: how many lists in a row have expired.
+    """
 
     def __init__(self, api: ApiClient, resource: Resource, scope: Scope, space: Space, clock: Clock) -> None:
         self._api = api
@@ -33,19 +37,23 @@ class ListReader:
         self._scope = scope
         self._space = space
         self._clock = clock
+        self.expired = 0
+
+    def stop(self) -> None:
+        """End ``read`` at once, and everything else that the client does. Any thread may call it, any number of times."""
+        self._space.end()
+        self._api.shutdown()
 
     def read(
         self,
         deadline_monotonic: float,
         *,
-        in_pages: bool,
         on_long_wait: Callable[[ListenerError], None] = lambda _error: None,
         on_page: Callable[[int, int | None], None] = lambda _items, _left: None,
     ) -> Snapshot:
         """Wait for room, and read every page of one consistent list.
 
         Args:
-            in_pages: False: everything in one piece, so that no ``continue`` can expire.
             on_long_wait: called with what people are to see, again and again while the list waits for room for long.
             on_page: called after each page but the last, with the number of items read so far, and of those left if the server says it.
 
@@ -55,6 +63,7 @@ class ListReader:
             StoppedError: the space was ended, or the client shut down.
         """
         policy, space, clock = self._policy, self._space, self._clock
+        in_pages = self.expired < _EXPIRED_BEFORE_ONE_PIECE
         # How long one piece is, nobody knows: it waits until it is the first in the room.
         needed = policy.page_bytes if in_pages else policy.max_list_bytes
         came = clock.monotonic()
@@ -70,10 +79,12 @@ class ListReader:
                 found = self._read_pages(policy.page_limit if in_pages else 0, until, on_page)
             except NoRoomError as error:
                 needed = error.needed
-            except BaseException:
+            except BaseException as error:
+                self.expired += isinstance(error, TooOldError)
                 space.leave()
                 raise
             else:
+                self.expired = 0
                 size = space.leave(found.size)
                 return replace(found, size=size, waited_seconds=began - came, seconds=clock.monotonic() - began)
         raise BodyError(f"the list of {self._resource} got no room in time: lists of other clusters are being read")
@@ -175,23 +186,21 @@ class KubernetesLister:
 
     def __init__(self, api: ApiClient, resource: Resource, scope: Scope, space: Space, clock: Clock) -> None:
         self._api = api
-        self._space = space
-        self._reader = ListReader(api, resource, scope, space, clock)
+        self._lists = ListReader(api, resource, scope, space, clock)
 
     def run(self, deadline_monotonic: float) -> Snapshot:
         """Raises StoppedError if ``stop`` was called."""
         try:
-            for attempt in range(1, _ATTEMPTS + 1):
+            for _ in range(_ATTEMPTS):
                 with suppress(TooOldError):
-                    return self._reader.read(deadline_monotonic, in_pages=attempt < _ATTEMPTS)
+                    return self._lists.read(deadline_monotonic)
             raise StatusError("the list kept expiring while it was read", status=410)
         finally:
             self._api.close()
 
     def stop(self) -> None:
         """End ``run`` at once, also while a read blocks. Any thread may call it, any number of times."""
-        self._space.end()
-        self._api.shutdown()
+        self._lists.stop()
 
 
 def cluster_identity(api: ApiClient, deadline_monotonic: float, *, lists: bool = True) -> str | None:

@@ -24,14 +24,12 @@ A watch resumes from the last event or bookmark that was read, or from the list'
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 
 from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
-from kubesync.clock import Clock
 from kubesync.domain.errors import BodyError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
 from kubesync.domain.scope import Scope
@@ -49,30 +47,28 @@ _QUICK_SECONDS: Final = 1.0  # a watch that ends sooner, without an event, did n
 _WORKED_SECONDS: Final = 5.0  # a watch that lasted this long worked, even if nothing happened
 _ABSENT_SECONDS: Final = 30.0  # an API that is not served may be installed at any time
 _TIMES_BEFORE_LIST: Final = 3
-_EXPIRED_BEFORE_ONE_PIECE: Final = 2
 
 
 class ReflectorBackoff:
     """Exponential waits, as client-go's reflector has them: each is drawn between once and twice the doubled one.
 
-    They start over when none was needed for ``backoff_reset`` seconds. ``jitter``: a number in [0, 1) at each call.
+    They start over when none was needed for ``backoff_reset`` seconds.
     """
 
-    def __init__(self, policy: ReflectorPolicy, clock: Clock, jitter: Callable[[], float]) -> None:
+    def __init__(self, policy: ReflectorPolicy, scheduler: Scheduler) -> None:
         self._policy = policy
-        self._clock = clock
-        self._jitter = jitter
+        self._scheduler = scheduler
         self._backoff = Backoff(policy.backoff_initial, policy.backoff_cap, least=1.0, most=2.0)
         self._failures = 0
         self._quiet_since: float | None = None
 
     def next_delay(self, retry_after_seconds: float | None = None) -> float:
         """Seconds to wait now: at least what the server asked for, of which at most ``backoff_reset`` seconds count."""
-        now = self._clock.monotonic()
+        now = self._scheduler.monotonic()
         if self._quiet_since is not None and now - self._quiet_since >= self._policy.backoff_reset:
             self._failures = 0
         self._failures += 1
-        delay = self._backoff.delay(self._failures, self._jitter())
+        delay = self._backoff.delay(self._failures, self._scheduler.random())
         if retry_after_seconds is not None:
             delay = max(delay, min(retry_after_seconds, self._policy.backoff_reset))
         self._quiet_since = now + delay
@@ -85,45 +81,34 @@ class KubernetesReflector:
     Args:
         api: a client of its own.
         space: where its lists wait for room.
-        scope: None: everything.
-        jitter: a number in [0, 1) at each call; None: the scheduler's.
-        wait: waits for this many seconds or until ``stop``; None: a real wait.
     """
 
     def __init__(
         self,
         api: ApiClient,
         resource: Resource,
+        scope: Scope,
         space: Space,
-        *,
-        scope: Scope | None = None,
         scheduler: Scheduler,
-        jitter: Callable[[], float] | None = None,
-        wait: Callable[[float], object] | None = None,
     ) -> None:
         self._api = api
-        self._policy = api.policy
         self._resource = resource
-        self._space = space
-        self._scope = scope or Scope()
+        self._scope = scope
         self._clock = scheduler
-        self._lists = ListReader(api, resource, self._scope, space, scheduler)
-        self._backoff = ReflectorBackoff(api.policy, scheduler, jitter or scheduler.random)
+        self._lists = ListReader(api, resource, scope, space, scheduler)
+        self._backoff = ReflectorBackoff(api.policy, scheduler)
         self._stopped = scheduler.event()
-        self._wait = wait or self._stopped.wait
         self._deadline = 0.0
         self._position: Position | None = None  # None: list first
         self._last_version = 0  # the last version seen of this store, also while listing again
         self._failures = 0  # in a row; 0 after a success
-        self._expired_lists = 0
         self._stale_watches = 0
         self._quick_ends = 0
 
     def stop(self) -> None:
         """End ``run`` at once, also while a read blocks. Any thread may call it, any number of times."""
         self._stopped.set()
-        self._space.end()
-        self._api.shutdown()
+        self._lists.stop()
 
     def run(self, sink: WatchSink, resume_from: int | None, deadline_monotonic: float) -> None:
         """List and watch until ``stop`` or the deadline; errors go to the sink."""
@@ -156,25 +141,23 @@ class KubernetesReflector:
         try:
             found = self._lists.read(
                 self._deadline,
-                in_pages=self._expired_lists < _EXPIRED_BEFORE_ONE_PIECE,
                 on_long_wait=lambda error: sink.on_error(error, consecutive=1),
                 on_page=sink.on_page,
             )
         except TooOldError as error:
-            self._expired_lists += 1
-            if self._expired_lists > 1:
+            if self._lists.expired > 1:
                 raise StatusError(str(error), status=410) from None
             return
         went_back = found.resource_version < self._last_version
         self._last_version = found.resource_version
         self._position = Position(found.resource_version)
-        self._expired_lists = self._failures = 0
+        self._failures = 0
         sink.on_snapshot(replace(found, store_went_back=went_back))
 
     def _watch(self, sink: WatchSink, position: Position) -> None:
         started = self._clock.monotonic()
         heard = position.heard
-        seconds_left = int(min(self._policy.watch_timeout, self._deadline - started))
+        seconds_left = int(min(self._api.policy.watch_timeout, self._deadline - started))
         request = urls.watch(
             self._resource,
             self._scope.namespace,
@@ -193,7 +176,7 @@ class KubernetesReflector:
                     self._resource,
                     position,
                     FilteredSink(sink, self._scope) if self._scope.filtered else sink,
-                    policy=self._policy,
+                    policy=self._api.policy,
                     clock=self._clock,
                     deadline_monotonic=self._deadline,
                 )
@@ -250,4 +233,4 @@ class KubernetesReflector:
 
     def _pause(self, seconds: float) -> None:
         left = self._deadline - self._clock.monotonic()
-        self._wait(min(seconds, max(left, 0.0)))
+        self._stopped.wait(min(seconds, max(left, 0.0)))
