@@ -168,7 +168,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a newly referred Service is read while its cluster may still write it without a note",
         invariants="I1",
         file="upstreams/composer.py",
-        old="            self._references.refer(self._follow())\n",
+        old="            self.references.refer(self._follow())\n",
         new="            self._follow()\n",
         caught_by=(
             _COMPOSER + "test_i1_service_that_is_just_being_recorded_when_it_is_first_referred_to_is_not_lost",

@@ -13,7 +13,6 @@ from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.log import logger
 from kubesync.messages import CompareNamed, Drain, Noted
 from kubesync.upstreams.composer import Composer, NamedPorts, NamedReport, ReferencesError
-from kubesync.upstreams.references import References
 
 # A list is recorded in many transactions, each with marks. One round serves several of them.
 _COLLECT_SECONDS: Final = 0.2
@@ -23,19 +22,21 @@ _ROUNDING: Final = 1e-6
 
 
 class NamedUpstreams:
-    """The named upstreams of one session. Call ``load`` before anything is recorded, then ``start``, ``stop``, ``join``."""
+    """The named upstreams of one session. Call ``load`` before anything is recorded, then ``start``, ``stop``, ``join``.
+
+    ``marked``: there may be marks that were not read yet.
+    """
 
     def __init__(self, ports: NamedPorts, activity: Activity) -> None:
-        self._report = NamedReport()
         self._ports = ports
         self._clock = ports.scheduler
-        self._references = References(ports.to_cluster, ports.scheduler)
-        self._composer = Composer(ports, self._references, self._report, self.wake)
+        self._composer = Composer(ports, self.wake)
+        self._report = self._composer.report
         self.host: Host[NamedReport] = Host("composer", self, ports.scheduler, activity)
         self._composing = False
         self._stopped = Drain(0.0, abandon=False)
-        # The actor's own, but any thread sets ``_marked``.
-        self._marked = False
+        # The actor's own, but any thread sets ``marked``.
+        self.marked = False
         self._asked: deque[CompareNamed] = deque()
         self._collect_until = math.inf
         self._retry_at = math.inf
@@ -64,7 +65,7 @@ class NamedUpstreams:
 
     def wake(self) -> None:
         """Check for marks soon. Any thread may call it."""
-        self._marked = True
+        self.marked = True
         if self._composing:
             self.host.wake()
 
@@ -79,17 +80,12 @@ class NamedUpstreams:
         left = self._stopped.until - self._clock.monotonic()
         return self.host.join(_JOIN_SECONDS if self._stopped.abandon else max(_JOIN_SECONDS, left))
 
-    @property
-    def marked(self) -> bool:
-        """Whether there may be marks that were not read yet."""
-        return self._marked
-
     # --- the actor ---
 
     def receive(self, message: object) -> None:
         match message:
             case Noted(cluster):
-                self._references.noted(cluster)
+                self._composer.references.noted(cluster)
             case CompareNamed():
                 self._asked.append(message)
             case Drain():
@@ -102,7 +98,7 @@ class NamedUpstreams:
     def step(self) -> float | None:
         if self._drain is not None and self._drain.abandon:
             return None
-        if self._references.waiting:
+        if self._composer.references.waiting:
             return self._wait_for_clusters()
         if self._busy:
             self._busy, self._report.problem = False, ""
@@ -128,16 +124,16 @@ class NamedUpstreams:
         left = math.inf if self._drain is None else self._drain.until - self._clock.monotonic()
         if left <= 0:
             return None
-        if late := self._references.remind():
+        if late := self._composer.references.remind():
             self._busy, self._report.problem = True, f"cluster {late} is busy recording"
             logger.warning("composing failed, trying again", error=self._report.problem)
-        return min(left, self._references.seconds_left)
+        return min(left, self._composer.references.seconds_left)
 
     def _compose(self) -> float | None:
         """Compose if marks are due: a moment after the first, or after a pause where it failed."""
         now, drain = self._clock.monotonic(), self._drain
         failed = self._retry_at < math.inf
-        due = now + _ROUNDING >= self._retry_at or (self._marked and not (failed and drain is not None))
+        due = now + _ROUNDING >= self._retry_at or (self.marked and not (failed and drain is not None))
         if not (self._composing and due):
             # What is not composed by then stays marked for the next master.
             over = drain is not None and (not self._composing or self._retry_at >= drain.until)
@@ -145,11 +141,11 @@ class NamedUpstreams:
         self._collect_until = min(self._collect_until, now + _COLLECT_SECONDS)
         if drain is None and now + _ROUNDING < self._collect_until:
             return self._collect_until - now
-        self._marked, self._retry_at, self._collect_until = False, math.inf, math.inf
+        self.marked, self._retry_at, self._collect_until = False, math.inf, math.inf
         try:
             self._composer.compose()
         except ReferencesError:
-            self._marked, self._collect_until = True, now
+            self.marked, self._collect_until = True, now
         except NotMasterError as error:
             self._ports.not_master(error)
             return None

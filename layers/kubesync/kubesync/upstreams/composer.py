@@ -160,12 +160,10 @@ class NamedReport:
 class Composer:
     """Composes and compares. ``on_renewed``: called if a mark was renewed meanwhile, and stays."""
 
-    def __init__(
-        self, ports: NamedPorts, references: References, report: NamedReport, on_renewed: Callable[[], None]
-    ) -> None:
-        self.report = report
+    def __init__(self, ports: NamedPorts, on_renewed: Callable[[], None]) -> None:
+        self.report = NamedReport()
+        self.references = References(ports.to_cluster, ports.scheduler)
         self._ports = ports
-        self._references = references
         self._on_renewed = on_renewed
         self._registry = Registry()
 
@@ -211,8 +209,8 @@ class Composer:
 
     def _current(self) -> Registry:
         if self._ports.table.version() != self._registry.version:
-            self._references.refer(self._follow())
-        if self._references.waiting:
+            self.references.refer(self._follow())
+        if self.references.waiting:
             raise ReferencesError
         return self._registry
 
