@@ -208,7 +208,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         invariants="I3",
         file="operations/resync.py",
         old="            standing = self._walk(zone_id)\n",
-        new="            standing = self._walk(zone_id)\n            [cluster.remember_zone(zone_id) for cluster in going_on]\n",
+        new="            standing = self._walk(zone_id)\n            [each.remember() for each in going_on]\n",
         caught_by=(
             "integration/asked_for/test_resync_beside_batches.py::test_i3_what_a_batch_changes_after_its_page_was_read_is_no_drift",
         ),

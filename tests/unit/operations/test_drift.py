@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from kubesync.cluster.keys.key_writes import Preview
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.standing import as_it_stands, drifts_of
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Name
-from kubesync.operations.record_rows import Coming, document_of
+from kubesync.operations.record_rows import Foreseen, document_of
 
 SERVICE = ObjectKey("prod", "shop", "web")
 A = RecordKey("Z1", "web.example.com", "A")
@@ -18,6 +21,12 @@ WEIGHTED = RecordSet(60, ("192.0.2.1",), foreign_form="Region=eu-west-1")
 
 def a_state(**sets: dict[RecordKey, RecordSet]) -> KeyState:
     return KeyState(SERVICE, applied=sets.get("applied", {}), intended=sets.get("intended", {}))
+
+
+def conflicts_of(state: KeyState, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> list[tuple[str, Name]]:
+    foreseen = Foreseen(Preview({state.key: state}))
+    foreseen.walked(zone_id, standing, frozenset())
+    return list(foreseen.conflicts)
 
 
 def test_changed_missing_and_foreign_sets_of_one_zone_are_found() -> None:
@@ -59,18 +68,18 @@ def test_state_that_moved_on_after_the_zone_was_read_stays() -> None:
 
 def test_sets_to_come_meet_foreign_ones_that_they_cannot_stand_beside() -> None:
     cname, txt = RecordKey("Z1", "web.example.com", "CNAME"), RecordKey("Z1", "web.example.com", "TXT")
-    coming = Coming.of([a_state(intended={A: ONE, SRV: ONE}, applied={SRV: ONE})])
+    state = a_state(intended={A: ONE, SRV: ONE}, applied={SRV: ONE})
     name = ("prod/shop/web", Name("Z1", "web.example.com"))
 
-    assert coming.conflicts("Z1", {txt: ONE, SRV: ONE}) == {}
-    assert coming.conflicts("Z2", {A: TWO}) == {}
-    assert list(coming.conflicts("Z1", {A: TWO})) == [name]
-    assert list(coming.conflicts("Z1", {cname: RecordSet(60, ("x.",))})) == [name]
+    assert conflicts_of(state, "Z1", {txt: ONE, SRV: ONE}) == []
+    assert conflicts_of(state, "Z2", {A: TWO}) == []
+    assert conflicts_of(state, "Z1", {A: TWO}) == [name]
+    assert conflicts_of(state, "Z1", {cname: RecordSet(60, ("x.",))}) == [name]
 
 
 def test_own_set_of_another_type_at_the_name_is_not_in_the_way() -> None:
     """A CNAME that becomes an address is one batch."""
     cname = RecordKey("Z1", "web.example.com", "CNAME")
-    coming = Coming.of([a_state(intended={A: ONE}, applied={cname: RecordSet(60, ("x.",))})])
+    state = a_state(intended={A: ONE}, applied={cname: RecordSet(60, ("x.",))})
 
-    assert coming.conflicts("Z1", {cname: RecordSet(60, ("x.",))}) == {}
+    assert conflicts_of(state, "Z1", {cname: RecordSet(60, ("x.",))}) == []

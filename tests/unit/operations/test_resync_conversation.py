@@ -21,6 +21,7 @@ from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTab
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
+from kubesync.cluster.keys.key_writes import Preview
 from kubesync.domain.dns.records import Node, RecordKey, RecordSet
 from kubesync.domain.dns.standing import Drift
 from kubesync.domain.errors import (
@@ -48,7 +49,7 @@ from kubesync.messages import (
     RemoveOrphans,
     WithdrawRelist,
 )
-from kubesync.operations.cluster_resync import ClusterResync
+from kubesync.operations import cluster_resync
 from kubesync.operations.ports import Master
 from kubesync.operations.requests import ResyncRunner, ResyncWorker
 from kubesync.operations.resync import Resync
@@ -324,8 +325,7 @@ def test_i3_only_suspects_are_compared_and_drifts_are_reported(
     played.compared = [Compared((Drift(WEB, A, ONE, TWO),))]
     request = ResyncRequest("", "prod", dry_run, force=False, at_ms=0)
     resync = Resync(cast("Master", played), request, nothing_kept(played, request), own_session=False)
-    nothing: dict[str, object] = {"changes": [], "held": {}}
-    monkeypatch.setattr(ClusterResync, "_preview", lambda self: self._document.update(nothing))
+    monkeypatch.setattr(cluster_resync, "preview_lists", lambda *_: Preview())
     (report,) = resync.run()["clusters"]
     (compare,) = played.of(CompareZone)
     assert ([known.service for known in compare.known], compare.standing, compare.mend) == (

@@ -14,9 +14,9 @@ the cluster's policy forbids the change           none
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from kubesync.aws.tables.audit import describe
@@ -76,37 +76,6 @@ def forgotten(tables: Tables, standing: Mapping[RecordKey, RecordSet], others: C
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Coming:
-    """Sets that are to be made, each with its Service; ``ours`` are those of ours that stand at their names."""
-
-    sets: tuple[tuple[str, RecordKey], ...]
-    ours: AbstractSet[RecordKey]
-
-    @classmethod
-    def of(cls, states: Iterable[KeyState]) -> Coming:
-        """What states as they are planned to be will make."""
-        known = list(states)
-        sets = tuple((str(s.key), key) for s in known for key in sorted(s.intended.keys() - s.applied.keys()))
-        names = {(key.zone_id, key.name) for _, key in sets}
-        return cls(sets, {key for state in known for key in state.applied if (key.zone_id, key.name) in names})
-
-    def conflicts(self, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> dict[tuple[str, Name], str]:
-        """Where they will meet foreign sets: service and name, and why."""
-        wanted: dict[str, list[tuple[str, RecordKey]]] = {}
-        for service, key in self.sets:
-            if key.zone_id == zone_id:
-                wanted.setdefault(key.name, []).append((service, key))
-        found: dict[tuple[str, Name], str] = {}
-        for other, stands in standing.items():
-            if other in self.ours:
-                continue
-            for service, key in wanted.get(other.name, ()):
-                if other == key or exclude_each_other(other, key):
-                    found[service, Name.of(key)] = why_foreign(other, stands, key)
-        return found
-
-
 WAITING: Final = "waiting"
 """Why a set changes that was planned earlier and is not written yet. Others: ``Preview.news``, and what somebody did by hand."""
 _BY_HAND: Final = {
@@ -127,50 +96,57 @@ def side(record_set: RecordSet) -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class ForeseenChanges:
-    """Keys whose applied and intended sets differ, without their parts, and why each of them changes."""
+class Foreseen:
+    """What a dry run foresees of one cluster. It keeps of the preview only what changes, without parts: not all states of a cluster.
 
-    states: Mapping[ObjectKey, KeyState]
-    why: Mapping[ObjectKey, str]
+    ``drifts``: sets that were changed by hand. ``conflicts``: where sets that are to be made meet foreign ones: service and name, and why.
+    """
 
-    @classmethod
-    def of(cls, preview: Preview) -> ForeseenChanges:
-        """Keep of a preview only what changes: it must not hold all states of a cluster."""
-        slim = {
-            key: KeyState(key, intended=state.intended, applied=state.applied)
-            for key, state in preview.states.items()
+    def __init__(self, preview: Preview) -> None:
+        self.drifts: list[Drift] = []
+        self.conflicts: dict[tuple[str, Name], str] = {}
+        known = list(preview.states.values())
+        self._coming = [(str(s.key), key) for s in known for key in sorted(s.intended.keys() - s.applied.keys())]
+        names = {(key.zone_id, key.name) for _, key in self._coming}
+        self._ours = {key for state in known for key in state.applied if (key.zone_id, key.name) in names}
+        self._states = {
+            state.key: KeyState(state.key, intended=state.intended, applied=state.applied)
+            for state in known
             if state.intended != state.applied
         }
-        return cls(slim, {key: preview.news[key] for key in slim if key in preview.news})
+        self._why = {key: preview.news[key] for key in self._states if key in preview.news}
+        self._landed: dict[RecordKey, RecordSet | None] = {}
 
-    def rows(
-        self,
-        policy: Policy,
-        drifts: Sequence[Drift],
-        conflicts: Mapping[tuple[str, Name], str],
-        landed: Mapping[RecordKey, RecordSet | None],
-    ) -> list[dict[str, Any]]:
-        """One row for each set, in the order of zones and names.
+    def walked(self, zone_id: str, standing: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]) -> None:
+        """These sets stand in a zone. ``unsettled``: as a batch left them that nobody has settled (``drift.landed``)."""
+        self._landed |= {key: standing.get(key) for key in unsettled}
+        wanted: dict[str, list[tuple[str, RecordKey]]] = {}
+        for service, key in self._coming:
+            if key.zone_id == zone_id:
+                wanted.setdefault(key.name, []).append((service, key))
+        for other, stands in standing.items():
+            if other in self._ours or other in unsettled:
+                continue
+            for service, key in wanted.get(other.name, ()):
+                if other == key or exclude_each_other(other, key):
+                    self.conflicts[service, Name.of(key)] = why_foreign(other, stands, key)
 
-        Args:
-            conflicts: by service and name, why.
-            landed: sets as a batch left them that nobody has settled (``drift.landed``).
-        """
+    def rows(self, policy: Policy, conflicts: Mapping[tuple[str, Name], str]) -> list[dict[str, Any]]:
+        """One row for each set, in the order of zones and names. ``conflicts``: by service and name, why."""
         drifted: dict[ObjectKey, dict[RecordKey, Drift]] = defaultdict(dict)
-        for drift in drifts:
+        for drift in self.drifts:
             drifted[drift.service][drift.key] = drift
         found: list[tuple[RecordKey, str, dict[str, Any]]] = []
-        for key in self.states.keys() | drifted.keys():
+        for key in self._states.keys() | drifted.keys():
             of_key = drifted.get(key, {})
-            state = self.states.get(key)
+            state = self._states.get(key)
             if state is None:  # it wants what was applied
                 known = {drift.key: drift.known for drift in of_key.values()}
                 state = KeyState(key, intended=known, applied=known)
-            mended = replace(state, applied=_as_it_stands(state, of_key.values(), landed))
+            mended = replace(state, applied=_as_it_stands(state, of_key.values(), self._landed))
             for change in changes_of(mended, policy):
                 row = _row(str(key), change.key, change.before, change.after)
-                row["why"] = _why(of_key.get(change.key)) or self.why.get(key) or WAITING
+                row["why"] = _why(of_key.get(change.key)) or self._why.get(key) or WAITING
                 reason = _conflict(of_key.get(change.key)) or conflicts.get((str(key), Name.of(change.key)))
                 if reason and change.before is None:
                     row["conflict"] = reason

@@ -42,6 +42,7 @@ from kubesync.operations.ports import Master, unpaused
 from kubesync.operations.record_rows import forgotten, landed
 from kubesync.operations.resync_progress import NotKeptError, Part, ResyncProgress
 from kubesync.operations.resync_report import within_limits
+from kubesync.operations.zone_comparison import ZoneComparison
 
 _WALKS: Final = 2
 _SETS_AT_A_TIME: Final = 100
@@ -228,38 +229,39 @@ class Resync:
         Keys that were written meanwhile get another walk: each time they are fewer.
         """
         self._reach(zone_id)
-        for cluster in clusters:
-            with self._reported(cluster.name):
-                cluster.remember_zone(zone_id)
+        comparisons = [ZoneComparison(cluster, zone_id) for cluster in clusters]
+        for each in comparisons:
+            with self._reported(each.cluster.name):
+                each.remember()
         walks = _WALKS
-        while going_on := [cluster for cluster in clusters if not self._done(cluster.name)]:
+        while going_on := [each for each in comparisons if not self._done(each.cluster.name)]:
             standing = self._walk(zone_id)
             if walks == _WALKS and not self._request.cluster:
                 self._find_forgotten(standing, going_on)
             inflight = self._master.inflight.read(zone_id) if self._zones_held else None
             unsettled = landed(inflight, standing)
-            for cluster in going_on:
-                with self._reported(cluster.name):
-                    cluster.compare_zone(zone_id, standing, unsettled)
+            for each in going_on:
+                with self._reported(each.cluster.name):
+                    each.compare(standing, unsettled)
             walks -= 1
-            clusters = [cluster for cluster in going_on if cluster.moved]
+            comparisons = [each for each in going_on if each.moved]
             if not walks:
                 break
-            for cluster in clusters:
-                with self._reported(cluster.name):
-                    cluster.remember_moved(zone_id)
-        for cluster in clusters:
-            if not self._done(cluster.name):
-                with self._reported(cluster.name):
-                    cluster.compare_moved(zone_id)
+            for each in comparisons:
+                with self._reported(each.cluster.name):
+                    each.remember_moved()
+        for each in comparisons:
+            if not self._done(each.cluster.name):
+                with self._reported(each.cluster.name):
+                    each.compare_moved()
 
-    def _find_forgotten(self, standing: Mapping[RecordKey, RecordSet], clusters: Sequence[ClusterResync]) -> None:
+    def _find_forgotten(self, standing: Mapping[RecordKey, RecordSet], comparisons: Sequence[ZoneComparison]) -> None:
         """Look for sets that kubesync has lost track of, among those that no cluster knew before the walk."""
-        known = {Name.of(key) for cluster in clusters for key in cluster.known_sets()}
+        known = {Name.of(key) for each in comparisons for key in each.known_sets()}
         others = self._master.clusters.read().keys() - self._master.configs.keys()
         for some in batched((item for item in standing.items() if Name.of(item[0]) not in known), _SETS_AT_A_TIME):
             self._check()
-            clusters[0].report_forgotten(self._forgotten(dict(some), others))
+            comparisons[0].cluster.report_forgotten(self._forgotten(dict(some), others))
 
     def _forgotten(self, standing: Mapping[RecordKey, RecordSet], others: Collection[str]) -> list[dict[str, Any]]:
         """See ``drift.forgotten``. What a newer release wrote is not lost: it hides no other set, and ends no resync (I4)."""

@@ -1,0 +1,123 @@
+"""State with zone, for a full resync: one cluster's known sets against one zone.
+
+Batches go on during a walk, so a set may differ because one of them changed it. After a batch has landed, the states of its keys are
+written, before the next batch. So the key's state decides:
+
+the key's state      a set that differs from the known one
+---------------      -------------------------------------
+as before the walk   no batch has changed it: it drifted
+written since        this walk cannot decide: ``moved``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import batched
+from typing import Final
+
+from kubesync.actors.answer import Answer
+from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.standing import Known, with_replacements
+from kubesync.domain.objects import ObjectKey
+from kubesync.domain.state import EMPTY
+from kubesync.messages import CheckConflicts, Compared, CompareZone
+from kubesync.operations.asking import ResyncError, ask_zone
+from kubesync.operations.cluster_resync import ClusterResync, held_in
+
+_FINAL_ROUNDS: Final = 8
+
+
+class ZoneComparison:
+    """Call ``remember``, walk the zone, and call ``compare``; then for the keys that ``moved`` once more, or ``compare_moved``.
+
+    All methods raise ResyncError, StoreError. ``moved``: keys that may have drifted and were written meanwhile.
+    """
+
+    def __init__(self, cluster: ClusterResync, zone_id: str) -> None:
+        self.cluster = cluster
+        self.moved: set[ObjectKey] = set()
+        self._zone_id = zone_id
+        self._known: list[Known] = []
+
+    def remember(self) -> None:
+        """Read the known sets of the zone, before it is walked."""
+        cluster, zone_id = self.cluster, self._zone_id
+        self._known = []
+        last = cluster.zones == {zone_id}
+        in_conflict: list[ObjectKey] = []
+        for state in cluster.states():
+            if (known := Known.of(state, zone_id)).applied:
+                self._known.append(known)
+            if any(name.zone_id == zone_id for name in state.conflicts):
+                in_conflict.append(state.key)
+            if last and not cluster.dry_run:
+                cluster.held += held_in(state)
+            if last and state.conflicts:
+                cluster.conflicts[state.key] = state.conflicts
+        cluster.again.update(in_conflict)
+        if in_conflict and not cluster.dry_run:
+            cluster.master.zones.send(zone_id, CheckConflicts(tuple(in_conflict)))
+
+    def known_sets(self) -> Iterator[RecordKey]:
+        """The sets that ``remember`` has read."""
+        return (key for known in self._known for key, _ in known.applied)
+
+    def compare(self, standing: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]) -> None:
+        """Compare the known sets with the zone: a few keys at a time, between two batches.
+
+        Args:
+            standing: the sets of the zone, walked after ``remember``.
+            unsettled: sets as a batch left them that nobody has settled (``drift.landed``): they neither drifted nor are they foreign.
+        """
+        cluster = self.cluster
+        if cluster.foreseen is not None:
+            cluster.foreseen.walked(self._zone_id, standing, unsettled)
+        found = with_replacements(standing)
+        suspects = [known for known in self._known if known.drifts(found)]
+        self._known = []
+        if cluster.own_session and cluster.dry_run:  # this session writes nothing: what was read is what stands
+            cluster.check()
+            cluster.drifted(
+                [drift for known in suspects for drift in known.drifts(found) if drift.key not in unsettled]
+            )
+            return
+        cluster.again.update(known.service for known in suspects)
+        for some in batched(suspects, KEYS_AT_A_TIME):
+            self.moved |= self._ask(known=some, standing=found).moved
+
+    def remember_moved(self) -> None:
+        """As ``remember``, but only for the keys that ``moved``."""
+        states = self.cluster.master.tables.state.load(sorted(self.moved)).values()
+        self._known = [Known.of(state, self._zone_id) for state in states]
+        self.moved = set()
+
+    def compare_moved(self) -> None:
+        """Compare each key that is written all the time. The zone is read between two batches, at the key's names only."""
+        for key in sorted(self.moved):
+            for _ in range(_FINAL_ROUNDS):
+                state = self.cluster.master.tables.state.load([key])[key]
+                names = frozenset(each.name for each in state.applied if each.zone_id == self._zone_id)
+                if not names or not self._ask(keys=(key,), names=names).moved:
+                    break
+            else:
+                raise ResyncError(f"{key} was written all the time: run it again")
+
+    def _ask(
+        self,
+        *,
+        known: tuple[Known, ...] = (),
+        standing: Mapping[RecordKey, RecordSet] = EMPTY,
+        keys: tuple[ObjectKey, ...] = (),
+        names: frozenset[str] = frozenset(),
+    ) -> Compared:
+        cluster = self.cluster
+        cluster.check()
+
+        def question(reply: Answer[Compared]) -> CompareZone:
+            return CompareZone(cluster.name, reply, known, keys, names, standing, mend=not cluster.dry_run)
+
+        compared = ask_zone(cluster.master, self._zone_id, question, cluster.check)
+        cluster.drifted(compared.drifts)
+        return compared
