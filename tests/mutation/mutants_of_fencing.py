@@ -291,7 +291,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         name="patient-process-gives-up",
         without="a process that stands by for ever waits only for a session that ends soon",
         invariants="I10",
-        file="session/lease_keeper.py",
+        file="session/stand_by.py",
         old="return self._times.stand_by == math.inf or ends_soon or",
         new="return ends_soon or",
         caught_by=(_KEEPER + "test_patient_stand_by_waits_whoever_holds_the_lease_and_takes_it_the_moment_it_expires",),
@@ -300,7 +300,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         name="patient-process-polls-without-looking",
         without="a process that stands by polls at a fixed pace",
         invariants="I10",
-        file="session/lease_keeper.py",
+        file="session/stand_by.py",
         old="return min(max(until, POLL_SECONDS), PATIENT_POLL_SECONDS)",
         new="return PATIENT_POLL_SECONDS",
         caught_by=(

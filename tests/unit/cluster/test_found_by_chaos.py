@@ -12,7 +12,8 @@ from kubesync.aws.tables.control.lease import Lease, LeaseTable, lease_key
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import NotMasterError
 from kubesync.domain.objects import Service
-from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
+from kubesync.session.lease_keeper import LeaseKeeper
+from kubesync.session.stand_by import LeaseTimes
 from kubesync_local.workplace.items_in_memory import holds
 
 HIDDEN: Service = a_service(annotations={"kubesync.io/exclude": "true"})

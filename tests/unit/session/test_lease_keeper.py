@@ -13,7 +13,8 @@ from harness.fakes.store_faults import StoreFaults, Wanted, names, writes_to
 from kubesync.aws.dynamodb.store import CONTROL, Key, Update
 from kubesync.aws.tables.control.lease import Lease, LeaseTable, lease_key
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreOutcomeUnknownError
-from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
+from kubesync.session.lease_keeper import LeaseKeeper
+from kubesync.session.stand_by import LeaseTimes
 
 LEASE = lease_key("0")
 EPOCH = Key(CONTROL, "lease", "epoch")

@@ -1,4 +1,4 @@
-"""Takes, renews and releases the lease, and decides whether this process may still write (I2).
+"""Renews and releases the lease, which ``stand_by`` takes, and decides whether this process may still write (I2).
 
 A session learns in three places that another master has taken over: at a renewal (here), at a fence (``aws.fencing.writer``),
 and at a journal (``zone.journal``, which asks ``truly_master``).
@@ -6,51 +6,20 @@ and at a journal (``zone.journal``, which asks ``truly_master``).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.dynamodb.store import Item, Value
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
-from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
+from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError
+from kubesync.session.stand_by import POLL_SECONDS, LeaseTaker, LeaseTimes, NotTakenError, Taken, now_ms
 
-POLL_SECONDS: Final = 0.25
-# While a process stands by for as long as it takes: a read each 2 s costs 0.16 dollars a month (docs/cost.md).
-PATIENT_POLL_SECONDS: Final = 2.0
 # A hand-over takes seconds, and schedules run every minute. The lease in a restored table is older than this: the latest
 # restorable time is about five minutes ago, and a restore takes longer.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html
 LONG_PAUSE_SECONDS: Final = 300.0
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseTimes:
-    """Seconds. A master stops writing ``write_seconds`` after the *start* of its last successful renewal. A session stands
-    by for at most ``stand_by``; infinite: until the lease is free, whoever holds it.
-    """
-
-    duration: float = 15.0
-    renew_every: float = 5.0
-    write_seconds: float = 10.0
-    stand_by: float = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Try:
-    """An attempt to take the lease. ``seen`` is the lease as it was read before."""
-
-    started_monotonic: float
-    seen: Lease
-
-
-class _NotTakenError(Exception):
-    """An attempt to take the lease failed or got no answer. ``why`` is the error."""
-
-    def __init__(self, why: NotMasterError | StoreError) -> None:
-        super().__init__(str(why))
-        self.why = why
 
 
 class LeaseKeeper:
@@ -64,13 +33,11 @@ class LeaseKeeper:
 
     def __init__(self, table: LeaseTable, holder: str, times: LeaseTimes, scheduler: Scheduler) -> None:
         self._table = table
-        self._holder = holder
         self._times = times
         self._scheduler = scheduler
+        self._taker = LeaseTaker(table, holder, times, scheduler)
         self._lease: Lease | None = None
-        self._tries: dict[int, _Try] = {}
         self._write_until = 0.0
-        self._ends_at_ms = 0
         self._closed = False
         self._lost = scheduler.event()
         self._stop = scheduler.event()
@@ -110,10 +77,11 @@ class LeaseKeeper:
             UsageError: the tables belong to another deployment.
             NewerSchemaError: a newer release was master. The lease is released with the state in which it was found.
         """
-        before, lease = self._stand_by(may_wait, deployment)
+        taken = self._taker.stand_by(may_wait, deployment)
+        self._hold(taken)
         if deployment:
-            self._enter(before)
-        return before, lease
+            self._enter(taken.seen)
+        return taken.seen, taken.lease
 
     def _enter(self, before: Lease) -> None:
         while True:
@@ -129,64 +97,8 @@ class LeaseKeeper:
                     raise
             self._scheduler.sleep(POLL_SECONDS)
 
-    def _stand_by(self, may_wait: Callable[[], bool], deployment: str) -> tuple[Lease, Lease]:
-        began = self._scheduler.monotonic()
-        first_seen: dict[int, float] = {}
-        pause = POLL_SECONDS
-        while True:
-            refused: NotMasterError | StoreError
-            try:
-                if deployment:
-                    self._table.bind(deployment)
-                    deployment = ""
-                seen = self._table.read()
-                now = self._scheduler.monotonic()
-                unmoved = now - first_seen.setdefault(seen.renewal, now)
-                if seen.holder == self._holder and seen.epoch in self._tries and not seen.released:
-                    return self._adopt(seen)
-                refused = NotMasterError(f"session {seen.holder} is the master (epoch {seen.epoch})")
-                if seen.free(self._now_ms()) or unmoved > self._times.duration + self._times.renew_every:
-                    return self._take(seen)
-                if not self._worth_waiting(seen, renewed=len(first_seen) > 1):
-                    raise refused
-                pause = self._until_next_poll(seen)
-            except _NotTakenError as error:
-                refused = error.why
-            except StoreBusyError as error:
-                refused = error
-            if self._scheduler.monotonic() - began >= self._times.stand_by or not may_wait():
-                raise refused
-            self._scheduler.sleep(pause)
-
-    def _until_next_poll(self, seen: Lease) -> float:
-        """Poll often only about the time when the lease may become free: its session ends, or nobody has renewed it."""
-        if self._times.stand_by < math.inf:
-            return POLL_SECONDS
-        ends_at_ms = seen.ends_at_ms - 1000 if seen.ends_at_ms else math.inf
-        until = (min(seen.expires_at_ms, ends_at_ms) - self._now_ms()) / 1000
-        return min(max(until, POLL_SECONDS), PATIENT_POLL_SECONDS)
-
-    def _worth_waiting(self, seen: Lease, *, renewed: bool) -> bool:
-        until_end = (seen.ends_at_ms - self._now_ms()) / 1000
-        expires_in = (seen.expires_at_ms - self._now_ms()) / 1000
-        ends_soon = bool(seen.ends_at_ms) and until_end <= self._times.stand_by
-        return self._times.stand_by == math.inf or ends_soon or (expires_in > self._times.duration and not renewed)
-
-    def _take(self, seen: Lease) -> tuple[Lease, Lease]:
-        started = self._scheduler.monotonic()
-        try:
-            epoch = self._table.draw_epoch()
-            self._tries[epoch] = _Try(started, seen)
-            return self._adopt(self._table.take(seen, self._holder, epoch, self._expiry_ms()))
-        except (NotMasterError, StoreBusyError, StoreOutcomeUnknownError) as error:
-            # A try without an answer may have landed: the next read shows it.
-            raise _NotTakenError(error) from error
-
-    def _adopt(self, lease: Lease) -> tuple[Lease, Lease]:
-        tried = self._tries[lease.epoch]
-        self._lease = lease
-        self._write_until = tried.started_monotonic + self._times.write_seconds
-        return tried.seen, lease
+    def _hold(self, taken: Taken) -> None:
+        self._lease, self._write_until = taken.lease, taken.write_until
 
     def note(self, **notes: Value) -> None:
         """Keep facts for later sessions on the lease, see ``Lease``: they go along with each renewal and the release."""
@@ -219,13 +131,13 @@ class LeaseKeeper:
         """Seconds since the last holder's release or last renewal. None: nobody ever held the lease."""
         if not before.holder:
             return None
-        renewed_ms = before.expires_at_ms - int(self._times.duration * 1000)
+        renewed_ms = before.expires_at_ms - self._times.duration_ms
         ended_ms = before.released_at_ms if before.released else renewed_ms
-        return max(0.0, (self._now_ms() - ended_ms) / 1000) if ended_ms else None
+        return max(0.0, (now_ms(self._scheduler) - ended_ms) / 1000) if ended_ms else None
 
     def start(self, ends_at_epoch: float) -> None:
         """Start to renew, in a separate thread. Other sessions read ``ends_at_epoch``: the time when this session ends."""
-        self._ends_at_ms = int(ends_at_epoch * 1000)
+        self._lease = replace(self.lease, ends_at_ms=int(ends_at_epoch * 1000))
         self.renew()
         self._thread = self._scheduler.thread("lease", self._keep)
         self._thread.start()
@@ -239,7 +151,8 @@ class LeaseKeeper:
         started = self._scheduler.monotonic()
         lease = self.lease
         try:
-            renewed = self._table.renew(lease, self._expiry_ms(), self._ends_at_ms, self.notes)
+            expires_at_ms = now_ms(self._scheduler) + self._times.duration_ms
+            renewed = self._table.renew(lease, expires_at_ms, lease.ends_at_ms, self.notes)
         except NotMasterError:
             self._lose()
             return
@@ -279,7 +192,7 @@ class LeaseKeeper:
     def truly_master(self) -> Lease:
         """Check in the table, not by the clock, that this session holds the lease. Raises NotMasterError if not."""
         current = self._table.read()
-        if current.holder != self._holder or current.epoch != self.lease.epoch or current.released:
+        if current.holder != self.lease.holder or current.epoch != self.lease.epoch or current.released:
             self._lose()
             raise NotMasterError("the lease was lost to another session")
         return current
@@ -302,9 +215,10 @@ class LeaseKeeper:
             mine = self.truly_master()
             self._table.raise_epoch(fence)
             try:
-                self._take(mine)
-            except _NotTakenError as error:
+                taken = self._taker.take(mine)
+            except NotTakenError as error:
                 raise error.why from error
+            self._hold(replace(taken, lease=replace(taken.lease, ends_at_ms=self.lease.ends_at_ms)))
 
     def give_up_writing(self) -> None:
         """Make ``may_write`` refuse from now on: threads that are still busy must not write after the release."""
@@ -322,7 +236,7 @@ class LeaseKeeper:
         ours = not self._lost.is_set()
         if ours:
             try:
-                at_ms = self._now_ms()
+                at_ms = now_ms(self._scheduler)
                 self._table.release(self.lease, clean=clean, at_ms=at_ms, unsettled=unsettled, notes=self.notes)
             except StoreError:
                 pass  # the lease expires by itself, and the end counts as unclean
@@ -330,9 +244,3 @@ class LeaseKeeper:
                 ours = False
         self._lost.set()
         return ours
-
-    def _now_ms(self) -> int:
-        return int(self._scheduler.epoch() * 1000)
-
-    def _expiry_ms(self) -> int:
-        return self._now_ms() + int(self._times.duration * 1000)

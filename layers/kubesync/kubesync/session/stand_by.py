@@ -1,0 +1,127 @@
+"""Takes the lease for a session, which stands by for it if its holder ends soon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.tables.control.lease import Lease, LeaseTable
+from kubesync.clock import Clock
+from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
+
+POLL_SECONDS: Final = 0.25
+# While a process stands by for as long as it takes: a read each 2 s costs 0.16 dollars a month (docs/cost.md).
+PATIENT_POLL_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimes:
+    """Seconds. A master stops writing ``write_seconds`` after the *start* of its last successful renewal. A session stands
+    by for at most ``stand_by``; infinite: until the lease is free, whoever holds it.
+    """
+
+    duration: float = 15.0
+    renew_every: float = 5.0
+    write_seconds: float = 10.0
+    stand_by: float = 60.0
+
+    @property
+    def duration_ms(self) -> int:
+        return int(self.duration * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The lease as it was taken, and as it was read before. ``write_until`` (monotonic): how long it lasts without a renewal."""
+
+    lease: Lease
+    seen: Lease
+    write_until: float
+
+
+class NotTakenError(Exception):
+    """A try to take the lease failed or got no answer. ``why`` is the error."""
+
+    def __init__(self, why: NotMasterError | StoreError) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
+class LeaseTaker:
+    """Takes the lease for one session. A try of it whose answer was lost may have landed."""
+
+    def __init__(self, table: LeaseTable, holder: str, times: LeaseTimes, scheduler: Scheduler) -> None:
+        self._table = table
+        self._holder = holder
+        self._times = times
+        self._scheduler = scheduler
+        # By epoch: the lease as it was read before, and when the try began.
+        self._tries: dict[int, tuple[Lease, float]] = {}
+
+    def stand_by(self, may_wait: Callable[[], bool], deployment: str) -> Taken:
+        """Take the lease as soon as it can be had. See ``LeaseKeeper.acquire``."""
+        began = self._scheduler.monotonic()
+        first_seen: dict[int, float] = {}
+        pause = POLL_SECONDS
+        while True:
+            refused: NotMasterError | StoreError
+            try:
+                if deployment:
+                    self._table.bind(deployment)
+                    deployment = ""
+                seen = self._table.read()
+                now = self._scheduler.monotonic()
+                unmoved = now - first_seen.setdefault(seen.renewal, now)
+                if seen.holder == self._holder and seen.epoch in self._tries and not seen.released:
+                    return self._taken(seen)
+                refused = NotMasterError(f"session {seen.holder} is the master (epoch {seen.epoch})")
+                if seen.free(now_ms(self._scheduler)) or unmoved > self._times.duration + self._times.renew_every:
+                    return self.take(seen)
+                if not self._worth_waiting(seen, renewed=len(first_seen) > 1):
+                    raise refused
+                pause = self._until_next_poll(seen)
+            except NotTakenError as error:
+                refused = error.why
+            except StoreBusyError as error:
+                refused = error
+            if self._scheduler.monotonic() - began >= self._times.stand_by or not may_wait():
+                raise refused
+            self._scheduler.sleep(pause)
+
+    def _until_next_poll(self, seen: Lease) -> float:
+        """Poll often only about the time when the lease may become free: its session ends, or nobody has renewed it."""
+        if self._times.stand_by < math.inf:
+            return POLL_SECONDS
+        ends_at_ms = seen.ends_at_ms - 1000 if seen.ends_at_ms else math.inf
+        until = (min(seen.expires_at_ms, ends_at_ms) - now_ms(self._scheduler)) / 1000
+        return min(max(until, POLL_SECONDS), PATIENT_POLL_SECONDS)
+
+    def _worth_waiting(self, seen: Lease, *, renewed: bool) -> bool:
+        until_end = (seen.ends_at_ms - now_ms(self._scheduler)) / 1000
+        expires_in = (seen.expires_at_ms - now_ms(self._scheduler)) / 1000
+        ends_soon = bool(seen.ends_at_ms) and until_end <= self._times.stand_by
+        return self._times.stand_by == math.inf or ends_soon or (expires_in > self._times.duration and not renewed)
+
+    def take(self, seen: Lease) -> Taken:
+        """Take the lease, if it is unchanged since it was read. Raises NotTakenError."""
+        started = self._scheduler.monotonic()
+        try:
+            epoch = self._table.draw_epoch()
+            self._tries[epoch] = seen, started
+            expires_at_ms = now_ms(self._scheduler) + self._times.duration_ms
+            return self._taken(self._table.take(seen, self._holder, epoch, expires_at_ms))
+        except (NotMasterError, StoreBusyError, StoreOutcomeUnknownError) as error:
+            # A try without an answer may have landed: the next read shows it.
+            raise NotTakenError(error) from error
+
+    def _taken(self, lease: Lease) -> Taken:
+        seen, started = self._tries[lease.epoch]
+        return Taken(lease, seen, started + self._times.write_seconds)
+
+
+def now_ms(clock: Clock) -> int:
+    """As the lease has times."""
+    return int(clock.epoch() * 1000)
