@@ -10,9 +10,9 @@ import pytest
 
 from harness.fakes.manual_clock import ManualClock
 from harness.seen.builders import a_config
+from kubesync.aws.secrets.issued_tokens import EksToken
 from kubesync.bootstrap.application import Application, ConfiguredAccess
 from kubesync.domain.errors import DeniedError
-from kubesync.kubernetes.credentials import EksToken
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.settings import Settings
 

@@ -12,8 +12,8 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.shifted_clock import ShiftedClock
 from harness.fakes.sts import StsStandIn
 from harness.secrets_watch import AWS_SECRET, TOKEN
+from kubesync.aws.secrets.issued_tokens import WebIdentityToken
 from kubesync.domain.errors import DeniedError
-from kubesync.kubernetes.credentials import WebIdentityToken
 
 AUDIENCE = "https://prod.example.com/kubesync"
 

@@ -12,8 +12,8 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.sts import StsStandIn
 from harness.secrets_watch import AWS_SECRET
+from kubesync.aws.secrets.issued_tokens import AssumedRole, EksToken
 from kubesync.domain.errors import DeniedError
-from kubesync.kubernetes.credentials import AssumedRole, EksToken
 
 ROLE = "arn:aws:iam::222222222222:role/kubesync"
 

@@ -9,8 +9,8 @@ import boto3
 import pytest
 
 from harness.fakes.manual_clock import ManualClock
+from kubesync.aws.secrets.issued_tokens import EksToken
 from kubesync.domain.errors import DeniedError
-from kubesync.kubernetes.credentials import EksToken
 from kubesync.kubernetes.transport.client import without_secret
 from kubesync_local.workplace.file_tokens import FileToken, StaticToken
 
@@ -98,7 +98,7 @@ class CountingEksToken(EksToken):
 
     signed = 0
 
-    def _sign(self) -> str:
+    def _issued(self, *, fresh: bool) -> str:
         self.signed += 1
         return f"token-{self.signed}"
 

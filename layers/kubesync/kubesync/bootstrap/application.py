@@ -22,6 +22,7 @@ from kubesync.aws.route53.accounts import Buckets, RoutedZoneClient, ZoneAccount
 from kubesync.aws.route53.rate import TokenBucket
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.secrets.certificates import CertificateReferences, SecretCertificates
+from kubesync.aws.secrets.issued_tokens import AssumedRole, EksToken, WebIdentityToken
 from kubesync.aws.secrets.references import SecretReference, SecretToken, build_secret_clients, parse_secret_reference
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
@@ -35,7 +36,6 @@ from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.report import SessionReport
-from kubesync.kubernetes.credentials import AssumedRole, EksToken, WebIdentityToken
 from kubesync.kubernetes.list_room import Space
 from kubesync.kubernetes.lister import KubernetesLister, cluster_identity
 from kubesync.kubernetes.ports import Lister, Reflector, ReflectorPolicy

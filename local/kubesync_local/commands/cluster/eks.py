@@ -11,8 +11,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from kubesync.aws.secrets.issued_tokens import AssumedRole
 from kubesync.domain.errors import KubesyncError, UsageError
-from kubesync.kubernetes.credentials import AssumedRole
 
 _ARN: Final = re.compile(r"arn:[^:]+:eks:(?P<region>[^:]+):\d+:cluster/(?P<name>.+)")
 

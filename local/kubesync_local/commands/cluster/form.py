@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from kubesync.aws.secrets.issued_tokens import AssumedRole
 from kubesync.aws.secrets.references import parse_secret_reference
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain_all, valid_cluster_name
 from kubesync.aws.tables.control.zone_access import ZoneAccess
@@ -20,7 +21,6 @@ from kubesync.clock import SystemClock
 from kubesync.domain.errors import UsageError
 from kubesync.domain.plan import Policy
 from kubesync.domain.sources.registry import KINDS
-from kubesync.kubernetes.credentials import AssumedRole
 from kubesync_local.commands.cluster.eks import eks_region, look_up_eks
 from kubesync_local.commands.cluster.options import WAYS_IN, arguments_of, options_of
 from kubesync_local.commands.cluster.probe import endpoints_source

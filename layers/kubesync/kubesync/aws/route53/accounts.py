@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from kubesync.aws.route53 import errors as route53_errors
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.rate import TokenBucket
 from kubesync.aws.route53.zones import BatchChange, ZoneClient
+from kubesync.aws.sts import STS_CONFIG, assume, why_not_assumed
 from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync.clock import Clock
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
@@ -93,18 +93,18 @@ class ZoneAccounts:
             ZoneThrottledError: STS cannot be reached now.
             ZoneUnavailableError: the role may not be assumed.
         """
-        request: dict[str, str] = {"RoleArn": access.role, "RoleSessionName": self._session_name}
-        if access.external_id:
-            request["ExternalId"] = access.external_id
         try:
-            given = self._sts_client().assume_role(**request)["Credentials"]
+            given = assume(self._sts_client(), access.role, access.external_id, self._session_name)
         except (BotoCoreError, ClientError) as error:
-            raise _why_not_assumed(access, error) from None  # the cause may show a request with its signature
+            if isinstance(route53_errors.of_read(error), ZoneThrottledError):
+                said = f"STS cannot be reached for {access.role}: {type(error).__name__}"
+                raise ZoneThrottledError(said) from None
+            raise ZoneUnavailableError(why_not_assumed(error, access.role, access.external_id)) from None
         with self._lock:
             client = build_route53_client(
-                self._session, credentials=(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
+                self._session, credentials=(given.access_key, given.secret_key, given.session_token)
             )
-        return client, given["Expiration"].timestamp()
+        return client, given.expires_at
 
     def _own(self) -> str:
         """Our own account. Roles in it count against its limits. Empty if STS does not say."""
@@ -116,22 +116,10 @@ class ZoneAccounts:
         return self._own_account
 
     def _sts_client(self) -> Any:
-        config = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 2, "mode": "standard"})
         with self._lock:
             if self._sts is None:
-                self._sts = self._session.client("sts", config=config)
+                self._sts = self._session.client("sts", config=STS_CONFIG)
             return self._sts
-
-
-def _why_not_assumed(access: ZoneAccess, error: Exception) -> ZoneError:
-    mapped = route53_errors.of_read(error)
-    if isinstance(mapped, ZoneThrottledError):
-        return ZoneThrottledError(f"STS cannot be reached for {access.role}: {type(error).__name__}")
-    code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else type(error).__name__
-    return ZoneUnavailableError(
-        f"role {access.role} cannot be assumed ({code}): allow sts:AssumeRole on it to kubesync's role, and let its trust "
-        "policy name that role" + (" and the external id" if access.external_id else "")
-    )
 
 
 class _Role:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import threading
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from kubesync.aws.sts import STS_CONFIG, RoleCredentials, assume, code_of, why_not_assumed
 from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import boto3
 
 # EKS accepts a token for 15 minutes after its URL was signed; aws-iam-authenticator tells its clients 14.
-_EKS_TOKEN_SECONDS: Final = 13 * 60.0
+_KEPT_SECONDS: Final = 13 * 60.0
 _EKS_URL_SECONDS: Final = 60
 _EKS_PREFIX: Final = "k8s-aws-v1."
 _EKS_HEADER: Final = "x-k8s-aws-id"
@@ -27,19 +27,6 @@ _SESSION_NAME: Final = "kubesync"
 # A token is valid only while the credentials that signed it are: they must outlast it.
 # https://docs.aws.amazon.com/eks/latest/best-practices/identity-and-access-management.html: tokens last 15 minutes.
 _TOKEN_LIFETIME_SECONDS: Final = 15 * 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class RoleCredentials:
-    """Temporary credentials, valid until ``expires_at`` (epoch seconds). Never shown (I8)."""
-
-    access_key: str
-    secret_key: str
-    session_token: str
-    expires_at: float
-
-    def __repr__(self) -> str:
-        return f"RoleCredentials(expires_at={self.expires_at:.0f})"
 
 
 class AssumedRole:
@@ -87,30 +74,39 @@ class AssumedRole:
         )
 
     def _assume(self) -> RoleCredentials:
-        request = {"RoleArn": self.role, "RoleSessionName": _SESSION_NAME}
-        if self._external_id:
-            request["ExternalId"] = self._external_id
-        config = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 2, "mode": "standard"})
         try:
-            sts: Any = self._session.client("sts", region_name=self._region, config=config)
-            given = sts.assume_role(**request)["Credentials"]
+            sts: Any = self._session.client("sts", region_name=self._region, config=STS_CONFIG)
+            return assume(sts, self.role, self._external_id, _SESSION_NAME)
         except (BotoCoreError, ClientError, ValueError) as error:
-            code = type(error).__name__
-            if isinstance(error, ClientError):
-                code = error.response.get("Error", {}).get("Code", code)
-            raise DeniedError(
-                f"no token: role {self.role} cannot be assumed ({code}): allow sts:AssumeRole on it to kubesync's role, and let "
-                "its trust policy name that role" + (" and the external id" if self._external_id else "")
-            ) from None  # the cause may show a request with its signature
-        return RoleCredentials(
-            given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], given["Expiration"].timestamp()
-        )
+            raise DeniedError(f"no token: {why_not_assumed(error, self.role, self._external_id)}") from None
 
 
-class EksToken:
+class _IssuedToken(ABC):
+    """A token that is issued again after 13 of its 15 minutes, and when a server refuses it. Threads may share one."""
+
+    def __init__(self, session: boto3.Session, clock: Clock) -> None:
+        self._session = session
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._value = ""
+        self._made_at = 0.0
+
+    def token(self, *, fresh: bool = False) -> str:
+        with self._lock:
+            now = self._clock.monotonic()
+            if fresh or not self._value or now - self._made_at >= _KEPT_SECONDS:
+                self._value = self._issued(fresh=fresh)
+                self._made_at = now
+            return self._value
+
+    @abstractmethod
+    def _issued(self, *, fresh: bool) -> str: ...
+
+
+class EksToken(_IssuedToken):
     """A token for an EKS cluster: a signed STS GetCallerIdentity URL that the cluster calls to learn who we are.
 
-    Signing makes no network call beyond what the session's credentials need. Safe to share between listeners.
+    Signing makes no network call beyond what the session's credentials need.
 
     Args:
         session: the identity that signs. Its region chooses the STS endpoint unless ``region`` is given.
@@ -128,29 +124,17 @@ class EksToken:
         region: str | None = None,
         role: AssumedRole | None = None,
     ) -> None:
-        self._session = session
+        super().__init__(session, clock)
         self._role = role
         self._cluster_name = cluster_name
-        self._clock = clock
         self._region = region
-        self._lock = threading.Lock()
         self._client: Any = None
-        self._value = ""
-        self._made_at = 0.0
 
-    def token(self, *, fresh: bool = False) -> str:
-        with self._lock:
-            now = self._clock.monotonic()
-            if fresh or not self._value or now - self._made_at >= _EKS_TOKEN_SECONDS:
-                if self._role is not None:
-                    # Each set of credentials needs its own client, and they can change from call to call.
-                    self._role.credentials(fresh=fresh)
-                    self._client = None
-                self._value = self._sign()
-                self._made_at = now
-            return self._value
-
-    def _sign(self) -> str:
+    def _issued(self, *, fresh: bool) -> str:
+        if self._role is not None:
+            # Each set of credentials needs its own client, and they can change from call to call.
+            self._role.credentials(fresh=fresh)
+            self._client = None
         try:
             if self._client is None:
                 make = self._role.client if self._role is not None else self._own_client
@@ -183,10 +167,8 @@ _IDENTITY_HINTS: Final = {
 }
 
 
-class WebIdentityToken:
-    """A token of this process's own AWS identity, for API servers that trust the account's issuer. Threads may share one.
-
-    STS signs it for one audience. It is fetched again after 13 of its 15 minutes, and when a server refuses it.
+class WebIdentityToken(_IssuedToken):
+    """A token of this process's own AWS identity, for API servers that trust the account's issuer. STS signs it for one audience.
 
     Args:
         session: the identity. STS's global endpoint issues no such tokens, so the session needs a region.
@@ -196,32 +178,17 @@ class WebIdentityToken:
     """
 
     def __init__(self, session: boto3.Session, audience: str, clock: Clock) -> None:
-        self._session = session
+        super().__init__(session, clock)
         self._audience = audience
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._value = ""
-        self._made_at = 0.0
 
-    def token(self, *, fresh: bool = False) -> str:
-        with self._lock:
-            now = self._clock.monotonic()
-            if fresh or not self._value or now - self._made_at >= _EKS_TOKEN_SECONDS:
-                self._value = self._issued()
-                self._made_at = now
-            return self._value
-
-    def _issued(self) -> str:
-        config = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 2, "mode": "standard"})
+    def _issued(self, *, fresh: bool) -> str:  # noqa: ARG002 - STS keeps none
         try:
-            sts: Any = self._session.client("sts", config=config)
+            sts: Any = self._session.client("sts", config=STS_CONFIG)
             answer = sts.get_web_identity_token(
                 Audience=[self._audience], SigningAlgorithm=_IDENTITY_ALGORITHM, DurationSeconds=_IDENTITY_SECONDS
             )
         except (BotoCoreError, ClientError, ValueError) as error:
-            code = type(error).__name__
-            if isinstance(error, ClientError):
-                code = error.response.get("Error", {}).get("Code", code)
+            code = code_of(error)
             hint = f": {_IDENTITY_HINTS[code]}" if code in _IDENTITY_HINTS else ""
             raise DeniedError(f"no token for audience {self._audience} from STS ({code}){hint}") from None
         return str(answer["WebIdentityToken"])
