@@ -73,9 +73,6 @@ class Scheduler(Protocol):
     def thread(self, name: str, run: Callable[[], object]) -> Thread:
         """A daemon thread that is not started yet."""
 
-    def thread_id(self) -> int:
-        """Identifies the running thread; never 0."""
-
     def lock(self) -> Lock:
         """A lock, free at first, not re-entrant."""
 

@@ -42,9 +42,6 @@ class ThreadScheduler:
     def thread(self, name: str, run: Callable[[], object]) -> Thread:
         return threading.Thread(target=run, name=name, daemon=True)
 
-    def thread_id(self) -> int:
-        return threading.get_ident()
-
     def lock(self) -> Lock:
         return threading.Lock()
 

@@ -23,6 +23,15 @@ class RoleCredentials:
     def __repr__(self) -> str:
         return f"RoleCredentials(expires_at={self.expires_at:.0f})"
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """As a boto3 session takes them for a client."""
+        return {
+            "aws_access_key_id": self.access_key,
+            "aws_secret_access_key": self.secret_key,
+            "aws_session_token": self.session_token,
+        }
+
 
 def assume(sts: Any, role: str, external_id: str, session_name: str) -> RoleCredentials:
     """Credentials of a role (ARN).

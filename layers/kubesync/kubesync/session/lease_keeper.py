@@ -145,25 +145,22 @@ class LeaseKeeper:
     def renew(self) -> None:
         """Renew once. After any failure but a lost lease the next try follows. ``may_write`` watches the time."""
         with self._renewing:
-            self._renew()
-
-    def _renew(self) -> None:
-        started = self._scheduler.monotonic()
-        lease = self.lease
-        try:
-            expires_at_ms = now_ms(self._scheduler) + self._times.duration_ms
-            renewed = self._table.renew(lease, expires_at_ms, lease.ends_at_ms, self.notes)
-        except NotMasterError:
-            self._lose()
-            return
-        except StoreError:
-            if self._scheduler.monotonic() > self._write_until:
+            started = self._scheduler.monotonic()
+            lease = self.lease
+            try:
+                expires_at_ms = now_ms(self._scheduler) + self._times.duration_ms
+                renewed = self._table.renew(lease, expires_at_ms, lease.ends_at_ms, self.notes)
+            except NotMasterError:
                 self._lose()
-            return
-        self._lease = renewed
-        self._write_until = started + self._times.write_seconds
-        if renewed.signal != lease.signal:
-            self.on_signal()
+                return
+            except StoreError:
+                if self._scheduler.monotonic() > self._write_until:
+                    self._lose()
+                return
+            self._lease = renewed
+            self._write_until = started + self._times.write_seconds
+            if renewed.signal != lease.signal:
+                self.on_signal()
 
     def _keep(self) -> None:
         wait = self._times.renew_every

@@ -124,11 +124,8 @@ class MetricsPublisher:
     def __init__(self, deployment: str, write: Write | None = None, *, shard: str = "") -> None:
         self._of_shard: tuple[Mapping[str, str], ...] = ({"shard": shard},) if shard not in ("", "0") else ()
         self._write_line = write or partial(write_embedded, f"kubesync-{deployment}")
-        self._counted: Counter[str] = Counter()
         self._failed: _ByListener = Counter()
-        self._recording_seconds = 0.0
-        self._named_written = 0
-        self._deleted = 0
+        self._last: dict[str, float] = {}
         self._gap_written = False
 
     def beat(self, snapshot: SessionReport) -> None:
@@ -138,19 +135,16 @@ class MetricsPublisher:
         if heartbeat and self._of_shard:
             self._write(heartbeat, *self._of_shard)
             heartbeat = {}
-        self._write(heartbeat | {name: counted[name] - self._counted[name] for name in counted})
-        self._counted = counted
+        self._write(heartbeat | {name: self._grown(name, count) for name, count in counted.items()})
         failed = _failures(snapshot)
         self._by_code("ListenerErrors", failed - self._failed)
         self._failed = failed
-        recording_seconds = sum(each.recording_seconds for each in snapshot.clusters)
-        if recording_seconds > self._recording_seconds:
-            self._write({"RecordingTime": recording_seconds - self._recording_seconds})
-            self._recording_seconds = recording_seconds
-        deleted = sum(zone["deleted"] for zone in snapshot.zones)
-        if deleted > self._deleted:
-            self._write({"RecordSetsDeleted": deleted - self._deleted})
-        self._deleted = deleted
+        recording = self._grown("RecordingTime", sum(each.recording_seconds for each in snapshot.clusters))
+        if recording > 0:
+            self._write({"RecordingTime": recording})
+        deleted = self._grown("RecordSetsDeleted", sum(zone["deleted"] for zone in snapshot.zones))
+        if deleted > 0:
+            self._write({"RecordSetsDeleted": deleted})
         self._write(_states(snapshot))
         if snapshot.health:
             self._write(snapshot.health)
@@ -181,11 +175,14 @@ class MetricsPublisher:
         self._by_code("ListenersEnded", ends)
 
     def _write_named(self, named: Mapping[str, Any]) -> None:
-        written, stuck = int(named.get("written", 0)), bool(named.get("problem"))
-        if named.get("registered") or written > self._named_written or stuck:
-            counts = {"NamedUpstreamsWritten": written - self._named_written, "NamedUpstreamsStuck": int(stuck)}
-            self._write(counts)
-        self._named_written = written
+        written, stuck = self._grown("NamedUpstreamsWritten", named.get("written", 0)), bool(named.get("problem"))
+        if named.get("registered") or written or stuck:
+            self._write({"NamedUpstreamsWritten": written, "NamedUpstreamsStuck": int(stuck)})
+
+    def _grown(self, name: str, count: float) -> float:
+        """How much a count of the whole session has grown since the last beat."""
+        before, self._last[name] = self._last.get(name, 0), count
+        return count - before
 
     def _by_code(self, name: str, counts: _ByListener) -> None:
         for (key, cluster), count in sorted(counts.items()):

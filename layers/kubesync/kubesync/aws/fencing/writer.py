@@ -51,8 +51,8 @@ class FencedWriter:
         self, store: Store, epoch: int, may_write: Callable[[], None], scheduler: Scheduler, shard: str = "0"
     ) -> None:
         self.epoch = epoch
+        self.check = may_write
         self._store = store
-        self._may_write = may_write
         self._scheduler = scheduler
         self._shard = shard
         self._turns = Turns(scheduler)
@@ -68,10 +68,6 @@ class FencedWriter:
     def room(clusters: int) -> int:
         """How many actions fit in addition to the fence checks and an audit item."""
         return MAX_TRANSACTION_ACTIONS - clusters - 1
-
-    def check(self) -> None:
-        """Raise NotMasterError as soon as another session may hold the lease."""
-        self._may_write()
 
     def run(
         self, clusters: Iterable[str], actions: Sequence[Action], token: str, *, until_monotonic: float = math.inf
@@ -101,7 +97,7 @@ class FencedWriter:
         for failures in count(1):
             try:
                 with self._turn(checks, until_monotonic):
-                    self._may_write()
+                    self.check()
                     self._store.transact(whole, token)
             except TransactionRefusedError as refused:
                 if any(index < len(checks) for index in refused.failed):

@@ -101,9 +101,7 @@ class ZoneAccounts:
                 raise ZoneThrottledError(said) from None
             raise ZoneUnavailableError(why_not_assumed(error, access.role, access.external_id)) from None
         with self._lock:
-            client = build_route53_client(
-                self._session, credentials=(given.access_key, given.secret_key, given.session_token)
-            )
+            client = build_route53_client(self._session, credentials=given)
         return client, given.expires_at
 
     def _own(self) -> str:

@@ -22,6 +22,7 @@ from kubesync.aws.route53.names import canonical_values, from_route53, to_route5
 from kubesync.aws.route53.rate import TokenBucket
 from kubesync.aws.route53.routing import from_fields, to_fields
 from kubesync.aws.route53.zones import BatchChange
+from kubesync.aws.sts import RoleCredentials
 from kubesync.clock import Clock
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
 from kubesync.domain.errors import ZoneError, ZoneThrottledError, ZoneUnavailableError
@@ -53,26 +54,20 @@ class ReadPolicy:
 
 
 def build_route53_client(
-    session: boto3.Session, endpoint_url: str | None = None, credentials: tuple[str, str, str] | None = None
+    session: boto3.Session, endpoint_url: str | None = None, credentials: RoleCredentials | None = None
 ) -> Route53Client:
-    """A boto3 client without retries: 2 s to connect, 10 s for an answer, one attempt.
-
-    ``credentials``: access key id, secret key and session token that replace the session's own.
-    """
+    """A boto3 client without retries: 2 s to connect, 10 s for an answer, one attempt. ``credentials``: None: the session's own."""
     config = Config(
         connect_timeout=2,
         read_timeout=10,
         retries={"mode": "standard", "total_max_attempts": 1},
         user_agent_extra="kubesync",
     )
-    key_id, secret, token = credentials or (None, None, None)
     return session.client(
         "route53",
         endpoint_url=endpoint_url,
         config=config,
-        aws_access_key_id=key_id,
-        aws_secret_access_key=secret,
-        aws_session_token=token,
+        **(credentials.options if credentials is not None else {}),
     )
 
 

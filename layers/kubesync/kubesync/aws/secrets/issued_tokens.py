@@ -63,15 +63,9 @@ class AssumedRole:
 
     def client(self, service: str, **options: Any) -> Any:
         """A boto3 client of this role. Raises like ``credentials``."""
-        known = self.credentials()
-        return self._session.client(
-            service,  # type: ignore[call-overload] # the stubs know literal names only
-            region_name=self._region,
-            aws_access_key_id=known.access_key,
-            aws_secret_access_key=known.secret_key,
-            aws_session_token=known.session_token,
-            **options,
-        )
+        known = self.credentials().options
+        # The stubs know literal names only.
+        return self._session.client(service, region_name=self._region, **known, **options)  # type: ignore[call-overload]
 
     def _assume(self) -> RoleCredentials:
         try:
@@ -137,8 +131,8 @@ class EksToken(_IssuedToken):
             self._client = None
         try:
             if self._client is None:
-                make = self._role.client if self._role is not None else self._own_client
-                client = make("sts")
+                session, role, region = self._session, self._role, self._region
+                client = session.client("sts", region_name=region) if role is None else role.client("sts")
                 client.meta.events.register("before-sign.sts.GetCallerIdentity", self._add_cluster)
                 self._client = client
             url: str = self._client.generate_presigned_url(
@@ -147,10 +141,6 @@ class EksToken(_IssuedToken):
         except (BotoCoreError, ClientError, ValueError) as error:
             raise DeniedError(f"no token for EKS cluster {self._cluster_name}: {type(error).__name__}") from None
         return _EKS_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
-
-    def _own_client(self, service: str) -> Any:
-        # The stubs know literal names only.
-        return self._session.client(service, region_name=self._region)  # type: ignore[call-overload]
 
     def _add_cluster(self, request: Any, **_: Any) -> None:
         request.headers[_EKS_HEADER] = self._cluster_name

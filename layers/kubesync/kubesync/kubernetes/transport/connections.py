@@ -22,7 +22,7 @@ import ssl
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache, partial
@@ -205,7 +205,11 @@ class _Interruptible(HTTPConnection):
 
     def _new_conn(self) -> socket.socket:
         error: OSError | None = None
-        for family, kind, protocol, address in self._addresses():
+        try:
+            found = socket.getaddrinfo(self._dns_host.strip("[]"), self.port, 0, socket.SOCK_STREAM)
+        except socket.gaierror as unresolved:
+            raise NameResolutionError(self.host, self, unresolved) from unresolved
+        for family, kind, protocol, _, address in found:
             sock = socket.socket(family, kind, protocol)
             try:
                 for option in self.socket_options or ():
@@ -224,14 +228,6 @@ class _Interruptible(HTTPConnection):
                 return sock
         self._interrupter.check()
         raise NewConnectionError(self, "no connection") from error
-
-    def _addresses(self) -> Iterator[tuple[int, int, int, Any]]:
-        try:
-            found = socket.getaddrinfo(self._dns_host.strip("[]"), self.port, 0, socket.SOCK_STREAM)
-        except socket.gaierror as error:
-            raise NameResolutionError(self.host, self, error) from error
-        for family, kind, protocol, _, address in found:
-            yield family, kind, protocol, address
 
 
 class _InterruptibleTls(_Interruptible, HTTPSConnection):

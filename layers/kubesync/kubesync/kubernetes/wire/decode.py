@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from aws_lambda_powertools import Logger
 from pydantic import TypeAdapter, ValidationError
 
 from kubesync.domain.dns.annotations.known import PREFIXES
@@ -22,8 +21,7 @@ from kubesync.domain.sources.registry import SOURCES
 from kubesync.kubernetes.wire import lenient, models
 from kubesync.kubernetes.wire.lines import one_line
 from kubesync.kubernetes.wire.registry import WIRE
-
-logger = Logger(service="kubesync", child=True)
+from kubesync.log import logger
 
 _EVENT_TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 _EVENT_TYPE_NAMES: Final = {b"ADDED": "ADDED", b"MODIFIED": "MODIFIED", b"DELETED": "DELETED"}
