@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, Final
 
 from harness.fakes.shifted_clock import ShiftedClock
 from harness.stack import Stack, a_stack
-from kubesync.actors.scheduler import Condition, Event, Wakeup
+from kubesync.actors.scheduler import Event, Wakeup
 from kubesync.actors.threads import QueueWakeup
 
 TIMES: Final = 10.0
@@ -54,9 +53,6 @@ class HurriedClock(ShiftedClock):
     def sleep(self, seconds: float) -> None:
         super().sleep(seconds / TIMES)
 
-    def condition(self) -> Condition:
-        return _HurriedCondition()
-
     def event(self) -> Event:
         return _HurriedEvent()
 
@@ -66,30 +62,6 @@ class HurriedClock(ShiftedClock):
 
 def _hurried(seconds: float | None) -> float | None:
     return None if seconds is None else seconds / TIMES
-
-
-class _HurriedCondition:
-    """Implements ``Condition``."""
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-
-    def __enter__(self) -> bool:
-        return self._condition.__enter__()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        self._condition.__exit__(kind, error, trace)
-
-    def wait(self, timeout: float | None = None) -> bool:
-        return self._condition.wait(_hurried(timeout))
-
-    def wait_for[T](self, predicate: Callable[[], T], timeout: float | None = None) -> T:
-        return self._condition.wait_for(predicate, _hurried(timeout))
-
-    def notify_all(self) -> None:
-        self._condition.notify_all()
 
 
 class _HurriedEvent(threading.Event):

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from simulation.machine import Killed, Machine, SimThread
+from simulation.machine import Machine, SimThread
 
 if TYPE_CHECKING:
-    from kubesync.actors.scheduler import Condition, Event, Lock, Thread, Wakeup
+    from kubesync.actors.scheduler import Event, Lock, Thread, Wakeup
 
 EPOCH = 1_800_000_000.0
 
@@ -51,9 +51,6 @@ class Process:
 
     def lock(self) -> Lock:
         return SimLock(self.machine)
-
-    def condition(self) -> Condition:
-        return SimCondition(self.machine)
 
     def event(self) -> Event:
         return SimEvent(self.machine)
@@ -123,68 +120,6 @@ class SimLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
         self.release()
-
-
-class SimCondition:
-    """As ``threading.Condition`` with a re-entrant lock."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        self._holder: SimThread | None = None
-        self._depth = 0
-        self._entering = Waiters(machine)
-        self._waiting = Waiters(machine)
-
-    def __enter__(self) -> bool:
-        machine = self._machine
-        current = machine.current
-        if self._holder is not current:
-            machine.point("condition")
-            self._take()
-        self._depth += 1
-        return True
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        if self._machine.current.process.dead:
-            return
-        self._depth -= 1
-        if not self._depth:
-            self._holder = None
-            self._entering.wake_all()
-
-    def wait(self, timeout: float | None = None) -> bool:
-        machine = self._machine
-        assert self._holder is machine.current, "waits for a condition that it does not hold"
-        depth, self._depth, self._holder = self._depth, 0, None
-        self._entering.wake_all()
-        woken = self._waiting.wait("a condition", timeout)
-        self._take()
-        self._depth = depth
-        return woken
-
-    def _take(self) -> None:
-        while self._holder is not None:
-            self._entering.wait(f"a condition's lock of {self._holder.name}", None)
-        self._holder = self._machine.current
-
-    def wait_for[T](self, predicate: Callable[[], T], timeout: float | None = None) -> T:
-        until = None if timeout is None else self._machine.now + timeout
-        result = predicate()
-        while not result:
-            left = None if until is None else until - self._machine.now
-            if left is not None and left <= 0:
-                break
-            self.wait(left)
-            result = predicate()
-        return result
-
-    def notify_all(self) -> None:
-        if self._machine.current.process.dead:
-            raise Killed
-        assert self._holder is self._machine.current, "notifies of a condition that it does not hold"
-        self._waiting.wake_all()
 
 
 class SimEvent:

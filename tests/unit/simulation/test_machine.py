@@ -86,35 +86,6 @@ def test_lock_that_is_not_to_be_had_in_time_is_given_up(room: Room) -> None:
     assert room.run(holder, waiter) == ["False at 3", "False", "True at 10"]
 
 
-def test_condition_wakes_who_waits_and_is_re_entrant(room: Room) -> None:
-    condition, items = room.process.condition(), list[int]()
-
-    def consumer() -> None:
-        with condition, condition:
-            condition.wait_for(lambda: len(items) == 2)
-            room.said.append(f"{items} at {room.process.monotonic() - 1000.0:g}")
-
-    def producer() -> None:
-        for item in (1, 2):
-            room.process.sleep(5.0)
-            with condition:
-                items.append(item)
-                condition.notify_all()
-
-    assert room.run(consumer, producer) == ["[1, 2] at 10"]
-
-
-def test_condition_gives_up_in_time(room: Room) -> None:
-    condition = room.process.condition()
-
-    def waiter() -> None:
-        with condition:
-            room.said.append(f"{condition.wait(3.0)} {condition.wait_for(lambda: False, 2.0)}")
-        room.said.append(f"{room.process.monotonic() - 1000.0:g}")
-
-    assert room.run(waiter) == ["False False", "5"]
-
-
 def test_events_answers_and_wakeups_are_waited_for(room: Room) -> None:
     answer: Answer[str] = Answer(room.process)
     wakeup = room.process.wakeup()

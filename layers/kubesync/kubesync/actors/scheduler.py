@@ -22,18 +22,6 @@ class Lock(Protocol):
     ) -> None: ...
 
 
-class Condition(Protocol):
-    """Like ``threading.Condition`` on a re-entrant lock."""
-
-    def __enter__(self) -> bool: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None: ...
-    def wait(self, timeout: float | None = None) -> bool: ...
-    def wait_for[T](self, predicate: Callable[[], T], timeout: float | None = None) -> T: ...
-    def notify_all(self) -> None: ...
-
-
 class Event(Protocol):
     """As ``threading.Event``."""
 
@@ -75,9 +63,6 @@ class Scheduler(Protocol):
 
     def lock(self) -> Lock:
         """A lock, free at first, not re-entrant."""
-
-    def condition(self) -> Condition:
-        """A condition with its own lock."""
 
     def event(self) -> Event:
         """An event, not set at first."""

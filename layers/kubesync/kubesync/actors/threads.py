@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 
-from kubesync.actors.scheduler import Condition, Event, Lock, Thread, Wakeup
+from kubesync.actors.scheduler import Event, Lock, Thread, Wakeup
 
 
 class QueueWakeup:
@@ -44,9 +44,6 @@ class ThreadScheduler:
 
     def lock(self) -> Lock:
         return threading.Lock()
-
-    def condition(self) -> Condition:
-        return threading.Condition()
 
     def event(self) -> Event:
         return threading.Event()

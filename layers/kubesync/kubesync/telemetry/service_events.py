@@ -33,6 +33,7 @@ PER_SECOND: Final = 1.0
 QUEUED: Final = 200
 REMEMBERED: Final = 5_000
 _END_SECONDS: Final = 2.0
+_LONGEST_SLEEP_SECONDS: Final = 3600.0
 
 
 class ServiceEvents:
@@ -46,8 +47,9 @@ class ServiceEvents:
         self._bucket = TokenBucket(PER_SECOND, BURST, scheduler)
         self._queue: deque[ServiceEvent] = deque()
         self._seen: OrderedDict[ServiceEvent, None] = OrderedDict()
-        self._changed = scheduler.condition()
-        self._stopping = False
+        self._lock = scheduler.lock()
+        self._wakeup = scheduler.wakeup()
+        self._stopping = scheduler.event()
         self._poster: EventPoster | None = None
         self._thread: Thread | None = None
         self._end_by = 0.0
@@ -57,8 +59,8 @@ class ServiceEvents:
         part = main_part(state)
         if part is None or part.deleted:
             return
-        with self._changed:
-            if self._stopping or self.report.refused:
+        with self._lock:
+            if self._stopping.is_set() or self.report.refused:
                 return
             for problem in sorted(fresh):
                 # The same reason on the same object, at whatever version it was seen.
@@ -72,22 +74,22 @@ class ServiceEvents:
                     self.report.dropped += 1
                     continue
                 self._queue.append(ServiceEvent(state.key, part.uid, part.resource_version, problem))
+                self._wakeup.set()
             if self._queue and self._thread is None:
                 self._thread = self._scheduler.thread(f"{self._cluster}/events", self._work)
                 self._thread.start()
-            self._changed.notify_all()
 
     def close(self) -> None:
         """Write no more, and cut off the current write. Returns at once."""
-        with self._changed:
-            if self._stopping:
+        with self._lock:
+            if self._stopping.is_set():
                 return
-            self._stopping = True
+            self._stopping.set()
             self._end_by = self._scheduler.monotonic() + _END_SECONDS
             self.report.dropped += len(self._queue)
             self._queue.clear()
             poster = self._poster
-            self._changed.notify_all()
+        self._wakeup.set()
         if poster is not None:
             poster.shutdown()
 
@@ -102,7 +104,7 @@ class ServiceEvents:
             while (event := self._next()) is not None:
                 self._write(event)
         except Exception as error:  # Events must never disturb the session
-            if not self._stopping:
+            if not self._stopping.is_set():
                 logger.exception("events are no longer written", cluster=self._cluster)
                 self._give_up(f"{type(error).__name__}: {error}")
         finally:
@@ -111,39 +113,40 @@ class ServiceEvents:
 
     def _next(self) -> ServiceEvent | None:
         """Wait for the next Event that is due; None: the end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopping or bool(self._queue))
-            if self._stopping or not self._queue:
-                return None
-            event = self._queue.popleft()
-            if self._changed.wait_for(lambda: self._stopping, self._bucket.take()):
+        while not self._stopping.is_set():
+            with self._lock:
+                event = self._queue.popleft() if self._queue else None
+            if event is None:
+                self._wakeup.wait(_LONGEST_SLEEP_SECONDS)
+            elif self._stopping.wait(self._bucket.take()):
                 self.report.dropped += 1
-                return None
-            return event
+            else:
+                return event
+        return None
 
     def _write(self, event: ServiceEvent) -> None:
         try:
             if self._poster is None:
                 poster = self._make()
-                with self._changed:
+                with self._lock:
                     self._poster = poster
             self._poster.post(event, self._scheduler.epoch())
         except StoppedError:
-            with self._changed:
+            with self._lock:
                 self.report.dropped += 1
         except DeniedError as error:
             logger.warning("the cluster does not allow writing events", cluster=self._cluster, reason=error.message)
             self._give_up(error.message)
         except ListenerError as error:
-            with self._changed:
+            with self._lock:
                 self.report.dropped += 1
             logger.info("an event could not be written", cluster=self._cluster, reason=error.message)
         else:
-            with self._changed:
+            with self._lock:
                 self.report.written += 1
 
     def _give_up(self, reason: str) -> None:
-        with self._changed:
+        with self._lock:
             self.report.refused = reason
             self.report.dropped += 1 + len(self._queue)
             self._queue.clear()
