@@ -136,7 +136,7 @@ def alarms_page() -> str:
         )  # fmt: skip
     return _page(
         "Alarms",
-        "The stack makes these alarms, as `kubesync-<DeploymentId>-<name>`. Names in `code` are [parameters](../deploy.md#3-deploy) of the "
+        "The stack makes these alarms, as `kubesync-<DeploymentId>-<name>`. Names in `code` are [parameters](../deploy.md#parameters) of the "
         "template. The last column says what counts while no data comes.",
         [_markdown(("alarm", "what it says", "metric", "goes off at", "in", "no data"), rows)],
     )

@@ -19,7 +19,7 @@ from harness.seen.permissions import Permission, granted
 from harness.wire.aws_calls import AwsCalls
 from harness.wire.eks import CA_PEM, an_eks
 from harness.wire.lambda_service import a_lambda_service
-from harness.wire.template import ROOT
+from harness.wire.template import ROOT, read_template
 from kubesync.aws.dynamodb.store import CONTROL, Delete, Key, Put
 from kubesync.bootstrap.application import aws_session
 
@@ -227,3 +227,37 @@ def test_operating(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
     own = {each for each in granted("ResyncRole") if each[0].startswith(("dynamodb:", "route53:"))}
     assert sorted(own - may) == []
     assert sorted(policy("Operating") - own) == []
+
+
+_MADE_BY: Final = {
+    "AWS::Serverless::Function": {"lambda:CreateFunction", "lambda:DeleteFunction", "lambda:UpdateFunctionCode"},
+    "AWS::Serverless::LayerVersion": {"lambda:PublishLayerVersion", "lambda:GetLayerVersion"},
+    "AWS::Scheduler::Schedule": {"scheduler:CreateSchedule", "scheduler:UpdateSchedule", "scheduler:DeleteSchedule"},
+    "AWS::SQS::Queue": {"sqs:CreateQueue", "sqs:SetQueueAttributes", "sqs:DeleteQueue"},
+    "AWS::IAM::Role": {"iam:CreateRole", "iam:PutRolePolicy", "iam:AttachRolePolicy", "iam:PassRole", "iam:DeleteRole"},
+    "AWS::IAM::ManagedPolicy": {"iam:CreatePolicy", "iam:CreatePolicyVersion", "iam:DeletePolicy"},
+    "AWS::Logs::LogGroup": {"logs:CreateLogGroup", "logs:PutRetentionPolicy", "logs:DeleteLogGroup"},
+    "AWS::DynamoDB::Table": {"dynamodb:CreateTable", "dynamodb:UpdateTable", "dynamodb:UpdateContinuousBackups", "dynamodb:UpdateTimeToLive"},
+    "AWS::CloudWatch::Alarm": {"cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms"},
+    "AWS::CloudWatch::Dashboard": {"cloudwatch:PutDashboard", "cloudwatch:DeleteDashboards"},
+}  # fmt: skip
+
+
+def test_deploying_makes_every_type_of_the_template_under_its_names_and_deletes_no_table() -> None:
+    """No AWS is asked: CloudFormation calls these for each type of resource."""
+    page = (ROOT / "docs/security.md").read_text()
+    found = re.search(r"### Deploying\n.*?```json\n(.*?)```", page, re.DOTALL)
+    assert found
+    statements = json.loads(found[1])["Statement"]
+    given = {action for statement in statements for action in statement["Action"]}
+    types = {each["Type"] for each in read_template()["Resources"].values()}
+
+    assert set(_MADE_BY) == types
+    assert [(kind, _MADE_BY[kind] - given) for kind in types if _MADE_BY[kind] - given] == []
+    assert "dynamodb:DeleteTable" not in given
+    anywhere = [statement["Action"] for statement in statements if statement["Resource"] == ["*"]]
+    assert [action for actions in anywhere for action in actions if not re.search(r":(Describe|Get)", action)] == []
+    named = ("kubesync", "BUCKET", "transform/Serverless-2016-10-31")
+    assert [
+        arn for each in statements for arn in each["Resource"] if arn != "*" and not any(name in arn for name in named)
+    ] == []

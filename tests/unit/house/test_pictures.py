@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SHOWN_BY = {
     "README.md": ["overview"],
     "docs/architecture.md": ["crash", "event", "hand-over", "parts"],
+    "docs/deploy.md": ["stack"],
 }
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -436,7 +436,9 @@ def test_new_stacks_take_the_cheap_architecture_and_memory_and_keep_metrics_unle
 def test_command_for_new_stacks_names_parameters_and_values_that_there_are(template: dict[str, Any]) -> None:
     page = (ROOT / "docs/deploy.md").read_text()
     given = dict(
-        re.findall(r"(ClusterMetrics|WithDashboard|Architecture|MemorySize)=(\w+)", page.partition("## 3. Deploy")[2])
+        re.findall(
+            r"(ClusterMetrics|WithDashboard|Architecture|MemorySize)=(\w+)", page.partition("## 1. The stack")[2]
+        )
     )
     assert given == {"ClusterMetrics": "false", "WithDashboard": "false"}
 
