@@ -143,7 +143,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a member of a named upstream is written without the note to compose it",
         invariants="I1",
         file="cluster/keys/planner.py",
-        old="            made = (*actions, *notes)\n",
+        old="            made: Sequence[Action] | Made = (*actions, *notes)\n",
         new="            made, notes = tuple(actions), []\n",
         caught_by=(_NAMED + "test_i1_note_is_in_the_transaction_that_writes_the_services_upstream",),
         section=13,

@@ -208,6 +208,27 @@ def test_i4_choices_of_a_service_look_at_a_bounded_number_of_endpoints(most: int
     assert ready == [f"10.{at}.0.{n}" for at in range(2) for n in (1, 3, 5, 7, 9)[: nodes // 2]]
 
 
+def test_digests_of_all_ports_of_the_same_addresses_are_computed_at_once() -> None:
+    ips = [f"10.0.0.{n}" for n in range(50)]
+    of_service = an_endpoints(*ips, ports=[EndpointPort(f"p{n}", "TCP", 8000 + n) for n in range(9)])
+    service = a_service(ports=[ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(9)])
+    found = upstreams_of(a_key(), service, addressed_groups([of_service], set()))
+    made: list[str] = []
+    real = limits._canonical
+
+    def noted(ip: str, *given: Any) -> str:
+        made.append(ip)
+        return real(ip, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "_canonical", noted)
+        digests = [nodes.digest for nodes in found.values()]
+
+    assert len(made) == len(next(iter(found.values())))
+    assert digests == [digest(tuple(nodes)) for nodes in found.values()]
+    assert len(set(digests)) == 9
+
+
 def test_forbidden_address_that_stands_is_the_only_reason_to_choose_twice() -> None:
     service, groups = many_numbers(3, 2)
     groups = [*groups, *addressed_groups([an_endpoints("127.0.0.1", ports=[EndpointPort("p0", "TCP", 1)])], set())]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, Final
 
 from kubesync.aws.tables.items import pack
@@ -15,6 +16,9 @@ from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, Refere
 
 # A transaction of 4 MB holds these, and an upstream of 24 slices of 100 KB.
 _MAX_PARTS_BYTES: Final = 1_400_000
+# A key may have thousands of these: dataclasses compare slowly.
+_OF_NAME: Final = attrgetter("zone_id", "name", "identifier", "seat")
+_OF_KEY: Final = attrgetter("zone_id", "name", "type", "identifier")
 _TEXT_CHARACTERS: Final = 15  # of its form besides the texts, by text
 _TOO_LARGE: Final = (
     "it is too large to be stored with the others of its Service: shorten the names of nodes, zones, hosts and pods"
@@ -30,7 +34,7 @@ def encode_state(state: KeyState) -> dict[str, object]:
         "applied": None if closed else encode_sets(state.applied),
         "upstreams": {key: [u.version, u.digest, u.slices] for key, u in sorted(state.upstreams.items())},
         "problems": [[p.code, p.subject, p.message] for p in state.problems],
-        "claims": [_encode_name(n) for n in sorted(state.claims)],
+        "claims": [_encode_name(n) for n in sorted(state.claims, key=_OF_NAME)],
         "waits": [_encode_name(n) for n in sorted(state.waits)],
         "conflicts": [[n.zone_id, n.name, why, *_encode_name(n)[2:]] for n, why in sorted(state.conflicts.items())],
         **({"reads": sorted(reference.path for reference in state.reads)} if state.reads else {}),
@@ -85,7 +89,7 @@ def _characters(value: object) -> int:
 
 
 def encode_sets(sets: Mapping[RecordKey, RecordSet]) -> list[list[object]]:
-    return [[*_encode_key(k), *_encode_set(s)] for k, s in sorted(sets.items(), key=lambda kv: kv[0])]
+    return [[*_encode_key(k), *_encode_set(s)] for k, s in sorted(sets.items(), key=lambda kv: _OF_KEY(kv[0]))]
 
 
 def decode_sets(rows: Sequence[Sequence[Any]]) -> dict[RecordKey, RecordSet]:

@@ -55,7 +55,7 @@ class UpstreamTable:
             current: the upstream now in the table, or its mark of removal; its version is the condition. None: there is none.
         """
         documents = slice_nodes(nodes)
-        state = UpstreamState(1 if current is None else current.version + 1, digest(nodes), len(documents))
+        state = UpstreamTable.following(current, nodes, len(documents))
         actions: list[Action] = []
         for number, chunk in enumerate(documents):
             of_slice = {"v": SCHEMA, "version": state.version, "nodes": [node_document(n) for n in chunk]}
@@ -65,6 +65,11 @@ class UpstreamTable:
         old_slices = current.slices if current is not None else 0
         actions += [Delete(Key(UPSTREAMS, upstream, n)) for n in range(len(documents), old_slices)]
         return state, actions
+
+    @staticmethod
+    def following(current: UpstreamState | None, nodes: Sequence[Node], slices: int) -> UpstreamState:
+        """An upstream as ``put`` leaves it."""
+        return UpstreamState(1 if current is None else current.version + 1, digest(nodes), slices)
 
     @staticmethod
     def remove(upstream: str, current: UpstreamState | None, now_epoch: float) -> list[Action]:

@@ -23,6 +23,9 @@ from kubesync.domain.state import KeyState, Name, Reference, UpstreamState
 
 # Below the 4 MB of a transaction by what checks, an audit item and checkpoints take.
 _ROOM_BYTES: Final = 3_500_000
+# A step of a large key: to make and send one takes 0.3 s of CPU time for each 500 KB, and the key's own state is written with each.
+_STEP_BYTES: Final = 1_000_000
+_STEPS_OF_OWN: Final = 4
 # A transaction checks a fence for each cluster that it writes for: keys of others inherit names.
 MAX_CLUSTERS: Final = 5
 
@@ -57,6 +60,7 @@ class Piece:
     actions: Sequence[Action] | Made
     apply: Callable[[KeyState], KeyState] = lambda state: state
     clusters: frozenset[str] = frozenset()
+    entries: tuple[Entry, ...] = ()
 
 
 def claiming(name: Name) -> Callable[[KeyState], KeyState]:
@@ -90,7 +94,7 @@ def with_upstream(upstream: str, written: UpstreamState | None) -> Callable[[Key
 class KeyWrite:
     """A key from ``before`` to ``after``, by way of pieces that may be written ahead of it.
 
-    ``trailing`` actions are written with the final state or after it, never before.
+    ``trailing`` actions are written with the final state or after it, never before. ``entries``: of the final state.
     """
 
     before: KeyState
@@ -106,11 +110,14 @@ class KeyWrite:
             own: the actions that store the key itself; the states on the way there take about as much.
         """
         own_actions, own_bytes = max(len(own), self.before.slices) + 2, _bytes(own)
+        most = _ROOM_BYTES
+        if any(isinstance(piece.actions, Made) for piece in self.pieces):
+            most = min(most, max(_STEP_BYTES, _STEPS_OF_OWN * own_bytes))
         groups: list[list[Piece]] = [[]]
         count, size, clusters = own_actions, own_bytes, {self.before.key.cluster}
         for piece in self.pieces:
             actions, weight = piece.actions.weight if isinstance(piece.actions, Made) else weight_of(piece.actions)
-            full = count + actions > room or size + weight > _ROOM_BYTES
+            full = count + actions > room or size + weight > most
             if groups[-1] and (full or len(clusters | piece.clusters) > MAX_CLUSTERS):
                 groups.append([])
                 count, size, clusters = own_actions, own_bytes, {self.before.key.cluster}
@@ -149,7 +156,7 @@ class Preview:
             self.states[write.after.key] = write.after
             if word := news(write.before, write.after):
                 self.news[write.after.key] = word
-            self.entries += write.entries
+            self.entries += [*(entry for piece in write.pieces for entry in piece.entries), *write.entries]
 
     @property
     def set_aside(self) -> list[ObjectKey]:
@@ -176,11 +183,11 @@ class Chunk:
     places: dict[Key, int] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
-    def takes(self, actions: Sequence[Action], clusters: AbstractSet[str], room: int) -> bool:
+    def takes(self, actions: Sequence[Action], clusters: AbstractSet[str], room: int, size: int = 0) -> bool:
         """Whether these may join: they fit, and name no item that is named already (a transaction may name it once; see ``_as_one``)."""
         return not self.actions or (
             len(self.actions) + len(actions) + len(self.counts) <= room
-            and self.size + _bytes(actions) <= _ROOM_BYTES
+            and self.size + size <= _ROOM_BYTES
             and len(self.clusters | clusters) <= MAX_CLUSTERS
             and all(self._joined(action) for action in actions if action.key in self.places)
         )
@@ -188,14 +195,14 @@ class Chunk:
     def _joined(self, action: Action) -> Update | None:
         return _as_one(self.actions[self.places[action.key]], action)
 
-    def add(self, actions: Iterable[Action], clusters: Iterable[str]) -> None:
+    def add(self, actions: Iterable[Action], clusters: Iterable[str], size: int = 0) -> None:
+        self.size += size
         for action in actions:
             if action.key in self.places and (one := self._joined(action)) is not None:
                 self.actions[self.places[action.key]] = one
                 continue
             self.places[action.key] = len(self.actions)
             self.actions.append(action)
-            self.size += _bytes([action])
         self.clusters.update(clusters)
 
 
@@ -241,11 +248,13 @@ def chunks_of(
             if len(groups) > 1:
                 stored, own = table.put(state, after, chunk.token)
             more = 0 if counted is None else counted(after) - counted(state)
-            if not chunk.takes([*of_pieces, *own], clusters, room - bool(more)):
+            size = _bytes(of_pieces) + _bytes(own)
+            if not chunk.takes([*of_pieces, *own], clusters, room - bool(more), size):
                 yield chunk
                 chunk = Chunk(token(), whole=number == 1)
                 stored, own = table.put(state, after, chunk.token)
-            chunk.add([*of_pieces, *own], clusters)
+            chunk.add([*of_pieces, *own], clusters, size)
+            chunk.entries += (entry for piece in group for entry in piece.entries)
             if more:
                 chunk.counts[after.key.namespace] += more
             chunk.states.append(stored)

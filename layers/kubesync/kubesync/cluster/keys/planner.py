@@ -14,6 +14,7 @@ from typing import Final
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.parallel import one_by_one
+from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.audit import Entry, describe
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.keys.allowed_names import NamespaceLimit, held_only
@@ -29,7 +30,6 @@ from kubesync.cluster.keys.key_writes import (
     claiming,
     unclaiming,
     waiting,
-    weight_of,
     with_upstream,
 )
 from kubesync.cluster.keys.shared import SharedReader, reading, telling
@@ -52,7 +52,7 @@ from kubesync.domain.state import (
     policies_of,
     problems_of_parts,
 )
-from kubesync.domain.upstreams.nodes import digest
+from kubesync.domain.upstreams.nodes import ChosenNodes, digest, slices_of
 
 logger = Logger(service="kubesync", child=True)
 
@@ -282,7 +282,6 @@ class Planner:
         why: str,
     ) -> KeyWrite | None:
         pieces: list[Piece] = []
-        entries: list[Entry] = []
         given = self._book.begin(seen.key)
         after = seen
         kind, main = KINDS[seen.key.kind], main_part(seen)
@@ -315,9 +314,8 @@ class Planner:
             self._limit.planned(before, after)
             self._book.is_planned(before, after)
         if want.upstreams is not None:
-            after, of_upstreams, changed = self._upstreams(after, want.upstreams, stands, of_nodes)
+            after, of_upstreams = self._upstreams(after, want.upstreams, stands, of_nodes)
             pieces += of_upstreams
-            entries += changed
         pieces += reading(before, after)
         if kind.shared:
             notes, changed_objects = telling(self._tables.state, before, after)
@@ -326,10 +324,9 @@ class Planner:
         problems += conflict_problems(after.conflicts)
         after = replace(after, problems=tuple(sorted(set(problems))))
         after = self._opened(before, after, of_records, aside=aside)
-        entries += _record_entries(before, after, of_records)
         if after == before and not pieces:
             return None
-        return KeyWrite(before, after, tuple(pieces), tuple(entries))
+        return KeyWrite(before, after, tuple(pieces), tuple(_record_entries(before, after, of_records)))
 
     def _names(
         self, before: KeyState, seen: KeyState, assignment: Assignment, given: frozenset[Name]
@@ -380,10 +377,9 @@ class Planner:
 
     def _upstreams(
         self, seen: KeyState, wanted: Mapping[str, Sequence[Node]], stands: Mapping[str, UpstreamState], why: str
-    ) -> tuple[KeyState, list[Piece], list[Entry]]:
+    ) -> tuple[KeyState, list[Piece]]:
         table = self._tables.upstreams
         pieces: list[Piece] = []
-        entries: list[Entry] = []
         upstreams = dict(seen.upstreams)
         for upstream, nodes in sorted(wanted.items()):
             known = seen.upstreams.get(upstream)
@@ -391,24 +387,26 @@ class Planner:
             if known is not None and stored == known and known.digest == digest(nodes):
                 continue
             put = partial(table.put, upstream, stored, nodes, self._now())
-            state, actions = put()
-            upstreams[upstream] = state
+            sizes = nodes.sizes if isinstance(nodes, ChosenNodes) else ()
+            state, actions = (table.following(stored, nodes, slices_of(sizes)), []) if sizes else put()
             notes = self._tables.named.marks(upstream, state.version)
-            made = (*actions, *notes)
-            pieces.append(
-                Piece(made if state.slices == 1 else Made(put, notes, weight_of(made)), with_upstream(upstream, state))
-            )
+            made: Sequence[Action] | Made = (*actions, *notes)
+            if sizes:
+                count = max(state.slices, 0 if stored is None else stored.slices) + len(notes)
+                made = Made(put, notes, (count, sum(sizes)))
+            upstreams[upstream] = state
             before_text = None if known is None else f"version {known.version}"
             after_text = f"version {state.version}, {len(nodes)} nodes"
-            entries.append(Entry(f"upstream {upstream}", before_text, after_text, why, str(seen.key)))
+            entry = Entry(f"upstream {upstream}", before_text, after_text, why, str(seen.key))
+            pieces.append(Piece(made, with_upstream(upstream, state), entries=(entry,)))
         for upstream in sorted(seen.upstreams.keys() - wanted.keys()):
             known = upstreams.pop(upstream)
             stored = stands.get(upstream) if self._doubts(upstream, seen) else known
             actions = table.remove(upstream, stored, self._now())
             notes = self._tables.named.marks(upstream, known.version + 1)
-            pieces.append(Piece((*actions, *notes), with_upstream(upstream, None)))
-            entries.append(Entry(f"upstream {upstream}", f"version {known.version}", None, why, str(seen.key)))
-        return replace(seen, upstreams=upstreams), pieces, entries
+            entry = Entry(f"upstream {upstream}", f"version {known.version}", None, why, str(seen.key))
+            pieces.append(Piece((*actions, *notes), with_upstream(upstream, None), entries=(entry,)))
+        return replace(seen, upstreams=upstreams), pieces
 
     def _doubts(self, upstream: str, seen: KeyState) -> bool:
         """Whether the table has to be asked about an upstream, rather than the key's own state."""

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
+
+_OCTET: Final = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_IPV4: Final = re.compile(r"\.".join([_OCTET] * 4))
 
 
 class Address(NamedTuple):
@@ -31,6 +35,10 @@ def parse_address(text: str) -> Address | None:
     Leading zeros in IPv4 and IPv6 zone identifiers (``%eth0``) are refused. An IPv4-mapped IPv6 address becomes the IPv4 address,
     as in Go's ``net.IP`` and therefore in Kubernetes. This also keeps the text the same on Python 3.12 and 3.13.
     """
+    if plain := _IPV4.fullmatch(text):  # most are: ``ipaddress`` takes ten times as long
+        first, second, third, last = map(int, plain.groups())
+        number = first << 24 | second << 16 | third << 8 | last
+        return Address(4, number, text, why_forbidden(Address(4, number, text)))
     try:
         parsed = ipaddress.ip_address(text)
     except ValueError:

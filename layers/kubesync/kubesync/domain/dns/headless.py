@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from itertools import islice
 from typing import Final
 
 from kubesync.domain.dns.addresses import Address
 from kubesync.domain.dns.endpoints import AddressedGroup
 from kubesync.domain.dns.names import canonical_name, why_illegal
 from kubesync.domain.dns.provenance import OF_PORTS, Origin, endpoints_source
-from kubesync.domain.dns.publishing import RecordPlan, Targets
+from kubesync.domain.dns.publishing import MAX_VALUES, RecordPlan, Targets
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.objects import Endpoint, Service
 
@@ -58,22 +60,25 @@ def publish_headless_srv(
     name: str, service: Service, groups: Sequence[AddressedGroup], names: dict[str, str], plan: RecordPlan
 ) -> None:
     """Plan SRV for each named port: one value for each distinct pair of host name (see ``endpoint_host_names``) and endpoint port."""
+    offered: dict[tuple[str, str], dict[str, set[int]]] = {}
+    for at, group in enumerate(groups):
+        for port in group.ports:
+            offered.setdefault((port.name, port.protocol), {}).setdefault(f"{port.port} ", set()).add(at)
+
+    @cache  # ports of the same groups have the same host names
+    def hosts(of: frozenset[int]) -> Sequence[str]:
+        members = (endpoint for at in of for endpoint, _ in groups[at].members)
+        return sorted({f"{names[endpoint.hostname]}." for endpoint in members if endpoint.hostname in names})
+
     for service_port in service.ports:
-        if not service_port.name:
-            continue
-        pairs = {
-            (names[endpoint.hostname], port.port)
-            for group in groups
-            for port in group.ports
-            if (port.name, port.protocol) == (service_port.name, service_port.protocol)
-            for endpoint, _ in group.members
-            if endpoint.hostname in names
-        }
-        if pairs:
-            weight = max(1, 100 // len(pairs))
+        of_port = sorted(offered.get((service_port.name, service_port.protocol), {}).items())
+        found = [(number, hosts(frozenset(of))) for number, of in of_port]
+        if service_port.name and (count := sum(len(of_number) for _, of_number in found)):
+            weight = max(1, 100 // count)
             owner = srv_owner(service_port.name, service_port.protocol, name)
             plan.explain(owner, Origin(OF_PORTS, endpoints_source(service)))
-            plan.publish_srv(owner, (f"0 {weight} {port} {host}." for host, port in pairs))
+            values = (f"0 {weight} {number}{host}" for number, of_number in found for host in of_number)
+            plan.publish_srv(owner, islice(values, MAX_VALUES), count)
 
 
 def srv_owner(port_name: str, protocol: str, name: str) -> str:

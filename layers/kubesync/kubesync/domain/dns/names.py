@@ -14,6 +14,8 @@ MAX_NAME_CHARACTERS: Final = 253
 
 # RFC 1123 host names, plus underscores anywhere (SRV owner names, and names in actual use).
 _LABEL: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?")
+_SHORT_LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME: Final = re.compile(rf"{_SHORT_LABEL}(?:\.{_SHORT_LABEL})*")
 FIELDS: Final = ("service", "namespace", "domain", "cluster")
 """What the template of a cluster's names may hold, in braces."""
 NO_NAMES: Final = "none"
@@ -37,6 +39,8 @@ def why_illegal(name: str, *, wildcard: bool = False) -> str:
 
     ``wildcard``: accept ``*`` as the whole first label (Route 53 knows no other wildcard).
     """
+    if len(name) <= MAX_NAME_CHARACTERS and _NAME.fullmatch(name):
+        return ""
     if not name:
         return "the name is empty"
     if len(name) > MAX_NAME_CHARACTERS:

@@ -121,9 +121,9 @@ class RecordPlan:
             return None if self.alias_zone in {zone.id for zone in self.zones} else self.alias_zone
         return alias_zone_id(host) if self.alias_types else elb_zone_id(host)
 
-    def publish_srv(self, name: str, values: Iterable[str]) -> None:
-        """Plan an SRV set at an owner name such as ``_http._tcp.web.shop.svc.example.com``."""
-        self._put(self.place(name), name, "SRV", sorted(set(values)))
+    def publish_srv(self, name: str, values: Iterable[str], count: int = 0) -> None:
+        """Plan an SRV set at an owner name such as ``_http._tcp.web.shop.svc.example.com``. ``count``: of how many values these are the first."""
+        self._put(self.place(name), name, "SRV", sorted(set(values)), count)
 
     def finish(self) -> dict[RecordKey, RecordSet]:
         """The record sets, sorted by key."""
@@ -151,14 +151,14 @@ class RecordPlan:
         self.problems.add(not_let_in(address.text, why, stands=bool(stands)))
         return stands
 
-    def _put(self, zones: Iterable[Zone], name: str, record_type: str, values: Sequence[str]) -> None:
-        fitting = _first_that_fit(values)
-        if len(fitting) < len(values):
+    def _put(self, zones: Iterable[Zone], name: str, record_type: str, values: Sequence[str], count: int = 0) -> None:
+        fitting, count = _first_that_fit(values), max(count, len(values))
+        if len(fitting) < count:
             self.problems.add(
                 Problem(
                     "TooManyValues",
                     f"{name} {record_type}",
-                    f"only the first {len(fitting)} of {len(values)} values are published: "
+                    f"only the first {len(fitting)} of {count} values are published: "
                     f"at most {MAX_VALUES} values and {MAX_CHARACTERS} characters fit",
                 )
             )

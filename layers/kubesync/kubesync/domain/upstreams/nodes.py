@@ -8,9 +8,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import fields
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from hashlib import sha256
 from itertools import accumulate, batched
+from json.encoder import encode_basestring_ascii as quoted
 from operator import eq
 from typing import Any, Final
 
@@ -37,6 +38,7 @@ _BRACKETS: Final = 2
 _ALWAYS: Final = ("ip", "port", "ready")
 _SOMETIMES: Final = {field.name: field.default for field in fields(Node) if field.name not in _ALWAYS}
 
+_PORTS: Final = 1 << 16
 _CANONICAL_JSON: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 # The better of two observations of one address and port counts. There are two while a pod moves from one slice to another.
 _SERVING_ORDER: Final = {True: 0, None: 1, False: 2}
@@ -50,19 +52,24 @@ def upstream_key(key: ObjectKey, port: int, protocol: str) -> str:
 
 type _Target = tuple[tuple[int, int], ...]
 """Where a Service's port leads to: groups, by their index, and the number of the port in each."""
-type _Found = Sequence[tuple[tuple[Address, int], Endpoint]]
+type _Places = array[int]
+"""Of the members of a group: where each address stands among all, in their order, times ``_PORTS``."""
 
 
 class ChosenNodes(Sequence[Node]):
     """The nodes of one upstream, chosen and not built: each is built when it is read. ``left_out``: how many do not fit.
     ``sizes``: of each in bytes, only where there are many."""
 
-    def __init__(self, found: _Found, left_out: int, sizes: Iterable[int]) -> None:
+    def __init__(
+        self, ips: Sequence[str], ports: Iterable[int], endpoints: Sequence[Endpoint], left_out: int, sizes: array[int]
+    ) -> None:
         self.left_out = left_out
-        self.sizes = array("L", sizes)
-        self.ips = tuple(address.text for (address, _), _ in found)
-        self._ports = array("H", (port for (_, port), _ in found))
-        self._endpoints = tuple(endpoint for _, endpoint in found)
+        self.sizes = sizes
+        self.ips = ips
+        self._ports = array("H", ports)
+        self._endpoints = endpoints
+        self._port: int | None = None
+        self._digests: dict[int | None, str] = {}  # by port; of all that have these addresses. Empty: not known yet
 
     def __len__(self) -> int:
         return len(self.ips)
@@ -80,13 +87,29 @@ class ChosenNodes(Sequence[Node]):
     def at(self, port: int) -> ChosenNodes:
         """The same addresses with another port."""
         other = copy(self)
-        vars(other)["_ports"] = array("H", [port]) * len(self)
+        vars(other).update(_ports=array("H", [port]) * len(self), _port=port)
+        self._digests.setdefault(port, "")
         return other
 
-    @cached_property
+    @property
     def digest(self) -> str:
-        """See ``digest``. Computed once, also where several ports have these nodes."""
-        return _digest(self)
+        """See ``digest``. Computed at once for all ports with these addresses."""
+        if not self._digests.get(self._port):
+            ports = [self._port] if self._port is None else list(self._digests)
+            hashes = {port: sha256(b"[") for port in ports}
+            for start in range(0, len(self), _HASHED_AT_A_TIME):
+                part = slice(start, start + _HASHED_AT_A_TIME)
+                nodes = map(_canonical, self.ips[part], self._ports[part], self._endpoints[part])
+                text = ("," * (start > 0) + ",".join(nodes)).encode("ascii")
+                for port, hashed in hashes.items():
+                    hashed.update(text.replace(_port_text(self._port), _port_text(port)))
+            self._digests.update((port, _closed(hashed)) for port, hashed in hashes.items())
+        return self._digests[self._port]
+
+
+def _port_text(port: int | None) -> bytes:
+    """No other text of a node reads so: quotes within texts are escaped."""
+    return f'"port":{port},'.encode("ascii")
 
 
 def let_in(
@@ -138,12 +161,16 @@ def upstreams_of(
     most = equal_share(counts, MAX_LOOKED_AT)
     if most < max(counts, default=0):
         groups = [g._replace(members=tuple(sorted(g.members, key=lambda m: not m[0].ready))) for g in groups]
-    choose = cache(partial(_chosen, groups, sizes, share, most))
+    addresses = sorted({address for group in groups for _, address in group.members})
+    order = {address: at * _PORTS for at, address in enumerate(addresses)}
+    places = [array("L", (order[address] for _, address in group.members)) for group in groups]
+    del order
+    choose = cache(partial(_chosen, addresses, groups, places, sizes, share, most))
 
     @cache
     def chosen(target: _Target) -> ChosenNodes:
         found = choose(shapes[target])
-        return found if shapes[target] == target else found.at(target[0][1])
+        return found if len({number for _, number in target}) != 1 else found.at(target[0][1])
 
     return {name: chosen(targets[name]) for name in sorted(targets) if wanted(name)}
 
@@ -160,7 +187,7 @@ def _share(groups: Sequence[AddressedGroup], targets: Collection[_Target], sizes
         return MAX_SERVICE_BYTES
     of_groups = []
     for group in groups:
-        of_group = [_size(_node(address.text, 0, endpoint)) - 1 for endpoint, address in group.members]
+        of_group = [len(_canonical(address.text, 0, endpoint)) for endpoint, address in group.members]
         sizes.update(zip((id(endpoint) for endpoint, _ in group.members), of_group, strict=True))
         of_groups.append(sum(of_group))
     full = MAX_SLICES * MAX_SLICE_BYTES
@@ -172,29 +199,34 @@ def _share(groups: Sequence[AddressedGroup], targets: Collection[_Target], sizes
 
 
 def _chosen(
-    groups: Sequence[AddressedGroup], sizes: Mapping[int, int], share: int, most: int, target: _Target
+    addresses: Sequence[Address],
+    groups: Sequence[AddressedGroup],
+    of_groups: Sequence[_Places],
+    sizes: Mapping[int, int],
+    share: int,
+    most: int,
+    target: _Target,
 ) -> ChosenNodes:
-    places: dict[tuple[Address, int], Endpoint] = {}
+    found: dict[int, Endpoint] = {}
     found_by = sum(len(groups[at].members) for at, _ in target)
     each = found_by if found_by <= most else max(1, most // len(target))
     unseen = sum(max(0, len(groups[at].members) - each) for at, _ in target)
     for at, port in target:
-        _collect(places, groups[at].members[:each], port)
-    found = sorted(places.items(), key=lambda item: item[0])
-    of_found = [sizes[id(endpoint)] + len(str(port)) for (_, port), endpoint in found] if sizes else []
-    kept = _fitting(of_found, lambda at: not found[at][1].ready, share)
-    if kept is None:
-        return ChosenNodes(found, unseen, of_found)
-    return ChosenNodes([found[at] for at in kept], unseen + len(found) - len(kept), (of_found[at] for at in kept))
-
-
-def _collect(
-    nodes: dict[tuple[Address, int], Endpoint], members: Iterable[tuple[Endpoint, Address]], port: int
-) -> None:
-    for endpoint, address in members:
-        other = nodes.setdefault((address, port), endpoint)
-        if other is not endpoint and preference(endpoint) < preference(other):
-            nodes[address, port] = endpoint
+        for place, (endpoint, _) in zip(of_groups[at][:each], groups[at].members[:each], strict=True):
+            other = found.setdefault(place + port, endpoint)
+            if other is not endpoint and preference(endpoint) < preference(other):
+                found[place + port] = endpoint
+    places = sorted(found)
+    endpoints = [found[place] for place in places]
+    digits = {port: len(str(port)) for _, port in target}
+    of_nodes = [sizes[id(e)] + digits[p % _PORTS] for p, e in zip(places, endpoints, strict=True)] if sizes else []
+    kept = _fitting(of_nodes, lambda at: not endpoints[at].ready, share)
+    if kept is not None:
+        unseen += len(places) - len(kept)
+        places, endpoints = [places[at] for at in kept], [endpoints[at] for at in kept]
+        of_nodes = [of_nodes[at] for at in kept]
+    ips = tuple(addresses[place // _PORTS].text for place in places)
+    return ChosenNodes(ips, (place % _PORTS for place in places), tuple(endpoints), unseen, array("L", of_nodes))
 
 
 def _node(ip: str, port: int, endpoint: Endpoint) -> Node:
@@ -236,6 +268,22 @@ def node_document(node: Node) -> dict[str, str | int | bool]:
     return document
 
 
+def _canonical(ip: str, port: int, endpoint: Endpoint) -> str:
+    """As JSON of the ``node_document`` of such a node. Most of the time of planning a large Service would be spent in these two."""
+    host = f'"hostname":{quoted(endpoint.hostname)},' if endpoint.hostname else ""
+    node = f'"node":{quoted(endpoint.node)},' if endpoint.node else ""
+    pod = f'"pod":{quoted(endpoint.pod)},' if endpoint.pod else ""
+    zone = f',"zone":{quoted(endpoint.zone)}' if endpoint.zone else ""
+    state = _state(endpoint.ready, endpoint.serving, endpoint.terminating)
+    return f'{{{host}"ip":"{ip}",{node}{pod}"port":{port},{state}{zone}}}'
+
+
+@cache
+def _state(*states: bool | None) -> str:
+    document = dict(zip(("ready", "serving", "terminating"), states, strict=True))
+    return _CANONICAL_JSON.encode({name: value for name, value in document.items() if value is not None})[1:-1]
+
+
 def node_of(document: Mapping[str, Any]) -> Node:
     """The inverse of ``node_document``. Ignores fields of a later version of the contract.
 
@@ -258,8 +306,12 @@ def _digest(nodes: Sequence[Node]) -> str:
     for some in batched(nodes, _HASHED_AT_A_TIME):
         hashed.update(comma + _CANONICAL_JSON.encode([node_document(node) for node in some])[1:-1].encode("ascii"))
         comma = b","
+    return _closed(hashed)
+
+
+def _closed(hashed: Any) -> str:
     hashed.update(b"]")
-    return hashed.hexdigest()
+    return str(hashed.hexdigest())
 
 
 def slice_nodes(nodes: Sequence[Node], max_bytes: int = MAX_SLICE_BYTES) -> list[list[Node]]:
@@ -270,14 +322,18 @@ def slice_nodes(nodes: Sequence[Node], max_bytes: int = MAX_SLICE_BYTES) -> list
     """
     slices: list[list[Node]] = [[]]
     size = _BRACKETS
-    sizes = nodes.sizes if isinstance(nodes, ChosenNodes) and nodes.sizes else map(_size, nodes)
-    for node, node_bytes in zip(nodes, sizes, strict=True):
+    for node, node_bytes in zip(nodes, sizes_of(nodes), strict=True):
         if slices[-1] and size + node_bytes > max_bytes:
             slices.append([])
             size = _BRACKETS
         slices[-1].append(node)
         size += node_bytes
     return slices
+
+
+def sizes_of(nodes: Sequence[Node]) -> Iterable[int]:
+    """How many bytes each node takes in its slice."""
+    return nodes.sizes if isinstance(nodes, ChosenNodes) and nodes.sizes else map(_size, nodes)
 
 
 def fitting(nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -297,7 +353,7 @@ def _fitting(
 ) -> Sequence[int] | None:
     """Which nodes of these sizes fit: within the share, and within ``MAX_SLICES``, which any ``_ALWAYS_FIT`` nodes are. None: all."""
     whole = sum(sizes) <= share
-    if whole and (len(sizes) <= _ALWAYS_FIT or _slices_of(sizes) <= MAX_SLICES):
+    if whole and (len(sizes) <= _ALWAYS_FIT or slices_of(sizes) <= MAX_SLICES):
         return None
     best_first = sorted(range(len(sizes)), key=worst_last)
 
@@ -305,7 +361,7 @@ def _fitting(
         return sorted(best_first[:count])
 
     def slices(count: int) -> int:
-        return _slices_of(sizes[at] for at in kept(count))
+        return slices_of(sizes[at] for at in kept(count))
 
     most = len(sizes) if whole else bisect_right([*accumulate(sizes[at] for at in best_first)], share)
     # Adding a node never reduces the number of slices.
@@ -318,7 +374,7 @@ def _size(node: Node) -> int:
     return len(_CANONICAL_JSON.encode(node_document(node))) + 1  # and the comma
 
 
-def _slices_of(sizes: Iterable[int]) -> int:
+def slices_of(sizes: Iterable[int]) -> int:
     """How many slices nodes of these sizes need, cut as in ``slice_nodes``."""
     slices, filled = 1, _BRACKETS
     for size in sizes:
