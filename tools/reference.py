@@ -3,7 +3,6 @@
     page           made from
     ----           ---------
     commands.md    the command line's own parser
-    errors.md      docstrings of the members of ``domain.errors.ErrorCode``, and the tree of errors above them
     metrics.md     the table in the docstring of ``telemetry.metrics``
     alarms.md      template.yaml
     answers.md     a run of the commands on stand-ins: see ``harness.answers_page``
@@ -23,7 +22,6 @@ from typing import Any, Final
 
 from harness.answers_page import answers_page
 from harness.wire.template import read_template, resources
-from kubesync.domain.errors import ErrorCode
 from kubesync_local.cli.examples import EXAMPLES
 from kubesync_local.cli.help_pages import pages
 from kubesync_local.cli.main import build_parser
@@ -55,7 +53,6 @@ def quick_pages() -> dict[str, str]:
     """The pages that need no run, by their file's name."""
     return {
         "commands.md": commands_page(),
-        "errors.md": errors_page(),
         "metrics.md": metrics_page(),
         "alarms.md": alarms_page(),
     }
@@ -66,33 +63,19 @@ def commands_page() -> str:
     parts = []
     for words, command in sorted(pages(build_parser())):
         if commands_of(command) is None:
-            parts.append(f"## kubesync {words}\n\n{_prose(command.description or _short(words))}\n")
+            parts.append(f"## kubesync {words}\n\n{_prose(_first_sentence(command.description or _short(words)))}\n")
             parts.append(f"    {EXAMPLES[words]}\n")
             shown = [_option(command, each) for each in _options(command) if not _explained(words, each)]
             if words in _OF_A_CLUSTER:
                 parts.append("Besides, [the options of a cluster](../configuration.md#a-cluster).\n")
-            parts.append(_markdown(("argument", "meaning"), shown))
+            parts.append("".join(f"- {argument}: {meaning}\n" for argument, meaning in shown))
     return _page(
         "Commands",
-        "All commands in the order of the alphabet, with their options. `kubesync help COMMAND` prints the same. "
+        "All commands in the order of the alphabet, with their options. `kubesync help COMMAND` says more. "
+        "`-o` (`--output`) is `table`, `json` or `yaml`. "
         "[Using the command](../using.md) shows them at work. `--deployment`, `--region` and `--profile` are options of "
-        "[every command that reads tables](../commands.md#which-deployment).",
+        "[every command that reads tables](../using.md#which-deployment).",
         parts,
-    )
-
-
-def errors_page() -> str:
-    """The twelve persisted codes."""
-    rows = [(str(code.value), f"`{code.key}`", meaning) for code, meaning in _meanings()]
-    return _page(
-        "Error codes",
-        "A listener is the watch of one resource in one cluster. kubesync keeps the last error of each listener and counts its errors by "
-        "code. In the metrics, the code is a dimension of `ListenerErrors`. [The runbook](../runbook.md) says what to do.",
-        [
-            _markdown(("code", "key", "when"), rows),
-            "Codes 4 and 5 are normal. `kubesync status` shows since when each listener works, and whether its last error is over.\n",
-            "A problem of one Service has no error code. It has a [reason](../reasons.md).\n",
-        ],
     )
 
 
@@ -116,7 +99,7 @@ def metrics_page() -> str:
         "Metrics",
         "A session writes its metrics into its log, in CloudWatch's embedded metric format. The namespace is `kubesync`. `service` is "
         "`kubesync-<deployment>`, which separates the deployments of one account. [Alarms](alarms.md) watch some of them.",
-        [_markdown(titles, shown), "`code` and `key` are those of [the error codes](errors.md).\n"],
+        [_markdown(titles, shown), "`code` and `key` are those of [the error codes](../runbook.md#codes).\n"],
     )
 
 
@@ -131,14 +114,14 @@ def alarms_page() -> str:
             f"{_value(said['DatapointsToAlarm'])} of {_value(said['EvaluationPeriods'])} periods of {said['Period']} s"
         )
         rows.append(
-            (f"[{short}](../runbook.md#{short.lower()})", said["AlarmDescription"], f"`{said['MetricName']}`", goes_off, periods,
+            (f"[{short}](../runbook.md#{short.lower()})", f"`{said['MetricName']}`", goes_off, periods,
              _MISSING[said["TreatMissingData"]])
         )  # fmt: skip
     return _page(
         "Alarms",
         "The stack makes these alarms, as `kubesync-<DeploymentId>-<name>`. Names in `code` are [parameters](../deploy.md#parameters) of the "
-        "template. The last column says what counts while no data comes.",
-        [_markdown(("alarm", "what it says", "metric", "goes off at", "in", "no data"), rows)],
+        "template; the runbook says what each alarm means. The last column says what counts while no data comes.",
+        [_markdown(("alarm", "metric", "goes off at", "in", "no data"), rows)],
     )
 
 
@@ -166,14 +149,8 @@ def _docstring(path: Path) -> str:
     return ast.get_docstring(ast.parse(path.read_text()), clean=True) or ""
 
 
-def _meanings() -> Iterator[tuple[ErrorCode, str]]:
-    """Each code and the text below it."""
-    tree = ast.parse((_PACKAGE / "domain" / "errors.py").read_text())
-    (kind,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "ErrorCode"]
-    for member, below in zip(kind.body, kind.body[1:], strict=False):
-        match member, below:
-            case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(text))):
-                yield ErrorCode[name], text
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<=[.])\s+(?=[A-Z`-])", " ".join(text.split()), maxsplit=1)[0]
 
 
 def _short(words: str) -> str:
@@ -186,7 +163,7 @@ def _short(words: str) -> str:
 
 
 def _options(command: argparse.ArgumentParser) -> list[argparse.Action]:
-    left_out = {"help", *VARIABLES.values()}
+    left_out = {"help", "output", *VARIABLES.values()}
     return [each for each in command._actions if each.dest not in left_out]  # noqa: SLF001 - argparse has no public way
 
 

@@ -11,8 +11,8 @@ from harness.wire.template import ROOT
 from kubesync_local.cli.main import main
 
 PAGES = (
-    "README.md", "docs/commands.md", "docs/comparison.md", "docs/clusters.md", "docs/deploy.md", "docs/faq.md", "docs/getting-started.md",
-    "docs/install.md", "docs/migration.md", "docs/multi-cluster.md", "docs/proxies.md", "docs/runbook.md", "docs/trying.md", "docs/using.md",
+    "README.md", "docs/comparison.md", "docs/clusters.md", "docs/deploy.md", "docs/faq.md", "docs/getting-started.md",
+    "docs/install.md", "docs/migration.md", "docs/multi-cluster.md", "docs/proxies.md", "docs/runbook.md", "docs/using.md",
 )  # fmt: skip
 GROUPS = ("cluster", "local", "upstream")
 

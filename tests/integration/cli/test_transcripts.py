@@ -24,7 +24,7 @@ from harness.transcripts import Block, blocks_of, missing_from, squeezed
 from harness.waiting import PATIENCE_SECONDS
 from harness.wire.template import ROOT
 
-PAGES: Final = ("README.md", "docs/getting-started.md", "docs/trying.md")
+PAGES: Final = ("README.md", "docs/getting-started.md")
 RUN: Final = "docs/getting-started.md"
 _END: Final = "-- end of a block:"
 # Any port is good: another test, or the person at this machine, may use the usual ones.
@@ -68,8 +68,6 @@ def test_blocks_that_are_not_run_are_these() -> None:
                 "needs a cluster in an AWS account",
                 "kubesync cluster add prod --eks prod --domain prod.example.com --zone Z0123456789ABCDEFGHIJ \\",
             ),
-        ],
-        "docs/trying.md": [
             ("kubectl", ".venv/bin/kubesync local up --detach --kubeconfig demo.kubeconfig"),
             ("kubectl", "kubectl create service clusterip web --tcp=80 --dry-run=client -o yaml | kubectl apply -f -"),
             ("kubectl", "kubectl apply -f - <<EOF"),

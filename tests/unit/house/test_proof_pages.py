@@ -40,7 +40,7 @@ def _missing(test: str) -> bool:
 
 
 def test_page_has_every_invariant_and_its_tests_and_mutants_can_be_listed() -> None:
-    titles = re.findall(r"^## (I\d+) ", (ROOT / "docs/invariants.md").read_text(), re.MULTILINE)
+    titles = re.findall(r"^## (I\d+) ", (ROOT / "docs/proof/invariants.md").read_text(), re.MULTILINE)
     listed = list(invariants.lines_of("I7"))
 
     assert tuple(titles) == invariants.INVARIANTS
@@ -57,8 +57,8 @@ def test_every_test_that_the_page_about_client_go_names_exists() -> None:
 
 
 def test_every_place_that_keeps_an_invariant_exists() -> None:
-    assert len(list(_PLACE.finditer((ROOT / "docs/invariants.md").read_text()))) > 30
-    assert _places_that_are_gone("docs/invariants.md") == []
+    assert len(list(_PLACE.finditer((ROOT / "docs/proof/invariants.md").read_text()))) > 30
+    assert _places_that_are_gone("docs/proof/invariants.md") == []
 
 
 @pytest.mark.parametrize("page", PAGES_WITH_PLACES)
