@@ -23,7 +23,7 @@ from kubesync.domain.errors import ErrorCode, FencedOutError, NotMasterError, St
 from kubesync.domain.report import DONE, ResyncEnded, SessionReport
 from kubesync.log import logger
 from kubesync.operations.asking import SessionEndsError
-from kubesync.operations.ports import MasterParts, Recovery, Term
+from kubesync.operations.ports import MasterParts, Recovering, Recovery, Term
 from kubesync.operations.requests import ResyncRunner, ResyncWorker
 from kubesync.operations.resync_progress import NotKeptError
 from kubesync.session.control import Control
@@ -67,6 +67,8 @@ class Session:
         self._clock: Clock = parts.clock
         self._keeper = keeper
         self._term = Term(parts.scheduler, progress)
+        self._started = 0.0
+        self._remaining: Callable[[], float] = lambda: math.inf
         self._control_due = False
         self._standing_by = False
         self._resyncs: ResyncRunner | None = None
@@ -101,34 +103,17 @@ class Session:
             StoreError: the tables cannot be used. Nothing was done.
             UsageError: the tables belong to another deployment. Nothing was done.
         """
-        started = self._clock.monotonic()
-        remaining = remaining_seconds or (lambda: math.inf)
-        recovering = None
-        if recovery is not None:
-            self._keeper.bind(self._parts.settings.deployment)
-            recovering = recovery.begin(self._parts)
-            if not recovering.dry_run:  # before the lease is taken: its epoch must be above every journal's
-                self._keeper.raise_epoch(recovering.newest_epoch)
+        self._started = self._clock.monotonic()
+        self._remaining = remaining_seconds or (lambda: math.inf)
+        recovering = None if recovery is None else self._begin_recovery(recovery)
         try:
-            before, lease = self._keeper.acquire(lambda: self._may_wait(remaining), self._parts.settings.deployment)
+            before, lease = self._keeper.acquire(self._may_wait, self._parts.settings.deployment)
         except NotMasterError as error:
-            return self._not_master(error, started)
-        # The deadline is fixed once, after stand-by.
-        now = self._clock.monotonic()
-        margin = self._parts.settings.drain_margin_seconds
-        deadline = self._term.deadline = min(
-            now + self._parts.settings.max_runtime_seconds, now + remaining() - margin - _RELEASE_SECONDS
-        )
-        self._term.pause_seconds = self._keeper.seconds_since(before) or 0.0
-        self.report.took_over = _how(before, paused=self._keeper.paused(before))
-        self._keeper.on_lost = lambda: self.stop(ErrorCode.NOT_MASTER, "the lease was lost")
-        self._keeper.on_signal = self._signalled
-        self._keeper.start(self._clock.epoch() + (deadline - now))
-        self._term.progress(
-            "master", {"session": self.report.session, "epoch": lease.epoch, "after": self.report.took_over}
-        )
+            return self._not_master(error)
+        leads_since = self._clock.monotonic()
+        self._lead(before, lease, leads_since)
         # A recovery and a resync write in this thread, which must end the session in time.
-        writes_until = math.inf if recovery is None and resync is None else deadline
+        writes_until = math.inf if recovery is None and resync is None else self._term.deadline
         master = self._new_master(writes_until)
         try:
             left = self._keeper.to_settle(before)  # None: all zones
@@ -150,11 +135,11 @@ class Session:
                 "took over",
                 epoch=self.report.epoch,
                 after=self.report.took_over,
-                stood_by_seconds=round(now - started, 3),
-                seconds=round(self._clock.monotonic() - now, 3),
+                stood_by_seconds=round(leads_since - self._started, 3),
+                seconds=round(self._clock.monotonic() - leads_since, 3),
             )
-            self._steady_from = min(self._clock.monotonic() + BEAT_SECONDS, deadline)
-            self._beat(master, started)
+            self._steady_from = min(self._clock.monotonic() + BEAT_SECONDS, self._term.deadline)
+            self._beat(master)
             if recovering is not None:
                 self.report.recoveries.append(recovering.run(master))
                 if not recovering.dry_run:
@@ -169,15 +154,35 @@ class Session:
             else:
                 master.start()
                 self.report.hand_over_seconds = self._keeper.seconds_since(before)
-                self._watch(master, deadline, remaining, started)
+                self._watch(master)
         except NotMasterError as error:
             self._term.not_master(error)
         except BaseException:
             self._keeper.release(clean=False)
             raise
-        drain_until = self._clock.monotonic() + min(margin, max(0.0, remaining() - _RELEASE_SECONDS))
-        self._finish(master, drain_until, started)
+        self._finish(master)
         return self.report
+
+    def _begin_recovery(self, recovery: Recovery) -> Recovering:
+        """Read the journals before the lease is taken: its epoch must be above every one of them."""
+        self._keeper.bind(self._parts.settings.deployment)
+        recovering = recovery.begin(self._parts)
+        if not recovering.dry_run:
+            self._keeper.raise_epoch(recovering.newest_epoch)
+        return recovering
+
+    def _lead(self, before: Lease, lease: Lease, now: float) -> None:
+        """The lease is taken. Fix the deadline, once, and keep the lease until then."""
+        settings = self._parts.settings
+        ends = now + self._remaining() - settings.drain_margin_seconds - _RELEASE_SECONDS
+        self._term.deadline = min(now + settings.max_runtime_seconds, ends)
+        self._term.pause_seconds = self._keeper.seconds_since(before) or 0.0
+        self.report.took_over = _how(before, paused=self._keeper.paused(before))
+        self._keeper.on_lost = lambda: self.stop(ErrorCode.NOT_MASTER, "the lease was lost")
+        self._keeper.on_signal = self._signalled
+        self._keeper.start(self._clock.epoch() + (self._term.deadline - now))
+        details = {"session": self.report.session, "epoch": lease.epoch, "after": self.report.took_over}
+        self._term.progress("master", details)
 
     def _note(self) -> None:
         """For people, and for the sessions that follow: since when the time without a full resync counts, and whether alarms reach anybody."""
@@ -199,20 +204,20 @@ class Session:
             logger.info("the resync was cut off", request=request.id, reason=str(error))
             self.stop(ErrorCode.MAX_RUNTIME)
 
-    def _may_wait(self, remaining: Callable[[], float]) -> bool:
+    def _may_wait(self) -> bool:
         if not self._standing_by:
             self._standing_by = True
             self._term.progress("stand-by", {"session": self.report.session})
         return (
             not self._term.over
-            and remaining() > self._parts.settings.drain_margin_seconds + _RELEASE_SECONDS + _TICK_SECONDS
+            and self._remaining() > self._parts.settings.drain_margin_seconds + _RELEASE_SECONDS + _TICK_SECONDS
         )
 
     def _signalled(self) -> None:
         self._control_due = True
         self._term.wake()
 
-    def _watch(self, master: Master, deadline: float, remaining: Callable[[], float], started: float) -> None:
+    def _watch(self, master: Master) -> None:
         control = Control(master, self._parts)
         self._resyncs = control.resyncs
         every = self._parts.settings.control_seconds
@@ -226,10 +231,10 @@ class Session:
             logger.warning("requests could not be read", error=str(error))
         while not self._term.over:
             now = self._clock.monotonic()
-            if now >= deadline:
+            if now >= self._term.deadline:
                 self.stop(ErrorCode.MAX_RUNTIME)
                 break
-            if remaining() < self._parts.settings.drain_margin_seconds + _RELEASE_SECONDS:
+            if self._remaining() < self._parts.settings.drain_margin_seconds + _RELEASE_SECONDS:
                 self.stop(ErrorCode.WORKER_EXITING, "the invocation's time ran down")
                 break
             if self._control_due or now >= min(next_control, control.again_at):
@@ -243,15 +248,17 @@ class Session:
             self._report_resyncs()
             if now >= next_beat:
                 next_beat += BEAT_SECONDS
-                self._beat(master, started)
+                self._beat(master)
             if now >= next_note:
                 next_note = now + self._parts.settings.lease_renew_seconds
-                self._note_lag(master, started)
-            self._term.wait(min(_TICK_SECONDS, deadline - now))
+                self._note_lag(master)
+            self._term.wait(min(_TICK_SECONDS, self._term.deadline - now))
 
-    def _finish(self, master: Master, drain_until: float, started: float) -> None:
+    def _finish(self, master: Master) -> None:
         code = self._term.code or ErrorCode.MAX_RUNTIME
         began = self._clock.monotonic()
+        margin = self._parts.settings.drain_margin_seconds
+        drain_until = began + min(margin, max(0.0, self._remaining() - _RELEASE_SECONDS))
         self._term.progress("ending", {})
         lost = code is ErrorCode.NOT_MASTER or self._keeper.lost
         if self._resyncs is not None:
@@ -265,13 +272,13 @@ class Session:
         code = self._term.code or code
         lost = lost or code is ErrorCode.NOT_MASTER or self._keeper.lost
         self._report_resyncs()
-        self._note_lag(master, started)
+        self._note_lag(master)
         if not self._keeper.release(clean=clean and not lost, unsettled=unsettled) and not lost:
             # Every write happened under our lease, but the next session will not see a clean hand-over.
             lost = True
             code = ErrorCode.NOT_MASTER
             self._term.stop(code, "the lease was lost before it could be released")
-        self._beat(master, started, lost=lost)
+        self._beat(master, lost=lost)
         self.report.clean = clean and not lost and not unsettled
         self.report.code, self.report.ended = int(code), code.key
         if (self.report.resyncs or self.report.recoveries) and not self._term.over:
@@ -279,7 +286,7 @@ class Session:
             self.report.code, self.report.ended = 0, DONE
         self.report.message = self._term.message
         ended = self._clock.monotonic()
-        self.report.seconds = round(ended - started, 3)
+        self.report.seconds = round(ended - self._started, 3)
         logger.info(
             "session ended",
             code=self.report.ended,
@@ -291,22 +298,24 @@ class Session:
         if not lost:
             self._keep_reports()
 
-    def _beat(self, master: Master, started: float, *, lost: bool = False) -> None:
+    def _beat(self, master: Master, *, lost: bool = False) -> None:
         steady = self.report.steady = self._clock.monotonic() >= self._steady_from
         with harmless("the figures of this minute could not be told"):
             snapshot = master.snapshot(lost=lost)
             snapshot.steady = steady
             if snapshot.lag:
                 lag = (snapshot.lag["count"], snapshot.lag["p50"], snapshot.lag["p99"])
-                self._minutes.append((round(self._clock.monotonic() - started), *lag))
+                self._minutes.append((round(self._clock.monotonic() - self._started), *lag))
             self.on_beat(snapshot)
 
-    def _note_lag(self, master: Master, started: float) -> None:
+    def _note_lag(self, master: Master) -> None:
         """For people, at once: renewals of the lease carry it. The last minutes, and what has landed of the current one."""
         with harmless("the lag of this session could not be noted"):
             now, lag = self._clock.monotonic(), master.fresh_lag()
-            rows = [*self._minutes, (now - started, lag["count"], lag["p50"], lag["p99"])] if lag else self._minutes
-            began = self._clock.epoch() - (now - started)
+            rows = (
+                [*self._minutes, (now - self._started, lag["count"], lag["p50"], lag["p99"])] if lag else self._minutes
+            )
+            began = self._clock.epoch() - (now - self._started)
             shown = [(began + at, count, 1000 * p50, 1000 * p99) for at, count, p50, p99 in rows[-_MINUTES_NOTED:]]
             self._keeper.note(lag=[round(number) for row in shown for number in row])
 
@@ -343,13 +352,13 @@ class Session:
             with harmless("the errors of a resync could not be told"):
                 self.on_resync(ended)
 
-    def _not_master(self, error: NotMasterError, started: float) -> SessionReport:
+    def _not_master(self, error: NotMasterError) -> SessionReport:
         code = self._term.code or ErrorCode.NOT_MASTER
         message = str(error)
         if self._term.over:
             message = f"{self._term.message or code.key}: it never held the lease ({error})"
         self.report.code, self.report.ended, self.report.message = int(code), code.key, message
-        self.report.seconds = round(self._clock.monotonic() - started, 3)
+        self.report.seconds = round(self._clock.monotonic() - self._started, 3)
         audit = AuditTable(self.report.session, self._parts.settings.audit_retention_seconds)
         fields = {"code": int(code), "key": code.key, "message": message}
         try:
