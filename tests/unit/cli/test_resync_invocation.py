@@ -62,9 +62,13 @@ class Scene:
             self.clock,
             lambda: self.until - self.clock.monotonic(),
             by_person=by_person,
-            on_waiting=self.awaited.append,
+            progress=self.hear,
         )
         return ResyncInvocation(parts, ResyncEvent(cluster=cluster, dry_run=dry_run)).run()
+
+    def hear(self, what: str, details: dict[str, object]) -> None:
+        if what == "waiting":
+            self.awaited.append(str(details["session"]))
 
     @property
     def mailbox(self) -> list[ResyncRequest]:

@@ -304,8 +304,7 @@ class Application:
             run_session,
             self.scheduler,
             remaining_seconds,
-            lambda text: progress("resync", {"text": text}),
-            lambda session: progress("waiting", {"session": session}),
+            progress,
             self.settings.deployment,
             by_person=self.local,
         )

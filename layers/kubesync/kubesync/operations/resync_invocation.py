@@ -30,6 +30,7 @@ from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.tables.control.clusters import explain, valid_cluster_name
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
+from kubesync.cluster.ports import Progress
 from kubesync.domain.errors import ErrorCode, UsageError
 from kubesync.domain.report import SessionReport
 from kubesync.operations.asking import ResyncError
@@ -77,8 +78,8 @@ class InvocationParts:
     Args:
         run_session: runs a separate session for a request. It stands by for the lease if the holder ends soon.
         remaining_seconds: the time left to wait for a master.
-        on_progress: called with a line for a person.
-        on_waiting: called with the session whose answer is waited for, and with nothing once there is no master.
+        progress: called with ``resync`` and a line for a person, and with ``waiting`` and the session whose answer is waited for; empty: there
+            is no master any more.
         deployment: the deployment that the tables must belong to. Empty: not checked.
         by_person: somebody waits at a terminal: whatever ends the wait, but time, withdraws the request.
     """
@@ -88,8 +89,7 @@ class InvocationParts:
     run_session: Callable[[ResyncRequest], SessionReport]
     scheduler: Scheduler
     remaining_seconds: Callable[[], float]
-    on_progress: Callable[[str], None] = lambda _text: None
-    on_waiting: Callable[[str], None] = lambda _session: None
+    progress: Progress = lambda _what, _details: None
     deployment: str = ""
     by_person: bool = True
 
@@ -144,7 +144,7 @@ class ResyncInvocation:
             free = lease.free(self._now_ms())
             if not free:
                 parts.lease.signal()
-                parts.on_progress(f"session {lease.holder} is the master: the request was sent to it")
+                self._say(f"session {lease.holder} is the master: the request was sent to it")
             report = (self._by_own_session(request) if free else None) or self._wait_for(request)
             ended = not (report and report.get("status") == WITHDRAWN_REPORT)
             return report or self._so_far(request)
@@ -176,11 +176,14 @@ class ResyncInvocation:
     def _so_far(self, request: ResyncRequest) -> dict[str, Any]:
         return {**report_so_far(request, self._parts.table), "by": self._parts.lease.read().holder}
 
+    def _say(self, text: str) -> None:
+        self._parts.progress("resync", {"text": text})
+
     # --- any resync ---
 
     def _by_own_session(self, request: ResyncRequest) -> dict[str, Any] | None:
         does = "takes the lease, and only compares" if self._wanted.dry_run else "does the resync"
-        self._parts.on_progress(f"no master is running: this process {does}")
+        self._say(f"no master is running: this process {does}")
         session = self._parts.run_session(request)
         if session.resyncs:
             return {**session.resyncs[0], "by": session.session}
@@ -201,7 +204,7 @@ class ResyncInvocation:
             # Inside `try`: an interrupt may come after the request is stored.
             parts.table.leave(request)
             parts.lease.signal()
-            parts.on_progress(f"session {holder} is the master: the request was sent to it")
+            self._say(f"session {holder} is the master: the request was sent to it")
             report = self._answer(request)
             answered = report is not None
             return report
@@ -219,7 +222,7 @@ class ResyncInvocation:
             holder = "" if lease.free(self._now_ms()) else lease.holder
             if holder != awaited:
                 awaited = holder
-                self._parts.on_waiting(holder)
+                self._parts.progress("waiting", {"session": holder})
             report = self._parts.table.collect(request)
             if report is not None:
                 return {**report, "by": lease.holder}
@@ -229,7 +232,7 @@ class ResyncInvocation:
             elif free_since is None:
                 free_since = now
             elif now - free_since >= TAKE_OVER_SECONDS and (not request.goes_on or self._may_begin_another()):
-                self._parts.on_progress(f"session {lease.holder} is gone")
+                self._say(f"session {lease.holder} is gone")
                 return None
             if self._parts.remaining_seconds() <= POLL_SECONDS:
                 if request.goes_on:
