@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from mutation.mutant import Mutant
+from mutation.mutants_of_absence import OF_ABSENCE
 from mutation.mutants_of_actors import OF_ACTORS
 from mutation.mutants_of_alarms import OF_ALARMS
 from mutation.mutants_of_annotations import OF_ANNOTATIONS
 from mutation.mutants_of_fencing import OF_FENCING
+from mutation.mutants_of_heartbeats import OF_HEARTBEATS
 from mutation.mutants_of_large_keys import OF_LARGE_KEYS
 from mutation.mutants_of_names import OF_NAMES
 from mutation.mutants_of_passing import OF_PASSING
@@ -21,6 +23,7 @@ from mutation.mutants_of_reading import OF_READING
 from mutation.mutants_of_resyncs import OF_RESYNCS
 from mutation.mutants_of_routing import OF_ROUTING
 from mutation.mutants_of_sources import OF_SOURCES
+from mutation.mutants_of_turns import OF_TURNS
 from mutation.mutants_of_what_is_let_in import OF_WHAT_IS_LET_IN
 from mutation.mutants_of_writing import OF_WRITING
 
@@ -29,7 +32,9 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *OF_FENCING,
     *OF_ACTORS,
     *OF_READING,
+    *OF_ABSENCE,
     *OF_NAMES,
+    *OF_TURNS,
     *OF_ROUTING,
     *OF_PASSING,
     *OF_LARGE_KEYS,
@@ -37,6 +42,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *OF_ANNOTATIONS,
     *OF_RESYNCS,
     *OF_ALARMS,
+    *OF_HEARTBEATS,
     *OF_PROXIES,
     *OF_SOURCES,
 )

@@ -1,4 +1,4 @@
-"""Mechanisms that keep what is read right, and work and secrets within bounds: I4 to I8."""
+"""Mechanisms that keep what is read right, and work and secrets within bounds: I4, and I6 to I10."""
 
 from __future__ import annotations
 
@@ -9,14 +9,9 @@ from mutation.mutant import Mutant
 _MANY_NAMES = "integration/names/test_zone_writer_many_names.py::"
 _CHANGES = "unit/cluster/test_recorder_changes.py::"
 _DURABILITY = "integration/recording/test_recorder_durability.py::"
-_SECTIONS = "integration/recording/test_recorder_sections.py::"
 _IN_TURN = "integration/listening/test_lists_in_turn.py::"
 _ROOM = "unit/kubernetes/test_list_room.py::"
 _WAITS = "integration/kubernetes/test_lists_wait_for_room.py::"
-_STEPS = "integration/recording/test_lists_in_steps.py::"
-_CONFIGURED = "integration/recording/test_changed_configurations.py::"
-_LISTS = "unit/cluster/test_recorder_lists.py::"
-_SCOPED = "unit/cluster/test_scope_lists.py::"
 _OBJECTS = "unit/kubernetes/wire/test_wire_objects.py::"
 _REFLECTOR = "integration/kubernetes/test_reflector.py::"
 _TRANSPORT = "integration/kubernetes/test_transport.py::"
@@ -115,192 +110,6 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         old="            self._unrecorded = 0\n",
         new="            pass\n",
         caught_by=(_IN_TURN + "test_i4_cluster_that_is_disabled_while_it_holds_the_room_holds_nobody_up",),
-    ),
-    # --- I5: absence is proven ---
-    Mutant(
-        name="no-absence-guard",
-        without="a list that lacks most objects is trusted",
-        invariants="I5",
-        file="domain/merge.py",
-        old="    if too_many(live, absent, believed):\n",
-        new="    if live < 0:\n",
-        caught_by=(_LISTS + "test_guard_holds_deletions_beyond_30_percent_of_10_or_more_i5",),
-        section=7,
-    ),
-    Mutant(
-        name="guard-forgets",
-        without="each list is judged alone: lists in steps delete everything",
-        invariants="I5",
-        file="cluster/keys/list_diff.py",
-        old="            believed = earlier.within_the_hour(self._epoch, self._states.pause_seconds) + done\n",
-        new="            believed = 0\n",
-        caught_by=(_STEPS + "test_lists_in_steps_delete_no_more_than_one_list_i5",),
-        section=19,
-    ),
-    Mutant(
-        name="guard-forgets-at-a-hand-over",
-        without="what was believed is not stored",
-        invariants="I5",
-        file="aws/tables/control/listeners.py",
-        old="        if checkpoint.believed.by_minute:\n",
-        new="        if False:\n",
-        caught_by=(_STEPS + "test_lists_in_steps_delete_no_more_than_one_list_i5",),
-        section=19,
-    ),
-    Mutant(
-        name="guard-notes-afterwards",
-        without="nothing is noted before the first deletion of a list is recorded: a session that dies forgets what it did",
-        invariants="I5",
-        file="cluster/keys/reconciler.py",
-        old="        yield from self._committer.begin_lists(listed.merge.believed)\n",
-        new="",
-        caught_by=(_STEPS + "test_session_that_dies_in_the_middle_of_a_list_neither_forgets_nor_counts_twice_i5",),
-        section=19,
-    ),
-    Mutant(
-        name="guard-counts-twice",
-        without="a list that died half recorded counts whole, and what is left of it again",
-        invariants="I5",
-        file="domain/merge.py",
-        old="        return min(self.pending[2], tombstones.get(self.pending[1], 0)) if self.pending else 0\n",
-        new="        return self.pending[2] if self.pending else 0\n",
-        caught_by=(_MERGE + "test_list_that_died_half_recorded_is_neither_forgotten_nor_counted_twice_i5",),
-        section=19,
-    ),
-    Mutant(
-        name="held-for-an-hour-only",
-        without="a deletion that was held back goes with the first list that is believed",
-        invariants="I5",
-        file="cluster/keys/list_diff.py",
-        old="            stays = earlier.holding and not self._forced\n",
-        new="            stays = False\n",
-        caught_by=(_LISTS + "test_held_deletion_stays_held_beside_many_new_objects_i5",),
-    ),
-    Mutant(
-        name="no-identity-guard",
-        without="the list of another cluster is trusted",
-        invariants="I5",
-        file="domain/merge.py",
-        old="    if not same_cluster:\n",
-        new="    if live < 0:\n",
-        caught_by=(_LISTS + "test_list_of_another_cluster_deletes_nothing_until_forced_i5",),
-        section=15,
-    ),
-    Mutant(
-        name="identity-not-asked-for",
-        without="if no list shows the identity of a cluster, nobody asks for it",
-        invariants="I5",
-        file="cluster/keys/reconciler.py",
-        old="        if not content.snapshots or (self._states.shows_identity if remembers else self._states.identity is None):\n",
-        new="        if not content.snapshots or listed or self._states.identity is None:\n",
-        caught_by=(
-            _SCOPED + "test_changed_selector_at_another_cluster_deletes_nothing_i5",
-            _SCOPED + "test_cluster_that_does_not_show_its_identity_is_asked_for_it_i5",
-        ),
-        section=15,
-    ),
-    Mutant(
-        name="deletion-outlives-a-list",
-        without="a deletion inferred from a list stays although a later list holds the object",
-        invariants="I5",
-        file="domain/merge.py",
-        old="    if not state.tombstoned:\n",
-        new="    if state:\n",
-        caught_by=(_SCOPED + "test_changed_selector_takes_away_whatever_it_leaves_out_and_nothing_is_held_i5",),
-        section=15,
-    ),
-    Mutant(
-        name="configuration-is-not-judged",
-        without="a changed configuration deletes whatever it no longer wants",
-        invariants="I5",
-        file="cluster/keys/reconciler.py",
-        old="            merge.hold = True\n",
-        new="",
-        caught_by=(_CONFIGURED + "test_prefix_that_nothing_matches_deletes_nothing_until_it_is_forced_i5",),
-    ),
-    Mutant(
-        name="kept-until-the-next-news",
-        without="a deletion that a configuration asked for is held until the key is planned again",
-        invariants="I5",
-        file="cluster/keys/planner.py",
-        old=" if self._hold or key in seen.kept}\n",
-        new=" if self._hold}\n",
-        caught_by=(_CONFIGURED + "test_prefix_that_nothing_matches_deletes_nothing_until_it_is_forced_i5",),
-    ),
-    Mutant(
-        name="kept-although-it-is-gone",
-        without="what was held back stays although the Service is deleted",
-        invariants="I5",
-        file="cluster/keys/planner.py",
-        old="        goes = self._hold is False or self._states.config.deleting or ended\n",
-        new="        goes = self._hold is False or self._states.config.deleting\n",
-        caught_by=(_CONFIGURED + "test_prefix_that_nothing_matches_deletes_nothing_until_it_is_forced_i5",),
-    ),
-    Mutant(
-        name="any-number-is-confirmed",
-        without="whoever confirms some deletions confirms all",
-        invariants="I5",
-        file="cluster/keys/reconciler.py",
-        old="merge.unwanted + gone > allowed and",
-        new="not allowed and",
-        caught_by=(_CONFIGURED + "test_so_many_deletions_as_a_person_confirmed_go_i5",),
-    ),
-    Mutant(
-        name="confirmed-for-good",
-        without="a confirmation counts for the rules of later releases, too",
-        invariants="I5",
-        file="cluster/keys/key_states.py",
-        old="        return self.config.allowed_deletions if changed else 0\n",
-        new="        return self.config.allowed_deletions\n",
-        caught_by=(_CONFIGURED + "test_confirmation_is_of_no_use_for_later_rules_i5",),
-    ),
-    Mutant(
-        name="newer-part-is-absent",
-        without="a part newer than a list is deleted because the list lacks it",
-        invariants="I5",
-        file="cluster/keys/observations.py",
-        old="            part.generation < generation or part.resource_version <= snapshot.resource_version\n",
-        new="            part.generation <= generation\n",
-        caught_by=("unit/cluster/test_sightings.py::test_absent_are_parts_that_are_not_listed_and_not_newer_i5",),
-    ),
-    Mutant(
-        name="first-page-is-the-list",
-        without="a list with a failed or missing page counts as complete",
-        invariants="I5",
-        file="kubernetes/lister.py",
-        old="        if not page.continue_token:\n",
-        new="        if page is not None:\n",
-        caught_by=(_REFLECTOR + "test_list_whose_second_page_fails_is_no_snapshot_i5",),
-    ),
-    Mutant(
-        name="unknown-is-empty",
-        without="endpoints that were never listed count as empty",
-        invariants="I5",
-        file="domain/sources/services.py",
-        old="None if source is None else state.endpoints(source)",
-        new="state.endpoints(source or Resource.ENDPOINTSLICES)",
-        caught_by=(_LISTS + "test_unknown_is_not_empty_while_endpoints_were_never_listed_i5",),
-        section=15,
-    ),
-    Mutant(
-        name="forced-whatever-was-listed",
-        without="a list from before a forced resync counts as forced",
-        invariants="I5",
-        file="cluster/listener.py",
-        old="            self._rounds[snapshot.resource] = made_for\n",
-        new="            self._rounds = dict.fromkeys([*self._rounds, snapshot.resource], made_for)\n",
-        caught_by=(
-            "unit/cluster/test_list_rounds.py::test_i5_forced_list_that_meets_one_of_a_listener_that_hung_is_not_forced",
-        ),
-    ),
-    Mutant(
-        name="whole-before-it-is-recorded",
-        without="a view counts as synced as soon as the recording of its list begins",
-        invariants="I5",
-        file="cluster/keys/reconciler.py",
-        old="            view.broken = False\n",
-        new="            view.whole, view.broken = True, False\n",
-        caught_by=(_SECTIONS + "test_i5_endpoints_that_are_being_listed_are_not_taken_for_empty_in_between",),
     ),
     # --- I6 and I7: writes and reads in proportion to change ---
     Mutant(
