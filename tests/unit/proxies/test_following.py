@@ -7,68 +7,8 @@ from typing import Any
 import pytest
 
 from harness.fake_stream import FakeStream
-from kubesync.clock import SystemClock
-from kubesync.domain.errors import StoreUnavailableError
-from kubesync_local.proxies.table.following import FollowedUpstreams
+from harness.followed_table import KEY, FollowedTable, an_item
 from kubesync_local.proxies.table.items import UnreadUpstream
-from kubesync_local.proxies.table.lost import LostUpstreams
-from kubesync_local.proxies.table.reading import UpstreamReader
-from kubesync_local.proxies.table.stream import TableStream
-
-KEY = "prod/shop/web/80/TCP"
-
-
-def _item(version: int, *ips: str, key: str = KEY, slices: int = 1, **more: Any) -> dict[str, Any]:
-    nodes = [{"ip": ip, "port": 80, "ready": True} for ip in ips]
-    return {
-        "upstream": key, "slice": 0, "v": 1, "version": version, "slices": slices, "nodes": nodes,
-        "digest": "", "updated_at": "", **more,
-    }  # fmt: skip
-
-
-class _Deployment:
-    """A table with its stream, and one who follows it. ``put`` changes both, as DynamoDB does."""
-
-    def __init__(self) -> None:
-        self.items: dict[tuple[str, int], dict[str, Any]] = {}
-        self.stream = FakeStream()
-        self.time = 0.0
-        self.scans = 0
-        self.during_scan: list[Any] = []
-        self.unreadable = ""
-        self.tries = 0
-        reader = UpstreamReader(self, SystemClock(), lambda _: None)  # type: ignore[arg-type]
-        self.arn = "arn"
-        table_stream = TableStream(self.stream, lambda: self.arn, lambda: self.time)
-        self.said: list[str] = []
-        self.followed = FollowedUpstreams(
-            reader, table_stream, lambda _: True, lambda: self.time, LostUpstreams(self.said.append)
-        )
-
-    def put(self, item: dict[str, Any], shard: str = "shard-0") -> None:
-        self.items[item["upstream"], item["slice"]] = item
-        self.stream.add(shard, item)
-
-    def remove(self, key: str = KEY) -> None:
-        self.stream.remove("shard-0", self.items.pop((key, 0)))
-
-    def seen(self) -> dict[str, list[str]]:
-        return {key: [node["ip"] for node in each.nodes] for key, each in self.followed.read().items()}
-
-    # What is used of a store.
-    def scan(self, _table: str) -> Any:
-        self.scans += 1
-        found = list(self.items.values())
-        for change in self.during_scan:
-            change()
-        self.during_scan = []
-        return iter(found)
-
-    def query(self, _table: str, partition: str) -> Any:
-        if partition == self.unreadable:
-            self.tries += 1
-            raise StoreUnavailableError("no answer")
-        return iter([item for (key, _), item in sorted(self.items.items()) if key == partition])
 
 
 def _shard() -> Any:
@@ -76,37 +16,37 @@ def _shard() -> Any:
 
 
 @pytest.fixture
-def deployment() -> _Deployment:
-    return _Deployment()
+def deployment() -> FollowedTable:
+    return FollowedTable()
 
 
-def test_changes_arrive_through_the_stream_without_another_scan(deployment: _Deployment) -> None:
-    deployment.put(_item(1, "10.0.0.1"))
+def test_changes_arrive_through_the_stream_without_another_scan(deployment: FollowedTable) -> None:
+    deployment.put(an_item(1, "10.0.0.1"))
     assert deployment.seen() == {KEY: ["10.0.0.1"]}
 
-    deployment.put(_item(2, "10.0.0.2"))
-    deployment.put(_item(1, "10.0.0.9", key="named/new"))
+    deployment.put(an_item(2, "10.0.0.2"))
+    deployment.put(an_item(1, "10.0.0.9", key="named/new"))
     assert deployment.seen() == {KEY: ["10.0.0.2"], "named/new": ["10.0.0.9"]}
-    deployment.put(_item(3, deleted=True))
+    deployment.put(an_item(3, deleted=True))
     assert deployment.seen() == {"named/new": ["10.0.0.9"]}
     assert deployment.scans == 1
     assert deployment.followed.read() is deployment.followed.read()
 
 
-def test_change_during_the_scan_is_not_missed(deployment: _Deployment) -> None:
-    deployment.put(_item(1, "10.0.0.1"))
-    deployment.during_scan = [lambda: deployment.put(_item(2, "10.0.0.2"))]
+def test_change_during_the_scan_is_not_missed(deployment: FollowedTable) -> None:
+    deployment.put(an_item(1, "10.0.0.1"))
+    deployment.during_scan = [lambda: deployment.put(an_item(2, "10.0.0.2"))]
     deployment.seen()
 
     assert deployment.seen() == {KEY: ["10.0.0.2"]}
 
 
-def test_records_older_than_the_scan_change_nothing(deployment: _Deployment) -> None:
+def test_records_older_than_the_scan_change_nothing(deployment: FollowedTable) -> None:
     deployment.seen()
     for version, ip in ((1, "10.0.0.1"), (2, "10.0.0.2")):
-        deployment.put(_item(version, ip))
-    deployment.put(_item(1, "10.0.0.3", key="named/gone"))
-    deployment.put(_item(2, key="named/gone", deleted=True))
+        deployment.put(an_item(version, ip))
+    deployment.put(an_item(1, "10.0.0.3", key="named/gone"))
+    deployment.put(an_item(2, key="named/gone", deleted=True))
     deployment.stream.late = 4
     deployment.time = 600.0  # this read scans, and sees what no record has said yet
     assert deployment.seen() == {KEY: ["10.0.0.2"]}
@@ -116,25 +56,25 @@ def test_records_older_than_the_scan_change_nothing(deployment: _Deployment) -> 
         assert deployment.seen() == {KEY: ["10.0.0.2"]}
 
 
-def test_split_shards_are_followed_also_if_children_appear_late(deployment: _Deployment) -> None:
+def test_split_shards_are_followed_also_if_children_appear_late(deployment: FollowedTable) -> None:
     deployment.seen()
-    deployment.put(_item(1, "10.0.0.1"))
+    deployment.put(an_item(1, "10.0.0.1"))
     deployment.stream.split("shard-0")
     assert deployment.seen() == {KEY: ["10.0.0.1"]}
 
     deployment.stream.split("shard-0", "shard-1", "shard-2", "shard-3")
-    deployment.put(_item(2, "10.0.0.2"), "shard-3")
+    deployment.put(an_item(2, "10.0.0.2"), "shard-3")
     assert deployment.seen() == {KEY: ["10.0.0.2"]}
     deployment.stream.split("shard-3", "shard-4")
-    deployment.put(_item(3, "10.0.0.3"), "shard-4")
+    deployment.put(an_item(3, "10.0.0.3"), "shard-4")
     assert deployment.seen() == {KEY: ["10.0.0.3"]}
     assert deployment.scans == 1
 
 
-def test_shard_that_splits_beside_others_is_found_within_a_minute(deployment: _Deployment) -> None:
+def test_shard_that_splits_beside_others_is_found_within_a_minute(deployment: FollowedTable) -> None:
     deployment.seen()
     deployment.stream.shards["shard-9"] = type(deployment.stream.shards["shard-0"])()
-    deployment.put(_item(1, "10.0.0.1"), "shard-9")
+    deployment.put(an_item(1, "10.0.0.1"), "shard-9")
     deployment.time = 60.0
 
     assert deployment.seen() == {KEY: ["10.0.0.1"]}
@@ -143,10 +83,10 @@ def test_shard_that_splits_beside_others_is_found_within_a_minute(deployment: _D
 @pytest.mark.parametrize(
     "code", ["ExpiredIteratorException", "TrimmedDataAccessException", "ResourceNotFoundException"]
 )
-def test_what_was_missed_is_found_by_a_scan(code: str, deployment: _Deployment) -> None:
-    deployment.put(_item(1, "10.0.0.1"))
+def test_what_was_missed_is_found_by_a_scan(code: str, deployment: FollowedTable) -> None:
+    deployment.put(an_item(1, "10.0.0.1"))
     deployment.seen()
-    deployment.items[KEY, 0] = _item(2, "10.0.0.2")  # its record is lost
+    deployment.items[KEY, 0] = an_item(2, "10.0.0.2")  # its record is lost
     deployment.stream.fail = code
     deployment.seen()
     assert code in deployment.followed.problem
@@ -155,15 +95,15 @@ def test_what_was_missed_is_found_by_a_scan(code: str, deployment: _Deployment) 
     assert (deployment.followed.problem, deployment.scans) == ("", 2)
 
 
-def test_stream_that_cannot_be_read_is_a_problem_and_scans_go_on(deployment: _Deployment) -> None:
+def test_stream_that_cannot_be_read_is_a_problem_and_scans_go_on(deployment: FollowedTable) -> None:
     deployment.stream.fail = "AccessDeniedException"
-    deployment.items[KEY, 0] = _item(1, "10.0.0.1")
+    deployment.items[KEY, 0] = an_item(1, "10.0.0.1")
 
     assert deployment.seen() == {KEY: ["10.0.0.1"]}
     assert "denied" in deployment.followed.problem
 
 
-def test_too_many_readers_of_a_shard_are_told_what_to_do(deployment: _Deployment) -> None:
+def test_too_many_readers_of_a_shard_are_told_what_to_do(deployment: FollowedTable) -> None:
     deployment.seen()
     deployment.stream.fail = "LimitExceededException"
     deployment.seen()
@@ -171,21 +111,21 @@ def test_too_many_readers_of_a_shard_are_told_what_to_do(deployment: _Deployment
     assert "let one `render json --watch` feed the other proxies" in deployment.followed.problem
 
 
-def test_scan_every_ten_minutes_finds_what_others_changed(deployment: _Deployment) -> None:
-    deployment.put(_item(7, "10.0.0.1"))
+def test_scan_every_ten_minutes_finds_what_others_changed(deployment: FollowedTable) -> None:
+    deployment.put(an_item(7, "10.0.0.1"))
     deployment.seen()
-    deployment.items[KEY, 0] = _item(3, "10.0.0.2")  # a restored table: no record, a lower version
+    deployment.items[KEY, 0] = an_item(3, "10.0.0.2")  # a restored table: no record, a lower version
     deployment.time = 599.0
     assert deployment.seen() == {KEY: ["10.0.0.1"]}
     deployment.time = 600.0
     assert deployment.seen() == {KEY: ["10.0.0.2"]}
 
 
-def test_several_slices_are_read_from_the_table(deployment: _Deployment) -> None:
-    deployment.put(_item(1, "10.0.0.1"))
+def test_several_slices_are_read_from_the_table(deployment: FollowedTable) -> None:
+    deployment.put(an_item(1, "10.0.0.1"))
     deployment.seen()
-    head = _item(2, "10.0.0.1", slices=2)
-    deployment.items[KEY, 1] = {**_item(2, "10.0.0.2"), "slice": 1}
+    head = an_item(2, "10.0.0.1", slices=2)
+    deployment.items[KEY, 1] = {**an_item(2, "10.0.0.2"), "slice": 1}
     deployment.put(head)
     assert deployment.seen() == {KEY: ["10.0.0.1", "10.0.0.2"]}
 
@@ -193,10 +133,10 @@ def test_several_slices_are_read_from_the_table(deployment: _Deployment) -> None
 LOST = f"{KEY} is lost: it was in the table, is missing now, and was not deleted; its last servers stay, and it is looked for again"
 
 
-def test_mark_that_expires_leaves_the_upstream_deleted(deployment: _Deployment) -> None:
-    deployment.put(_item(1, "10.0.0.1"))
+def test_mark_that_expires_leaves_the_upstream_deleted(deployment: FollowedTable) -> None:
+    deployment.put(an_item(1, "10.0.0.1"))
     deployment.seen()
-    deployment.put(_item(2, deleted=True))
+    deployment.put(an_item(2, deleted=True))
     assert deployment.seen() == {}
 
     deployment.remove()
@@ -207,10 +147,10 @@ def test_mark_that_expires_leaves_the_upstream_deleted(deployment: _Deployment) 
 
 
 @pytest.mark.parametrize("time", [1.0, 600.0])  # the later read scans too
-def test_mark_and_its_end_that_come_together_delete_the_upstream(time: float, deployment: _Deployment) -> None:
-    deployment.put(_item(1, "10.0.0.1"))
+def test_mark_and_its_end_that_come_together_delete_the_upstream(time: float, deployment: FollowedTable) -> None:
+    deployment.put(an_item(1, "10.0.0.1"))
     deployment.seen()
-    deployment.put(_item(2, deleted=True))
+    deployment.put(an_item(2, deleted=True))
     deployment.remove()
     deployment.time = time
 
@@ -218,34 +158,34 @@ def test_mark_and_its_end_that_come_together_delete_the_upstream(time: float, de
     assert deployment.said == []
 
 
-def test_item_removed_without_a_mark_keeps_its_servers_until_one_is_there_again(deployment: _Deployment) -> None:
-    deployment.put(_item(7, "10.0.0.1"))
+def test_item_removed_without_a_mark_keeps_its_servers_until_one_is_there_again(deployment: FollowedTable) -> None:
+    deployment.put(an_item(7, "10.0.0.1"))
     before = deployment.followed.read()
     deployment.remove()
     assert deployment.followed.read() is before
     assert deployment.followed.read() is before
     assert deployment.said == [LOST]
 
-    deployment.put(_item(1, "10.0.0.2"))
+    deployment.put(an_item(1, "10.0.0.2"))
     assert deployment.seen() == {KEY: ["10.0.0.2"]}
     assert deployment.said == [LOST, f"no longer lost: {KEY}"]
     assert deployment.scans == 1
 
 
-def test_lost_upstream_may_come_back_as_deleted(deployment: _Deployment) -> None:
-    deployment.put(_item(7, "10.0.0.1"))
+def test_lost_upstream_may_come_back_as_deleted(deployment: FollowedTable) -> None:
+    deployment.put(an_item(7, "10.0.0.1"))
     deployment.seen()
     deployment.remove()
     deployment.seen()
 
-    deployment.put(_item(1, deleted=True))
+    deployment.put(an_item(1, deleted=True))
     assert deployment.seen() == {}
 
 
-def test_record_of_the_time_before_does_not_end_the_loss(deployment: _Deployment) -> None:
-    deployment.put(_item(1, "10.0.0.1"))
+def test_record_of_the_time_before_does_not_end_the_loss(deployment: FollowedTable) -> None:
+    deployment.put(an_item(1, "10.0.0.1"))
     deployment.seen()
-    deployment.put(_item(2, "10.0.0.2"))
+    deployment.put(an_item(2, "10.0.0.2"))
     deployment.stream.late = 1
     del deployment.items[KEY, 0]
     deployment.time = 600.0
@@ -256,8 +196,8 @@ def test_record_of_the_time_before_does_not_end_the_loss(deployment: _Deployment
     assert deployment.said == [LOST]
 
 
-def test_other_stream_of_a_table_made_anew_is_followed_within_a_minute(deployment: _Deployment) -> None:
-    deployment.put(_item(3, "10.0.0.1"))
+def test_other_stream_of_a_table_made_anew_is_followed_within_a_minute(deployment: FollowedTable) -> None:
+    deployment.put(an_item(3, "10.0.0.1"))
     deployment.seen()
     deployment.items.clear()
     deployment.arn = "another"
@@ -269,10 +209,10 @@ def test_other_stream_of_a_table_made_anew_is_followed_within_a_minute(deploymen
     assert (deployment.followed.problem, deployment.said) == ("", [LOST])
 
 
-def test_table_made_anew_loses_all_with_one_line(deployment: _Deployment) -> None:
+def test_table_made_anew_loses_all_with_one_line(deployment: FollowedTable) -> None:
     keys = [f"named/a{number}" for number in range(5)]
     for key in keys:
-        deployment.put(_item(3, "10.0.0.1", key=key))
+        deployment.put(an_item(3, "10.0.0.1", key=key))
     before = deployment.seen()
     deployment.items.clear()
     deployment.time = 600.0
@@ -285,12 +225,12 @@ def test_table_made_anew_loses_all_with_one_line(deployment: _Deployment) -> Non
         "they are looked for again: named/a0, named/a1, named/a2 and 2 more"
     )
 
-    deployment.put(_item(1, "10.0.0.9", key="named/a4"))
+    deployment.put(an_item(1, "10.0.0.9", key="named/a4"))
     assert deployment.seen() == {**before, "named/a4": ["10.0.0.9"]}
 
 
-def test_scan_that_finds_a_lost_upstream_unchanged_renders_nothing_anew(deployment: _Deployment) -> None:
-    deployment.put(_item(3, "10.0.0.1"))
+def test_scan_that_finds_a_lost_upstream_unchanged_renders_nothing_anew(deployment: FollowedTable) -> None:
+    deployment.put(an_item(3, "10.0.0.1"))
     before = deployment.followed.read()
     item = deployment.items.pop((KEY, 0))
     deployment.time = 600.0
@@ -303,58 +243,58 @@ def test_scan_that_finds_a_lost_upstream_unchanged_renders_nothing_anew(deployme
 
 
 @pytest.mark.parametrize("deleted", [False, True])
-def test_an_item_proves_the_table_also_a_deleted_one(deleted: bool, deployment: _Deployment) -> None:
+def test_an_item_proves_the_table_also_a_deleted_one(deleted: bool, deployment: FollowedTable) -> None:
     deployment.seen()
     assert not deployment.followed.proven
 
-    deployment.put(_item(1, deleted=deleted))
+    deployment.put(an_item(1, deleted=deleted))
     deployment.seen()
     assert deployment.followed.proven
 
 
-def test_odd_items_change_nothing_and_stop_nothing(deployment: _Deployment) -> None:
-    deployment.put(_item(1, "10.0.0.1"))
-    deployment.put(_item(1, "10.0.0.2", key="named/shop"))
-    deployment.put(_item(7, "10.0.0.3", key="named/odd", v=2))
+def test_odd_items_change_nothing_and_stop_nothing(deployment: FollowedTable) -> None:
+    deployment.put(an_item(1, "10.0.0.1"))
+    deployment.put(an_item(1, "10.0.0.2", key="named/shop"))
+    deployment.put(an_item(7, "10.0.0.3", key="named/odd", v=2))
     assert deployment.followed.read()["named/odd"] == UnreadUpstream("named/odd")
 
     deployment.put({"upstream": KEY, "slice": 0, "v": 2, "version": 7})
     deployment.put({"upstream": "named/later", "slice": 0, "version": 7, "nodes": "none"})
-    deployment.put(_item(2, "10.0.0.4", key="named/shop"))
+    deployment.put(an_item(2, "10.0.0.4", key="named/shop"))
     seen = {KEY: ["10.0.0.1"], "named/shop": ["10.0.0.4"], "named/odd": [], "named/later": []}
     assert deployment.seen() == seen
     deployment.time = 600.0
     assert deployment.seen() == seen
     assert deployment.followed.problem == ""
 
-    deployment.put(_item(8, "10.0.0.5"))
-    deployment.put(_item(8, "10.0.0.6", key="named/odd"))
-    deployment.put(_item(8, key="named/later", deleted=True))
+    deployment.put(an_item(8, "10.0.0.5"))
+    deployment.put(an_item(8, "10.0.0.6", key="named/odd"))
+    deployment.put(an_item(8, key="named/later", deleted=True))
     assert deployment.seen() == {KEY: ["10.0.0.5"], "named/shop": ["10.0.0.4"], "named/odd": ["10.0.0.6"]}
 
 
-def test_key_with_a_fraction_is_no_slice_0(deployment: _Deployment) -> None:
-    deployment.put(_item(1, "10.0.0.1"))
+def test_key_with_a_fraction_is_no_slice_0(deployment: FollowedTable) -> None:
+    deployment.put(an_item(1, "10.0.0.1"))
     odd: dict[str, Any] = {"Keys": {"upstream": {"S": KEY}, "slice": {"N": "0.5"}}}
     deployment.stream.shards["shard-0"].records.append({"dynamodb": odd})
 
     assert deployment.seen() == {KEY: ["10.0.0.1"]}
 
 
-def test_records_of_other_slices_are_ignored(deployment: _Deployment) -> None:
+def test_records_of_other_slices_are_ignored(deployment: FollowedTable) -> None:
     deployment.seen()
-    deployment.stream.add("shard-0", {**_item(5, "10.0.0.9"), "slice": 1})
+    deployment.stream.add("shard-0", {**an_item(5, "10.0.0.9"), "slice": 1})
 
     assert deployment.seen() == {}
 
 
-def test_record_whose_upstream_cannot_be_read_waits_and_the_others_go_on(deployment: _Deployment) -> None:
-    deployment.put(_item(1, "10.0.0.1"))
+def test_record_whose_upstream_cannot_be_read_waits_and_the_others_go_on(deployment: FollowedTable) -> None:
+    deployment.put(an_item(1, "10.0.0.1"))
     deployment.seen()
-    deployment.put(_item(1, "10.0.0.5", key="named/before"))
-    deployment.items[KEY, 1] = {**_item(2, "10.0.0.2"), "slice": 1}
-    deployment.put(_item(2, "10.0.0.1", slices=2))
-    deployment.put(_item(1, "10.0.0.6", key="named/after"))
+    deployment.put(an_item(1, "10.0.0.5", key="named/before"))
+    deployment.items[KEY, 1] = {**an_item(2, "10.0.0.2"), "slice": 1}
+    deployment.put(an_item(2, "10.0.0.1", slices=2))
+    deployment.put(an_item(1, "10.0.0.6", key="named/after"))
     deployment.unreadable = KEY
     others = {"named/before": ["10.0.0.5"], "named/after": ["10.0.0.6"]}
     assert deployment.seen() == {KEY: ["10.0.0.1"], **others}
@@ -365,13 +305,13 @@ def test_record_whose_upstream_cannot_be_read_waits_and_the_others_go_on(deploym
     assert (deployment.followed.problem, deployment.scans) == ("", 1)
 
 
-def test_only_the_newest_record_of_an_upstream_waits(deployment: _Deployment) -> None:
-    deployment.put(_item(1, "10.0.0.1"))
+def test_only_the_newest_record_of_an_upstream_waits(deployment: FollowedTable) -> None:
+    deployment.put(an_item(1, "10.0.0.1"))
     deployment.seen()
-    deployment.items[KEY, 1] = {**_item(9, "10.0.0.2"), "slice": 1}
+    deployment.items[KEY, 1] = {**an_item(9, "10.0.0.2"), "slice": 1}
     deployment.unreadable = KEY
     for version in range(2, 10):
-        deployment.put(_item(version, "10.0.0.1", slices=2))
+        deployment.put(an_item(version, "10.0.0.1", slices=2))
         assert deployment.seen() == {KEY: ["10.0.0.1"]}
         before = deployment.tries
         deployment.time += 30.0
@@ -382,135 +322,34 @@ def test_only_the_newest_record_of_an_upstream_waits(deployment: _Deployment) ->
     assert deployment.seen() == {KEY: ["10.0.0.1", "10.0.0.2"]}
 
 
-def test_upstream_that_cannot_be_read_is_tried_less_often_and_delays_no_other(deployment: _Deployment) -> None:
-    deployment.put(_item(1, "10.0.0.1"))
+def test_upstream_that_cannot_be_read_is_tried_less_often_and_delays_no_other(deployment: FollowedTable) -> None:
+    deployment.put(an_item(1, "10.0.0.1"))
     deployment.seen()
-    deployment.put(_item(2, "10.0.0.1", slices=2))
+    deployment.put(an_item(2, "10.0.0.1", slices=2))
     deployment.unreadable = KEY
     tried = []
     for second in range(1, 40):
         deployment.time, before = float(second), deployment.tries
-        deployment.put(_item(second, f"10.0.1.{second}", key="named/shop"))
+        deployment.put(an_item(second, f"10.0.1.{second}", key="named/shop"))
         assert deployment.seen() == {KEY: ["10.0.0.1"], "named/shop": [f"10.0.1.{second}"]}
         assert deployment.followed.problem == "no answer"
         tried += [second] * (deployment.tries - before)
     assert tried == [1, 2, 4, 8, 16, 32]
 
-    deployment.put(_item(3, "10.0.0.3"))  # it needs no other read
+    deployment.put(an_item(3, "10.0.0.3"))  # it needs no other read
     assert deployment.seen() == {KEY: ["10.0.0.3"], "named/shop": ["10.0.1.39"]}
     assert deployment.followed.problem == ""
 
 
 def test_upstream_that_is_removed_and_written_anew_within_one_read_is_taken_from_the_table(
-    deployment: _Deployment,
+    deployment: FollowedTable,
 ) -> None:
-    deployment.put(_item(5, "10.0.0.1"))
+    deployment.put(an_item(5, "10.0.0.1"))
     deployment.seen()
     deployment.remove()
-    deployment.put(_item(1, "10.0.0.2"))
+    deployment.put(an_item(1, "10.0.0.2"))
 
     assert deployment.seen() == {KEY: ["10.0.0.2"]}
-    deployment.put(_item(2, "10.0.0.3"))
+    deployment.put(an_item(2, "10.0.0.3"))
     assert deployment.seen() == {KEY: ["10.0.0.3"]}
     assert (deployment.scans, deployment.said) == (1, [])
-
-
-def test_child_of_an_ended_shard_that_is_listed_later_is_found_with_the_next_read(deployment: _Deployment) -> None:
-    deployment.stream.shards["shard-1"] = _shard()
-    deployment.seen()
-    deployment.stream.split("shard-0")
-    for second in range(1, 41):
-        deployment.time = float(second)
-        deployment.seen()
-    deployment.stream.split("shard-0", "shard-2")
-    deployment.put(_item(1, "10.0.0.1"), "shard-2")
-    deployment.time = 41.0
-    assert deployment.seen() == {KEY: ["10.0.0.1"]}
-
-    deployment.stream.calls.clear()
-    for second in range(42, 100):
-        deployment.time = float(second)
-        deployment.seen()
-    assert deployment.stream.calls.count("describe_stream") == 0
-
-
-def test_ended_shard_without_a_child_is_looked_for_a_minute_only(deployment: _Deployment) -> None:
-    deployment.stream.shards["shard-1"] = _shard()
-    deployment.stream.split("shard-0")
-    lists = []
-    for second in range(180):
-        deployment.time = float(second)
-        deployment.stream.calls.clear()
-        deployment.seen()
-        lists += [second] * deployment.stream.calls.count("describe_stream")
-
-    # The first is that of the start. Then every second for a minute, then every minute.
-    assert lists == [0, *range(60), 119, 179]
-
-
-def test_children_are_not_read_before_the_rest_of_their_parent(deployment: _Deployment) -> None:
-    deployment.stream.shards["shard-1"] = _shard()
-    deployment.seen()
-    deployment.put(_item(1, "10.0.0.1"), "shard-0")
-    deployment.stream.split("shard-0", "shard-2")
-    deployment.stream.add("shard-2", _item(9, "10.0.0.9"))
-    deployment.stream.fail, deployment.stream.fail_shard = "ThrottlingException", "shard-0"
-    deployment.time = 60.0
-    assert deployment.seen() == {}
-
-    assert deployment.seen() == {KEY: ["10.0.0.9"]}
-
-
-def test_shard_that_is_throttled_again_and_again_holds_up_no_other(deployment: _Deployment) -> None:
-    deployment.stream.shards["shard-1"] = _shard()
-    deployment.seen()
-    deployment.stream.fail_shard, tried = "shard-0", []
-    deployment.put(_item(1, "10.0.0.1", key="named/a"), "shard-0")
-    for second in range(1, 50):
-        deployment.time, deployment.stream.fail = float(second), "ProvisionedThroughputExceededException"
-        deployment.put(_item(second, f"10.0.1.{second}"), "shard-1")
-        assert deployment.seen() == {KEY: [f"10.0.1.{second}"]}
-        assert "let one `render json --watch` feed the other proxies" in deployment.followed.problem
-        tried += [second] if not deployment.stream.fail else []
-    assert tried == [1, 2, 4, 8, 16, 32]
-
-    deployment.stream.shards["shard-5"] = _shard()
-    deployment.stream.fail, deployment.time = "", 62.0
-    deployment.put(_item(1, "10.0.0.5", key="named/b"), "shard-5")
-    assert deployment.seen() == {KEY: ["10.0.1.49"], "named/a": ["10.0.0.1"], "named/b": ["10.0.0.5"]}
-    assert (deployment.followed.problem, deployment.scans) == ("", 1)
-
-
-def test_stream_that_cannot_be_started_is_tried_less_often(deployment: _Deployment) -> None:
-    tried = []
-    for second in range(40):
-        deployment.time, deployment.stream.fail = float(second), "AccessDeniedException"
-        deployment.seen()
-        assert "denied" in deployment.followed.problem
-        tried += [second] if not deployment.stream.fail else []
-
-    assert tried == [0, 1, 3, 7, 15, 31]
-
-
-def test_records_of_a_shard_are_kept_while_another_cannot_be_read(deployment: _Deployment) -> None:
-    deployment.stream.shards["shard-1"] = type(deployment.stream.shards["shard-0"])()
-    deployment.seen()
-    deployment.put(_item(1, "10.0.0.1"), "shard-0")
-    deployment.put(_item(1, "10.0.0.2", key="named/shop"), "shard-1")
-    deployment.stream.fail, deployment.stream.fail_shard = "ThrottlingException", "shard-1"
-    deployment.seen()
-    assert "ThrottlingException" in deployment.followed.problem
-
-    assert deployment.seen() == {KEY: ["10.0.0.1"], "named/shop": ["10.0.0.2"]}
-    assert (deployment.followed.problem, deployment.scans) == ("", 1)
-
-
-def test_children_of_an_ended_shard_are_found_after_a_list_of_shards_failed(deployment: _Deployment) -> None:
-    deployment.stream.shards["shard-1"] = type(deployment.stream.shards["shard-0"])()
-    deployment.seen()
-    deployment.stream.split("shard-0", "shard-2")
-    deployment.put(_item(1, "10.0.0.1"), "shard-2")
-    deployment.stream.fail, deployment.stream.fail_operation = "ThrottlingException", "describe_stream"
-    deployment.seen()
-
-    assert deployment.seen() == {KEY: ["10.0.0.1"]}
