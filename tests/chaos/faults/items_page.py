@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from chaos.faults.items import ENDS, Ends
+from chaos.faults.items_ends import ENDS, Ends
 from harness.wire.template import ROOT
 from page_parts import with_part
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from chaos.every_section import BY_NUMBER
-from chaos.faults import items
+from chaos.faults import items, items_ends
 from chaos.faults.crash import undisturbed
 from chaos.faults.unknown import EFFECTS
 from chaos.faults.unknown import SECTION as UNKNOWN
@@ -75,9 +75,9 @@ def test_make_chaos_runs_every_section_of_faults() -> None:
 
 def test_every_kind_of_item_is_deleted_and_restored() -> None:
     tried = {items.fault(case).rpartition(":")[0] for case in items.SECTION.cases(Effort(SEED, short=True))}
-    assert tried == items.ENDS.keys()
-    kinds = {kind.removesuffix(items.REMOVED) for kind in items.ENDS}
-    assert kinds | items.NOT_HERE.keys() == KINDS_OF_ITEMS.keys()
+    assert tried == items_ends.ENDS.keys()
+    kinds = {kind.removesuffix(items_ends.REMOVED) for kind in items_ends.ENDS}
+    assert kinds | items_ends.NOT_HERE.keys() == KINDS_OF_ITEMS.keys()
 
 
 def test_undisturbed_run_leads_to_these_records() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.faults.items import ENDS
+from chaos.faults.items_ends import ENDS
 from chaos.faults.items_page import MEANWHILE, PAGE, page_with, table
 
 
