@@ -34,7 +34,7 @@ from kubesync.domain.dns.standing import Drift, Known
 from kubesync.domain.errors import ErrorCode, KubesyncError, ListenerError
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Wish
-from kubesync.domain.state import UpstreamState
+from kubesync.domain.state import Name, UpstreamState
 from kubesync.domain.window import WindowContent
 
 type Sets = Mapping[RecordKey, RecordSet]
@@ -298,6 +298,16 @@ class Promoted:
     """Keys of the cluster were given a name. A wake-up: the durable note is what counts."""
 
     keys: tuple[ObjectKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """A key of another cluster has an alias to a name: it hears (``Promoted``) when this one changes what stands there; where this one has
+    the name (``owns``), now as well, since that may have changed meanwhile."""
+
+    name: Name
+    key: ObjectKey
+    owns: bool
 
 
 class ListingFailedError(KubesyncError):

@@ -38,6 +38,7 @@ EXAMPLES: Final = {
     ),
     "Limits": ("401 values: the first 400",),
     "Aliases to load balancers: `alias`": ("an Application Load Balancer", "by annotation", "at the apex", "an unknown host name, with the option"),
+    "Aliases to names of the same zone": ("nothing stands there", "both stand there", "at the apex"),
     "Weighted sets: `set-identifier` and `aws-weight`": (
         "an identifier and a weight",
         "a weight without an identifier",

@@ -111,7 +111,8 @@ class PassingCase:
         keys = sorted({*self.before, *(step[0] for step in self.then if not isinstance(step, float))})
         found = deployment.answers, deployment.reported(keys)
         assert deployment.refusals == []
-        assert (deployment.open(), deployment.heirs()) == ({}, [])
+        # Notes at other names say what aliases follow.
+        assert (deployment.open(), [each for each in deployment.heirs() if NAME in each]) == ({}, [])
         deployment.close()
         return found
 

@@ -13,7 +13,8 @@ from harness.dns_cases.passing import PassingCase
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain
 from kubesync.cluster.keys.allowed_names import held_only
 from kubesync.domain.batches import units_of
-from kubesync.domain.dns.desired import Desired
+from kubesync.domain.dns.desired import Desired, with_zone_aliases
+from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Service
 from kubesync.domain.plan import Policy, assign_names, changes_of, waits_for
 from kubesync.domain.sources import ingresses, services
@@ -50,8 +51,14 @@ class Case:
 
     def outcome(self) -> tuple[list[str], list[str]]:
         """Lines of record sets and problems as the code has them, in the order of names."""
+        lines, problems, stands = self._outcome(frozenset())
+        while stands != (stands := self._outcome(stands)[2]):  # aliases to names of the zone follow what stands there
+            lines, problems, _ = self._outcome(stands)
+        return lines, problems
+
+    def _outcome(self, standing: frozenset[RecordKey]) -> tuple[list[str], list[str], frozenset[RecordKey]]:
         several = isinstance(self.given, Mapping)
-        found = {key_of(text): self._desired(key_of(text), each) for text, each in self.objects.items()}
+        found = {key_of(text): self._desired(key_of(text), each, standing) for text, each in self.objects.items()}
         ages = {key_of(text): each.created_at for text, each in self.objects.items() if each is not None}
         owners: dict[Name, ObjectKey | None] = {}
         lines, problems = [], []
@@ -59,7 +66,7 @@ class Case:
         for key in sorted(found, key=lambda key: (ages.get(key, ""), key)):
             wanted = found[key]
             if wanted.records is None:
-                return [UNKNOWN], [f"{problem.code} {problem.subject}" for problem in wanted.problems]
+                return [UNKNOWN], [f"{problem.code} {problem.subject}" for problem in wanted.problems], standing
             waits = _waits(key, policies_of(wanted.records), owners)
             of_waits = {name: owners.get(waits.get(name, name)) for name in policies_of(wanted.records)}
             assigned = assign_names(KeyState(key), wanted.records, of_waits, waits)
@@ -70,14 +77,21 @@ class Case:
             problems += [
                 (f"{key}: " if several else "") + f"{problem.code} {problem.subject}".rstrip() for problem in said
             ]
-        return [line for _, line in sorted(lines)], sorted(problems)
+        return [line for _, line in sorted(lines)], sorted(problems), frozenset(k for k, _ in lines)
 
-    def _desired(self, key: ObjectKey, given: Service | Ingress | None) -> Desired:
+    def _desired(self, key: ObjectKey, given: Service | Ingress | None, standing: frozenset[RecordKey]) -> Desired:
         stands, rules = sets_of(self.stands), rules_for(key.cluster, self.settings)
         before = KeyState(key, intended=stands, applied=stands)
         if isinstance(given, Ingress):
-            return held_only(ingresses.desired(key, given, rules, before.held), before)
-        return held_only(services.desired(key, given, self.pods, rules, before.held), before)
+            want = ingresses.desired(key, given, rules, before.held)
+        else:
+            want = services.desired(key, given, self.pods, rules, before.held)
+
+        def types_at(zone_id: str, target: str, *_via: str) -> tuple[set[str], set[str]]:
+            types = {each.type for each in standing if (each.zone_id, each.name) == (zone_id, target)}
+            return types, types
+
+        return held_only(with_zone_aliases(want, types_at), before)
 
 
 def _waits(key: ObjectKey, policies: Mapping[Name, str], owners: Mapping[Name, ObjectKey | None]) -> dict[Name, Name]:

@@ -35,6 +35,7 @@ from kubesync.messages import (
     Compare,
     Configure,
     EndCluster,
+    Follow,
     Forgotten,
     Landed,
     Listen,
@@ -102,6 +103,9 @@ class ClusterActor:
                     serving.keys.promoted.add(serving.run.listeners.observed(message))
             case Promoted():
                 serving.keys.promoted.add(message.keys)
+            case Follow():
+                if serving.keys.committer.followers.add(message.name, message.key) and message.owns:
+                    self._ports.to_cluster(message.key.cluster, Promoted((message.key,)))
             case Refer():
                 # Between two steps: whatever was planned is written.
                 self._ports.to_named(Noted(serving.keys.states.config.name))

@@ -160,6 +160,7 @@ class ServedKeys:
         self.committer = Committer(
             self.states, tables, ports.fenced_writer, clock, ports.fenced_here, ports.large, self._written
         )
+        self.committer.followers.tell = ports.to_cluster
         self.reconciler = reconciler_of(self.committer, ports.connector, clock)
         self.published = Published(self.states, ports.to_zone, ports.to_cluster)
         self.promoted = PromotedKeys(self)

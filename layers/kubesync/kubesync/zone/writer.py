@@ -16,7 +16,7 @@ The journal says what a refusal means:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kubesync.aws.route53.journal import Journal, journal_swap
@@ -198,7 +198,10 @@ def isolate(units: Sequence[Unit], messages: Sequence[str]) -> Isolation:
 
 
 def _batch_changes(units: Iterable[Unit]) -> list[BatchChange]:
-    """DELETE of the known value, CREATE of the new one; deletions first, so that types can change places."""
+    """DELETE of the known value, CREATE of the new one; deletions first, so that types can change places.
+
+    Route 53 takes the changes in their order: a set that an alias of the zone leads to is created before it, and deleted after it.
+    """
     deletes: list[BatchChange] = []
     creates: list[BatchChange] = []
     for unit in units:
@@ -207,7 +210,21 @@ def _batch_changes(units: Iterable[Unit]) -> list[BatchChange]:
                 deletes.append(BatchChange("DELETE", change.key, change.before))
             if change.after is not None:
                 creates.append(BatchChange("CREATE", change.key, change.after))
-    return [*deletes, *creates]
+    return [*sorted(deletes, key=_depths(deletes), reverse=True), *sorted(creates, key=_depths(creates))]
+
+
+def _depths(changes: Iterable[BatchChange]) -> Callable[[BatchChange], int]:
+    """How many aliases of the zone, among these, lead one to another from the set of a change on."""
+    found = ((each.key, each.record_set.alias) for each in changes)
+    targets = {(key.name, key.type): alias.name for key, alias in found if alias and alias.zone_id == key.zone_id}
+
+    def depth(change: BatchChange) -> int:
+        name, hops = change.key.name, 0
+        while hops <= len(targets) and (target := targets.get((name, change.key.type))) is not None:
+            name, hops = target, hops + 1
+        return hops
+
+    return depth
 
 
 def _record_set(journal: Journal | None) -> RecordSet | None:

@@ -240,6 +240,14 @@ class ClaimBook:
         claim = self._claims.get(name)
         return None if claim is None or (self._nobodys and name in self._nobodys) else claim.owner
 
+    def owners(self, name: Name) -> AbstractSet[ObjectKey]:
+        """Who has any claim at a name whose claims were all read."""
+        return {owner for each in self._beside[name] if (owner := self.owner(each)) is not None}
+
+    def is_wanted_by_any(self, name: Name) -> bool:
+        """Whether anybody waits for any claim at a name whose claims were all read."""
+        return any(map(self.is_wanted, self._beside[name]))
+
     def is_wanted(self, name: Name) -> bool:
         """Whether anybody waits for a name."""
         claim = self._claims.get(name)

@@ -39,6 +39,7 @@ from kubesync.cluster.keys.key_writes import (
     no_closing,
     write_full,
 )
+from kubesync.cluster.keys.shared import Followers
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError
 from kubesync.domain.large_keys import LARGE, LargeKeys
 from kubesync.domain.merge import Believed
@@ -185,6 +186,7 @@ class Committer:
         self.clock = clock
         self.fenced_here = fenced_here
         self.written_at = 0.0  # monotonic; of the last keys that were written
+        self.followers = Followers()
         self._fenced_writer = fenced_writer
         self._large = large
         self._on_written = on_written
@@ -222,7 +224,7 @@ class Committer:
         while True:
             section = yield from self._until_fresh(partial(self._first, change, at))
             large = section.keys[0] if section.large and change.outputs else None
-            attempt = partial(do, [*rest, *section.keys], section)
+            attempt = partial(do, [*dict.fromkeys((*rest, *section.keys))], section)
             rest = [*(yield from self._until_fresh(attempt, change, large, note=note))]
             if section.last:
                 return

@@ -15,7 +15,7 @@ from typing import Final
 
 from kubesync.aws.dynamodb.store import Action, Equals, Key, Put, Update
 from kubesync.aws.dynamodb.values import item_bytes
-from kubesync.aws.tables.audit import Entry
+from kubesync.aws.tables.audit import Entry, describe
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.registry import news
@@ -323,3 +323,18 @@ def _applied(state: KeyState, pieces: Iterable[Piece]) -> KeyState:
     for piece in pieces:
         state = piece.apply(state)
     return state
+
+
+def record_entries(before: KeyState, after: KeyState, why: str) -> list[Entry]:
+    """For the audit: record sets that a key wants now, or wants no more."""
+    return [
+        Entry(
+            f"intended {key.label} in {key.zone_id}",
+            describe(before.intended.get(key)),
+            describe(after.intended.get(key)),
+            why,
+            str(after.key),
+        )
+        for key in sorted(before.intended.keys() | after.intended.keys())
+        if before.intended.get(key) != after.intended.get(key)
+    ]

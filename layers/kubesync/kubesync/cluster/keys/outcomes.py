@@ -135,6 +135,7 @@ class Outcomes:
         book.read(frozenset().union(*in_question))
         writes: list[KeyWrite] = []
         for before, after in pairs:
+            book.promoted += sorted(committer.followers.of(before.applied.keys() ^ after.applied.keys()))
             pieces: list[Piece] = []
             # Planned away while its batch was under way: until the set is gone again the name is its own, unless it has another owner.
             for name in sorted(name for name in _unclaimed(before, after) if book.owner(name) is None):

@@ -15,7 +15,7 @@ from aws_lambda_powertools import Logger
 
 from kubesync.actors.parallel import one_by_one
 from kubesync.aws.dynamodb.store import Action
-from kubesync.aws.tables.audit import Entry, describe
+from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.keys.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.keys.claim_book import ClaimBook, beside
@@ -28,12 +28,13 @@ from kubesync.cluster.keys.key_writes import (
     Piece,
     Planned,
     claiming,
+    record_entries,
     unclaiming,
     waiting,
     with_upstream,
 )
-from kubesync.cluster.keys.shared import SharedReader, reading, telling
-from kubesync.domain.dns.desired import Desired
+from kubesync.cluster.keys.shared import AliasTargets, Followers, SharedReader, reading, telling
+from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Node, Problem, RecordKey
 from kubesync.domain.large_keys import LARGE
@@ -69,6 +70,7 @@ class Planner:
         listed: resources whose complete lists are being recorded: for the keys given here their views are whole already.
         untrusted: upstreams that turned out not to stand in the table as they were written.
         behind: by the owner of a name, keys of the cluster that wait for it, as far as this session has planned them.
+        followers: keys whose aliases lead to names.
         hold: whether record sets that a configuration or rules no longer want are kept. None: those that are kept already.
     """
 
@@ -84,6 +86,7 @@ class Planner:
         untrusted: AbstractSet[str] = frozenset(),
         hold: bool | None = None,
         behind: dict[ObjectKey, set[ObjectKey]] | None = None,
+        followers: Followers | None = None,
     ) -> None:
         self._states = states
         self._tables = tables
@@ -94,6 +97,7 @@ class Planner:
         self._hold = hold
         self._limit = NamespaceLimit(states.counts, states.config.policy)
         self._book = ClaimBook(tables.claims, tables.state, fenced_here, behind)
+        self._targets = AliasTargets(states, tables, self._book, fenced_here, followers or Followers())
         self._fresh: dict[ObjectKey, KeyState] = {}
         self._changed: dict[Reference, int] = {}
 
@@ -107,8 +111,16 @@ class Planner:
             notes: actions that have to be written not after a key, or not before it.
         """
         pairs = list(pairs)
+        pairs += self._targets.beside(pairs)
         self._fresh |= {seen.key: seen for _, seen in pairs if KINDS[seen.key.kind].shared}
         wants = [self._with_kept(before, *self._wanted(seen)) for before, seen in pairs]
+        if self._targets.asked:  # also of what changes in this very commit
+            self._targets.wants = {seen.key: want.records for _, seen, want in wants if want.records is not None}
+            asked = {seen.key for _, seen in pairs} & self._targets.asked.keys()
+            wants = [
+                self._with_kept(before, *self._wanted(seen)) if seen.key in asked else want
+                for (before, seen), want in zip(pairs, wants, strict=True)
+            ]
         self._book.read(self._names_in_question(wants))
         wants = [(before, self._book.without_lost(seen), want) for before, seen, want in wants]
         self._book.begin_commit({seen.key: (seen, want.records) for _, seen, want in wants})
@@ -125,6 +137,8 @@ class Planner:
         for before, seen, want in wants:
             write = self._write(before, seen, want, stands, why)
             early, late = notes.early.get(before.key, ()), notes.late.get(before.key, ())
+            if late and (kept := {note.key for note in self._targets.notes(before.key)}):
+                late = [note for note in late if note.key not in kept]
             if early or late:
                 write = write or KeyWrite(before, seen)
                 written = {action.key for piece in write.pieces for action in piece.actions} if late else set()
@@ -184,7 +198,8 @@ class Planner:
         if kind.main not in whole:
             return Desired(None, None, ())
         try:
-            return held_only(kind.desired(seen, whole, self._states.rules, shared), seen)
+            wanted = kind.desired(seen, whole, self._states.rules, shared)
+            return held_only(with_zone_aliases(wanted, partial(self._targets.at, seen.key)), seen)
         except UnknownObjectError:
             return Desired(None, None, ())
         except Exception as error:  # a fault of ours that one object brings out must not stop the others (I4)
@@ -326,7 +341,8 @@ class Planner:
         after = self._opened(before, after, of_records, aside=aside)
         if after == before and not pieces:
             return None
-        return KeyWrite(before, after, tuple(pieces), tuple(_record_entries(before, after, of_records)))
+        pieces += [Piece((note,)) for note in self._targets.notes(seen.key)]
+        return KeyWrite(before, after, tuple(pieces), tuple(record_entries(before, after, of_records)))
 
     def _names(
         self, before: KeyState, seen: KeyState, assignment: Assignment, given: frozenset[Name]
@@ -424,17 +440,3 @@ class Planner:
         if before.opened is not None and same and not before.set_aside:
             return replace(after, opened=before.opened)
         return replace(after, opened=OpenMark(cause=why, since=since))
-
-
-def _record_entries(before: KeyState, after: KeyState, why: str) -> list[Entry]:
-    return [
-        Entry(
-            f"intended {key.label} in {key.zone_id}",
-            describe(before.intended.get(key)),
-            describe(after.intended.get(key)),
-            why,
-            str(after.key),
-        )
-        for key in sorted(before.intended.keys() | after.intended.keys())
-        if before.intended.get(key) != after.intended.get(key)
-    ]

@@ -388,6 +388,7 @@ class Reconciler:
             untrusted=untrusted,
             hold=hold,
             behind=self._behind,
+            followers=self._committer.followers,
         )
 
     def _idle_for_long(self) -> bool:

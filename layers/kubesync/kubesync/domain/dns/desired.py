@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
@@ -16,6 +17,8 @@ from kubesync.domain.dns.permissions import NameRules, refusal
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.publishing import RecordPlan, Targets
 from kubesync.domain.dns.records import Held, Node, Problem, RecordKey, RecordSet, Zone
+from kubesync.domain.dns.routing.limits import why_not_possible
+from kubesync.domain.dns.routing.policies import NOT_POSSIBLE
 from kubesync.domain.dns.routing.reading import routing_of_cluster
 from kubesync.domain.objects import SERVICE, ObjectKey
 
@@ -184,6 +187,47 @@ def report_alias(asked: DnsAnnotations, targets: Targets, plan: RecordPlan) -> N
     if asked.alias and host and not targets.addresses and plan.alias_zone_id(host) is None:
         why = "is no host of AWS with a known hosted zone; a CNAME is published"
         plan.problems.add(Problem("NoAliasTarget", host, why))
+
+
+def with_zone_aliases(
+    want: Desired, types_at: Callable[[str, str, str], tuple[AbstractSet[str], AbstractSet[str]]]
+) -> Desired:
+    """Decide about aliases to names of the same zone. Route 53 takes them only for types that stand at the target.
+
+        at the target, of the types asked for    published
+        -------------------------------------    ---------
+        some stand, and are to stay              an alias for each
+        some are to come                         a CNAME until then
+        none                                     a CNAME: reported; at a zone's apex nothing
+
+    Args:
+        types_at: given a zone's id, a target and the alias' name, the types that stand there and are to stay, and those that are wanted there.
+    """
+    asked = {key: each for key, each in (want.records or {}).items() if each.alias is not None and each.values}
+    if not asked:
+        return want
+    records = {key: each for key, each in (want.records or {}).items() if key not in asked}
+    problems = set(want.problems)
+    for key, each in asked.items():
+        host = each.values[0].rstrip(".")
+        beside = {other.type for other in asked if (other.zone_id, other.name) == (key.zone_id, key.name)}
+        stands, comes = types_at(key.zone_id, host, key.name)
+        if stands & beside:
+            if key.type in stands:
+                records[key] = replace(each, ttl=None, values=())
+            continue
+        if not comes & beside:
+            why = f"kubesync publishes no {' or '.join(sorted(beside))} there, which an alias of the zone needs; a CNAME is published"
+            problems.add(Problem("NoAliasTarget", host, why))
+        if each.ttl is None:
+            problems.add(Problem("CnameAtApex", key.name, "the apex of a zone cannot have a CNAME"))
+            continue
+        cname = replace(each, alias=None)
+        if why := why_not_possible("CNAME", cname, private=False):
+            problems.add(Problem("RoutingNotPossible", f"{key.name} CNAME", why))
+            cname = replace(cname, routing=NOT_POSSIBLE)
+        records[replace(key, type="CNAME")] = cname
+    return replace(want, records=records, problems=tuple(sorted(problems)))
 
 
 def without_valid_target(annotations: Iterable[tuple[str, str]], rules: DnsRules) -> bool:

@@ -8,6 +8,7 @@ What one name becomes in each of its zones:
     nothing                         -                             nothing
     addresses (hosts: ignored)      -                             A, AAAA
     hosts only                      yes                           A and AAAA alias, also at the apex
+    a host in the zone itself       by annotation                 an alias for the types that stand there (``with_zone_aliases``)
     hosts only                      no                            CNAME of the first; at a zone's apex: reported
     the name itself as first host   -                             reported
 
@@ -34,6 +35,8 @@ from kubesync.domain.dns.routing.policies import NOT_POSSIBLE, SIMPLE, Routing
 
 # https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html: 400 values a record set.
 MAX_VALUES: Final = 400
+SAME_ZONE: Final = "same-zone"
+"""In place of the id of an alias target's hosted zone, as in external-dns: the zone of the alias itself."""
 # A change is DELETE plus CREATE in one batch of 32,000 characters of Value. The batch also holds the journal swap.
 MAX_CHARACTERS: Final = 15_500
 
@@ -106,6 +109,10 @@ class RecordPlan:
             self.problems.add(Problem("CnameLoop", name, "the name would lead to itself"))
             return False
         if targets.alias and (zone_id := self.alias_zone_id(host)) is not None:
+            if zone_id == SAME_ZONE:
+                for zone in zones:
+                    self._put_zone_alias(zone, name, host)
+                return False  # it may become a CNAME
             health = zone_id != CLOUDFRONT_ZONE if self.evaluate_health is None else self.evaluate_health
             self._put_alias(zones, name, AliasTarget(zone_id, host, health))
             return True
@@ -113,13 +120,13 @@ class RecordPlan:
         return False
 
     def alias_zone_id(self, host: str) -> str | None:
-        """The hosted zone of an alias target. The cluster's option counts for load balancers, an annotation for all that is known.
-
-        A name of the same zone is no target: whether Route 53 takes it depends on what stands there.
-        """
-        if self.alias_zone:
-            return None if self.alias_zone in {zone.id for zone in self.zones} else self.alias_zone
-        return alias_zone_id(host) if self.alias_types else elb_zone_id(host)
+        """The hosted zone of an alias target. The cluster's option counts for load balancers, an annotation for all that is known."""
+        if not (self.alias_types or self.alias_zone):
+            return elb_zone_id(host)
+        if not self.alias_zone and (known := alias_zone_id(host)) is not None:
+            return known
+        same = self.alias_zone in ("", SAME_ZONE, *(zone.id for zone in self.zones))
+        return (SAME_ZONE if zones_of(host, self.zones) else None) if same else self.alias_zone
 
     def publish_srv(self, name: str, values: Iterable[str], count: int = 0) -> None:
         """Plan an SRV set at an owner name such as ``_http._tcp.web.shop.svc.example.com``. ``count``: of how many values these are the first."""
@@ -179,6 +186,13 @@ class RecordPlan:
         for zone in zones:
             for record_type in self.alias_types or ("A", "AAAA"):
                 self._plan(zone, name, record_type, RecordSet(None, (), alias=target, routing=self.routing))
+
+    def _put_zone_alias(self, zone: Zone, name: str, host: str) -> None:
+        """Both an alias and the CNAME that it falls back to, which has no TTL where there can be none: ``with_zone_aliases`` decides."""
+        ttl = None if name == zone.name else self.ttl_seconds
+        target = AliasTarget(zone.id, host, self.evaluate_health is not False)
+        for record_type in self.alias_types or ("A", "AAAA"):
+            self._plan(zone, name, record_type, RecordSet(ttl, (f"{host}.",), alias=target, routing=self.routing))
 
     def _plan(self, zone: Zone, name: str, record_type: str, record_set: RecordSet) -> None:
         if why := why_not_possible(record_type, record_set, private=zone.private):

@@ -83,13 +83,13 @@ TABLE: Final = (
         "alias",
         Use.OBEYED,
         '`"true"`: publish alias records in place of a CNAME if the host name is a load balancer, a CloudFront distribution, a global '
-        "accelerator, a VPC endpoint or an API Gateway of AWS; `A` or `AAAA`: an alias of this type alone; "
+        "accelerator, a VPC endpoint or an API Gateway of AWS, or a name of the same zone; `A` or `AAAA`: an alias of this type alone; "
         '`"false"`: never; missing: the cluster\'s `--load-balancer-alias` counts',
     ),
     KnownAnnotation(
         "aws-target-hosted-zone",
         Use.OBEYED,
-        "the id of the hosted zone of the alias target, for hosts that kubesync does not know; only with `alias`",
+        "the id of the hosted zone of the alias target, for hosts that kubesync does not know, or `same-zone`; only with `alias`",
         short=True,
     ),
     KnownAnnotation(

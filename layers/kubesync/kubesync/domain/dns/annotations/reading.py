@@ -130,7 +130,9 @@ def read_annotations(
         given, "aws-evaluate-target-health", "InvalidEvaluateTargetHealth", "health is evaluated", problems
     )
     withheld = [*_unsupported(given, kind), *_other_controller(given)]
-    if alias_zone and not _ZONE_ID.fullmatch(alias_zone):
+    if alias_zone.lower() == "same-zone":
+        alias_zone = "same-zone"
+    elif alias_zone and not _ZONE_ID.fullmatch(alias_zone):
         key = given.find("aws-target-hosted-zone")[0]
         withheld.append(Problem("UnsupportedAnnotation", key, f"is no id of a hosted zone: {_HOLDS_ON}"))
     problems += [*withheld, *_unknown(given)]
