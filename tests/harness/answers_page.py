@@ -128,6 +128,20 @@ def _together(shapes: list[Any]) -> list[Any]:
     return [*others, *([joined] if objects else [])]
 
 
+def fewest(value: Any) -> Any:
+    """The same without entries of arrays that have no field and no kind of value of their own."""
+    match value:
+        case dict():
+            return {key: fewest(each) for key, each in value.items()}
+        case list():
+            kept: list[Any] = []
+            for each in map(fewest, value):
+                if not kept or shape([*kept, each]) != shape(kept):
+                    kept.append(each)
+            return kept
+    return value
+
+
 def answers_page() -> str:
     """The whole page."""
     parts = []
@@ -135,10 +149,11 @@ def answers_page() -> str:
         command, about = ANSWERS[title]
         typed = " ".join(["kubesync", *command, *([] if title == "session" else ["-o json"])])
         parts.append(
-            f"## {title}\n\n{about}\n\n    {typed}\n\n```json\n{json.dumps(answer, indent=2, ensure_ascii=False)}\n```\n"
+            f"## {title}\n\n{about}\n\n    {typed}\n\n```json\n{json.dumps(fewest(answer), indent=2, ensure_ascii=False)}\n```\n"
         )
     return (
         "# Answers as JSON\n\nWhat commands print with `--output json`. YAML holds the same values. Each answer is from a run on stand-ins. "
-        "Times, ids and counts that differ between runs are replaced. New fields may come; a field that is there stays.\n\n"
+        "Times, ids and counts that differ between runs are replaced; of alike entries of an array the first is here. "
+        "New fields may come; a field that is there stays.\n\n"
         "<!-- made by make reference -->\n\n" + "\n".join(parts)
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.answers_page import ANSWERS, run, shape
+from harness.answers_page import ANSWERS, fewest, run, shape
 from harness.wire.template import ROOT
 
 
@@ -44,3 +44,10 @@ def test_shape_differs_with_a_name_or_a_kind() -> None:
     }
     assert shape({"a": "1"}) != shape({"a": 1})
     assert shape([{"a": 1}]) != shape([{"b": 1}])
+
+
+def test_page_has_an_entry_of_each_shape_and_no_more() -> None:
+    rows = [{"a": 1}, {"a": 2}, {"a": None}, {"b": [3, 4]}]
+
+    assert fewest(rows) == [{"a": 1}, {"a": None}, {"b": [3]}]
+    assert shape(fewest(rows)) == shape(rows)
