@@ -65,13 +65,14 @@ def commands_page() -> str:
         if commands_of(command) is None:
             parts.append(f"## kubesync {words}\n\n{_prose(_first_sentence(command.description or _short(words)))}\n")
             parts.append(f"    {EXAMPLES[words]}\n")
-            shown = [_option(command, each) for each in _options(command) if not _explained(words, each)]
+            shown = [_option(each) for each in _options(command) if not _explained(words, each)]
             if words in _OF_A_CLUSTER:
                 parts.append("Besides, [the options of a cluster](../configuration.md#a-cluster).\n")
-            parts.append("".join(f"- {argument}: {meaning}\n" for argument, meaning in shown))
+            if shown:
+                parts.append(f"{', '.join(shown)}\n")
     return _page(
         "Commands",
-        "All commands in the order of the alphabet, with their options. `kubesync help COMMAND` says more. "
+        "All commands in the order of the alphabet, with their options. `kubesync help COMMAND` explains each option. "
         "`-o` (`--output`) is `table`, `json` or `yaml`. "
         "[Using the command](../using.md) shows them at work. `--deployment`, `--region` and `--profile` are options of "
         "[every command that reads tables](../using.md#which-deployment).",
@@ -174,7 +175,7 @@ def _explained(words: str, action: argparse.Action) -> bool:
     return words in _OF_A_CLUSTER and bool(known & set(action.option_strings))
 
 
-def _option(command: argparse.ArgumentParser, action: argparse.Action) -> tuple[str, str]:
+def _option(action: argparse.Action) -> str:
     metavar = action.metavar
     value = " ".join(metavar) if isinstance(metavar, tuple) else metavar or ""
     if not value and action.choices is not None:
@@ -183,8 +184,7 @@ def _option(command: argparse.ArgumentParser, action: argparse.Action) -> tuple[
         value = action.dest.upper()
     named = ", ".join(action.option_strings) or value or action.dest
     shown = f"{named} {value}".strip() if action.option_strings else named
-    meaning = (action.help or "") % {**vars(action), "prog": command.prog}
-    return f"`{shown}`", f"{meaning}{' (required)' if action.required and action.option_strings else ''}"
+    return f"`{shown}`"
 
 
 def _markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

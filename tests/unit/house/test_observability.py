@@ -213,6 +213,7 @@ def test_runbook_has_a_section_for_each_alarm_and_each_code() -> None:
     for code in ErrorCode:
         assert f"{code.value} {code.key}" in titles
     wanted = ["**Means**", "**See more**", "**Do**"]
-    helping = [name.removesuffix("Alarm") for name in _alarms()] + [f"{code.value} {code.key}" for code in ErrorCode]
+    failures = [code for code in ErrorCode if code.value > ErrorCode.MAX_RUNTIME.value]  # the others are ends in order
+    helping = [name.removesuffix("Alarm") for name in _alarms()] + [f"{code.value} {code.key}" for code in failures]
     for title in helping:
         assert [word for word in wanted if word not in titles[title]] == [], title

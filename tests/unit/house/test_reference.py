@@ -45,7 +45,7 @@ def test_options_of_a_cluster_are_explained_in_one_place() -> None:
     of_add = QUICK["commands.md"].partition("## kubesync cluster add\n")[2].partition("\n## ")[0]
 
     assert "configuration.md#a-cluster" in of_add
-    assert set(re.findall(r"^- `(--[a-z-]+)", of_add, re.MULTILINE)) == {
+    assert set(re.findall(r"`(--[a-z-]+)`", of_add)) == {
         "--replace",
         "--disabled",
         "--dry-run",
