@@ -46,7 +46,7 @@ class BenchApplication(Application):
         return self._store
 
     def zones(self) -> ZoneClient:
-        settings, clock = self.settings, self.clock
+        settings, clock = self.settings, self.scheduler
         return Route53ZoneClient(
             build_route53_client(self.session, self._zone_url),
             clock,

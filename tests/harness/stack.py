@@ -27,6 +27,7 @@ from harness.secrets_watch import TOKEN as TOKEN
 from harness.seen.deliveries import Deliveries
 from harness.seen.permissions import permitted
 from harness.waiting import PATIENCE_SECONDS
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Store, table_names
 from kubesync.aws.dynamodb.store_calls import StoreCalls
@@ -152,7 +153,7 @@ class Stack:
         self.prefix = prefix
         self.boto = a_boto_session()
         self.clock = ShiftedClock()
-        self.zones: ZoneClient = Route53ZoneClient(build_route53_client(self.boto, r53.url), SystemClock())
+        self.zones: ZoneClient = Route53ZoneClient(build_route53_client(self.boto, r53.url), ThreadScheduler())
         self.zone_id = self.add_zone("example.com")
         self.usual: dict[str, Any] = {}  # settings of all its sessions
         self._running: list[RunningSession] = []

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.fakes.route53 import FakeClock, WireZone, a_client
-from kubesync.aws.route53.client import ReadPolicy, Route53ZoneClient
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.route53 import WireZone, a_client
+from kubesync.aws.route53.client import Route53ZoneClient
 from kubesync_local.standins.route53 import StrictRoute53
 
 if TYPE_CHECKING:
@@ -37,11 +38,11 @@ def zone(r53: StrictRoute53, boto: Route53Client, zone_id: str) -> WireZone:
 
 
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
+def clock() -> ManualClock:
+    return ManualClock(jitter=0.5)
 
 
 @pytest.fixture
-def adapter(boto: Route53Client, clock: FakeClock) -> Route53ZoneClient:
+def adapter(boto: Route53Client, clock: ManualClock) -> Route53ZoneClient:
     """The adapter on the stand-in; pauses take no time and are always half of their bound."""
-    return Route53ZoneClient(boto, clock, policy=ReadPolicy(attempts=4), fraction=lambda: 0.5)
+    return Route53ZoneClient(boto, clock)

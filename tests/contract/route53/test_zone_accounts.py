@@ -11,7 +11,7 @@ import pytest
 
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
-from harness.fakes.route53 import FakeClock, a_change
+from harness.fakes.route53 import a_change
 from harness.fakes.sts import OWN_ACCOUNT, StsStandIn
 from harness.secrets_watch import AWS_SECRET, leak_in
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put
@@ -33,7 +33,7 @@ class Accounts:
 
     r53: StrictRoute53
     sts: StsStandIn
-    clock: FakeClock
+    clock: ManualClock
     own_zone: str
     foreign_zone: str
     made: list[Buckets] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Accounts:
 
 
 @pytest.fixture
-def setup(r53: StrictRoute53, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Accounts]:
+def setup(r53: StrictRoute53, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Accounts]:
     roles = {ELSEWHERE.role: "kubesync-1", SAME_ACCOUNT.role: "", OURS.role: ""}
     with StsStandIn(clock, roles) as sts:
         monkeypatch.setenv("AWS_ENDPOINT_URL_STS", sts.url)

@@ -7,13 +7,19 @@ from kubesync.actors.threads import ThreadScheduler
 
 class ManualClock(ThreadScheduler):
     """Implements ``Clock``, and ``Scheduler`` with real threads. ``slept`` lists every sleep asked for, in seconds; each moves the
-    clock at once.
+    clock at once. ``jitter``: what ``random`` draws; None: anything.
     """
 
-    def __init__(self, *, monotonic: float = 1000.0, epoch: float = 1_800_000_000.0) -> None:
+    def __init__(
+        self, *, monotonic: float = 1000.0, epoch: float = 1_800_000_000.0, jitter: float | None = None
+    ) -> None:
         self.slept: list[float] = []
         self._monotonic = monotonic
         self._epoch = epoch
+        self._jitter = jitter
+
+    def random(self) -> float:
+        return super().random() if self._jitter is None else self._jitter
 
     def monotonic(self) -> float:
         return self._monotonic

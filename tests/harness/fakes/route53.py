@@ -1,4 +1,4 @@
-"""What the tests on Route 53 share: a clock that only moves when told or slept on, a client, short ways to write changes."""
+"""What the tests on Route 53 share: a client, short ways to write changes."""
 
 from __future__ import annotations
 
@@ -17,27 +17,6 @@ from kubesync_local.standins.route53 import StrictRoute53
 
 if TYPE_CHECKING:
     from mypy_boto3_route53.client import Route53Client
-
-
-class FakeClock:
-    """Time that passes only by ``advance`` and ``sleep``; ``slept`` holds every pause."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-        self.slept: list[float] = []
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def epoch(self) -> float:
-        return 1_700_000_000.0 + self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
-
-    def advance(self, seconds: float) -> None:
-        self.now += seconds
 
 
 def a_client(url: str) -> Route53Client:

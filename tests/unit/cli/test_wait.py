@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from harness.fakes.route53 import FakeClock
+from harness.fakes.manual_clock import ManualClock
 from kubesync.domain.errors import NewerSchemaError, StoreBusyError, StoreError, StoreUnavailableError
 from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
@@ -50,7 +50,7 @@ def test_what_is_missing(state: KeyState, missing: str) -> None:
 
 
 def test_it_looks_each_second_at_first_and_then_less_often() -> None:
-    clock, looks = FakeClock(), 0
+    clock, looks = ManualClock(), 0
 
     def look() -> tuple[KeyState, int]:
         nonlocal looks
@@ -64,7 +64,7 @@ def test_it_looks_each_second_at_first_and_then_less_often() -> None:
 
 
 def test_time_that_is_over_says_what_is_missing() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
 
     with pytest.raises(NotPublishedError, match="it is open: the zone is full"):
         await_published(lambda: (a_state(opened=OpenMark(1, 0.0, "the zone is full")), 7), 0, 10, clock, no_failure)
@@ -72,7 +72,7 @@ def test_time_that_is_over_says_what_is_missing() -> None:
 
 
 def test_older_version_of_the_service_does_not_count() -> None:
-    clock, versions = FakeClock(), iter((7, 7, 9))
+    clock, versions = ManualClock(), iter((7, 7, 9))
 
     assert await_published(lambda: (a_state(), next(versions)), 9, 10, clock, no_failure) == a_state()
     with pytest.raises(NotPublishedError, match="kubesync has seen version 7 of it, not yet 9"):
@@ -80,7 +80,7 @@ def test_older_version_of_the_service_does_not_count() -> None:
 
 
 def test_look_that_fails_is_followed_by_the_next() -> None:
-    clock, said = FakeClock(), list[str]()
+    clock, said = ManualClock(), list[str]()
     looks = iter(
         (KeyState(KEY), StoreBusyError("throttled"), StoreUnavailableError("unreachable"), KeyState(KEY),
          StoreBusyError("again"), a_state())
@@ -106,7 +106,7 @@ def test_look_that_fails_is_followed_by_the_next() -> None:
 def test_time_that_is_over_says_what_was_seen_and_why_the_last_look_failed(
     first: KeyState | None, message: str
 ) -> None:
-    clock, looks = FakeClock(), iter((first,))
+    clock, looks = ManualClock(), iter((first,))
 
     def look() -> tuple[KeyState, int]:
         found = next(looks, None)
@@ -121,7 +121,7 @@ def test_time_that_is_over_says_what_was_seen_and_why_the_last_look_failed(
 
 
 def test_state_of_a_newer_release_ends_the_waiting() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
 
     def look() -> tuple[KeyState, int]:
         raise NewerSchemaError("key prod/shop/web", "key#shop/web", 99, 2)

@@ -28,8 +28,7 @@ ALLOWED: Final[dict[str, frozenset[str]]] = {
     "kubernetes/transport/credential_ends.py": frozenset({"threading"}),
     # Tokens that make one transaction idempotent; nothing is decided by them, and nothing stored holds them.
     "aws/fencing/take_over.py": frozenset({"secrets"}),
-    # Jitter of clients over real sockets; ``bootstrap`` gives them the scheduler's.
-    "aws/route53/client.py": frozenset({"random"}),
+    # Jitter of a client over real sockets; ``bootstrap`` gives it the scheduler's.
     "aws/dynamodb/client.py": frozenset({"random"}),
     # A look at what one invocation reaches: no actor takes part.
     "bootstrap/reach.py": frozenset({"concurrent"}),

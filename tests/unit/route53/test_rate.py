@@ -4,17 +4,17 @@ import threading
 
 import pytest
 
-from harness.fakes.route53 import FakeClock
+from harness.fakes.manual_clock import ManualClock
 from kubesync.aws.route53.rate import TokenBucket
 
 
 def test_burst_is_free_then_the_rate_applies() -> None:
-    bucket = TokenBucket(rate=5, burst=3, clock=FakeClock())
+    bucket = TokenBucket(rate=5, burst=3, clock=ManualClock())
     assert [bucket.take() for _ in range(5)] == [0, 0, 0, pytest.approx(0.2), pytest.approx(0.4)]
 
 
 def test_tokens_come_back_with_time_but_never_more_than_the_burst() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     bucket = TokenBucket(rate=5, burst=3, clock=clock)
     bucket.take(3)
     clock.advance(0.2)
@@ -25,7 +25,7 @@ def test_tokens_come_back_with_time_but_never_more_than_the_burst() -> None:
 
 
 def test_more_than_the_burst_is_lent_and_delays_the_next() -> None:
-    clock = FakeClock()
+    clock = ManualClock()
     bucket = TokenBucket(rate=100, burst=100, clock=clock)
     assert bucket.take(1_000) == pytest.approx(9.0)
     clock.advance(9.0)
@@ -33,7 +33,7 @@ def test_more_than_the_burst_is_lent_and_delays_the_next() -> None:
 
 
 def test_threads_together_get_no_more_than_there_is() -> None:
-    bucket = TokenBucket(rate=1, burst=100, clock=FakeClock())
+    bucket = TokenBucket(rate=1, burst=100, clock=ManualClock())
     waits: list[float] = []
     lock = threading.Lock()
 
@@ -54,4 +54,4 @@ def test_threads_together_get_no_more_than_there_is() -> None:
 @pytest.mark.parametrize(("rate", "burst"), [(0, 1), (-1, 1), (1, 0)])
 def test_bucket_without_sense_is_refused(rate: float, burst: float) -> None:
     with pytest.raises(ValueError, match="token bucket"):
-        TokenBucket(rate, burst, FakeClock())
+        TokenBucket(rate, burst, ManualClock())

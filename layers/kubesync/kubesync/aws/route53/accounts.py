@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.route53 import errors as route53_errors
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.rate import TokenBucket
@@ -54,10 +55,10 @@ class ZoneAccounts:
     """
 
     def __init__(
-        self, session: boto3.Session, clock: Clock, new_buckets: Callable[[], Buckets], session_name: str
+        self, session: boto3.Session, scheduler: Scheduler, new_buckets: Callable[[], Buckets], session_name: str
     ) -> None:
         self._session = session
-        self._clock = clock
+        self._scheduler = scheduler
         self._new_buckets = new_buckets
         self._session_name = session_name
         # A boto3 session is not thread-safe. The lock is never held during a request, so that accounts do not delay one another.
@@ -75,7 +76,7 @@ class ZoneAccounts:
                 if self._own_client is None:
                     self._own_client = self.zone_client(build_route53_client(self._session), "")
                 return self._own_client
-            role = self._roles.setdefault(access, _Role(access, self, self._clock))
+            role = self._roles.setdefault(access, _Role(access, self, self._scheduler))
         return role.client()
 
     def zone_client(self, client: Route53Client, account: str) -> Route53ZoneClient:
@@ -84,7 +85,7 @@ class ZoneAccounts:
             account = ""
         with self._lock:
             buckets = self._buckets.setdefault(account, self._new_buckets())
-        return Route53ZoneClient(client, self._clock, requests=buckets.requests, changes=buckets.changes)
+        return Route53ZoneClient(client, self._scheduler, requests=buckets.requests, changes=buckets.changes)
 
     def assume(self, access: ZoneAccess) -> tuple[Route53Client, float]:
         """A boto3 client with fresh credentials of a role, and their expiry (seconds since 1970).

@@ -6,9 +6,7 @@ A change is sent once. botocore's retries are off for the whole client; this mod
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -17,13 +15,13 @@ from botocore import exceptions as botocore_errors
 from botocore.config import Config
 
 from kubesync.actors.backoff import Backoff
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.route53 import errors as route53_errors
 from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
 from kubesync.aws.route53.rate import TokenBucket
 from kubesync.aws.route53.routing import from_fields, to_fields
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.sts import RoleCredentials
-from kubesync.clock import Clock
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
 from kubesync.domain.errors import ZoneError, ZoneThrottledError, ZoneUnavailableError
 from kubesync.log import logger
@@ -42,15 +40,9 @@ if TYPE_CHECKING:
 _PAGE_SIZE: Final = "300"
 # https://docs.aws.amazon.com/Route53/latest/APIReference/API_ChangeBatch.html, Comment
 _MAX_COMMENT_CHARACTERS: Final = 256
+# A read is tried so often. The pause before the next try is random, up to a bound that doubles.
+_ATTEMPTS: Final = 6
 _BACKOFF: Final = Backoff(initial=0.2, cap=5.0, least=0.0, most=1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPolicy:
-    """How often a read is tried, and the pause before the next try: random up to a bound that doubles."""
-
-    attempts: int = 6
-    backoff: Backoff = _BACKOFF
 
 
 def build_route53_client(
@@ -77,26 +69,21 @@ class Route53ZoneClient:
     def __init__(
         self,
         client: Route53Client,
-        clock: Clock,
+        scheduler: Scheduler,
         *,
         requests: TokenBucket | None = None,
         changes: TokenBucket | None = None,
-        policy: ReadPolicy | None = None,
-        fraction: Callable[[], float] = random.random,
     ) -> None:
         """Wrap a client made by ``build_route53_client``.
 
         Args:
             requests: our share of the account's requests; every request takes from it first. None: unlimited.
             changes: our share of the account's changes; ``change`` sleeps until they are available. None: unlimited.
-            fraction: random numbers from 0 to 1.
         """
         self._client = client
-        self._clock = clock
+        self._scheduler = scheduler
         self._requests = requests
         self._changes = changes
-        self._policy = policy or ReadPolicy()
-        self._fraction = fraction
 
     def zone(self, zone_id: str) -> Zone:
         """Raises ZoneThrottledError if Route 53 was unreachable in several tries."""
@@ -109,7 +96,7 @@ class Route53ZoneClient:
         batch = [_change(change) for change in changes]
         self._wait(self._changes, len(batch))
         self._wait(self._requests, 1)
-        began = self._clock.monotonic()
+        began = self._scheduler.monotonic()
         failure = ""
         try:
             self._client.change_resource_record_sets(
@@ -120,7 +107,7 @@ class Route53ZoneClient:
             failure = type(mapped).__name__
             raise mapped from error
         finally:
-            seconds = round(self._clock.monotonic() - began, 3)
+            seconds = round(self._scheduler.monotonic() - began, 3)
             logger.info("batch answered", zone=zone_id, elements=len(batch), seconds=seconds, failure=failure)
 
     def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
@@ -154,21 +141,21 @@ class Route53ZoneClient:
 
     def _reading[T](self, call: Callable[[], T]) -> T:
         """Repeat a read while it may help. Raises ZoneThrottledError or ZoneUnavailableError."""
-        for attempt in range(1, self._policy.attempts + 1):
+        for attempt in range(1, _ATTEMPTS + 1):
             self._wait(self._requests, 1)
             try:
                 return call()
             except (botocore_errors.BotoCoreError, botocore_errors.ClientError) as error:
                 mapped: ZoneError = route53_errors.of_read(error)
-                if not isinstance(mapped, ZoneThrottledError) or attempt == self._policy.attempts:
+                if not isinstance(mapped, ZoneThrottledError) or attempt == _ATTEMPTS:
                     raise mapped from error
-            self._clock.sleep(self._policy.backoff.delay(attempt, self._fraction()))
+            self._scheduler.sleep(_BACKOFF.delay(attempt, self._scheduler.random()))
         raise AssertionError("the last attempt returns or raises")
 
     def _wait(self, bucket: TokenBucket | None, tokens: int) -> None:
         seconds = 0.0 if bucket is None else bucket.take(tokens)
         if seconds > 0:
-            self._clock.sleep(seconds)
+            self._scheduler.sleep(seconds)
 
 
 def _following(zone_id: str, page: ListResourceRecordSetsResponseTypeDef) -> ListResourceRecordSetsRequestTypeDef:
