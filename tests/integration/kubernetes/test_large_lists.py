@@ -16,7 +16,7 @@ from harness.fakes.wide_room import wide_space
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import EndpointsObject, Resource, Snapshot, bytes_of
 from kubesync.domain.scope import Scope
-from kubesync.kubernetes.lister import ListReader
+from kubesync.kubernetes.lister import KubernetesLister
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.failures import BodyTooLongError
@@ -73,7 +73,7 @@ class Pages:
 
 def listed(pages: Pages, resource: Resource = Resource.SERVICES) -> Snapshot:
     clock = ManualClock()
-    return ListReader(cast(ApiClient, pages), resource, Scope(), wide_space(clock), clock).read(1e9)
+    return KubernetesLister(cast(ApiClient, pages), resource, Scope(), wide_space(clock), clock).read(1e9)
 
 
 def test_i9_annotations_that_are_not_kept_count_for_nothing() -> None:

@@ -24,7 +24,7 @@ from kubesync.aws.dynamodb.store import AUDIT, Key, Put
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import Resource
 from kubesync.domain.scope import Scope
-from kubesync.kubernetes.lister import ListReader
+from kubesync.kubernetes.lister import KubernetesLister
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync_local.standins.apiserver import ApiServer
@@ -155,7 +155,7 @@ class _EndlessList:
 def test_endless_list_ends_with_code_12(policy: ReflectorPolicy, says: str) -> None:
     server = _EndlessList(policy)
     clock = ManualClock()
-    reader = ListReader(cast(ApiClient, server), Resource.SERVICES, Scope(), wide_space(clock), clock)
+    reader = KubernetesLister(cast(ApiClient, server), Resource.SERVICES, Scope(), wide_space(clock), clock)
     with pytest.raises(BodyError, match=says):
         reader.read(1e9)
     assert server.pages <= 100

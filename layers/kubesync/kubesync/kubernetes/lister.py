@@ -24,8 +24,8 @@ _ATTEMPTS: Final = 3
 _EXPIRED_BEFORE_ONE_PIECE: Final = 2  # a continue token may expire
 
 
-class ListReader:
-    """Reads lists of one resource, one after the other: in pages, and in one piece after two that expired, one after the other.
+class KubernetesLister:
+    """Implements ``ports.Lister``. Reads lists of one resource: in pages, and in one piece after two that expired, one after the other.
 
     ``space``: where they wait for room. ``expired``: how many lists in a row have expired.
     """
@@ -40,9 +40,19 @@ class ListReader:
         self.expired = 0
 
     def stop(self) -> None:
-        """End ``read`` at once, and everything else that the client does. Any thread may call it, any number of times."""
+        """End ``run`` and ``read`` at once, also while they block. Any thread may call it, any number of times."""
         self._space.end()
         self._api.shutdown()
+
+    def run(self, deadline_monotonic: float) -> Snapshot:
+        """One list for whoever wants no other: it closes the client. Raises StoppedError if ``stop`` was called."""
+        try:
+            for _ in range(_ATTEMPTS):
+                with suppress(TooOldError):
+                    return self.read(deadline_monotonic)
+            raise StatusError("the list kept expiring while it was read", status=410)
+        finally:
+            self._api.close()
 
     def read(
         self,
@@ -179,28 +189,6 @@ def _leave_out(items: list[Observation], most: int) -> int:
         left[item.namespace] -= sizes[at] - bytes_of(label)
     logger.warning("objects left out of a list", extra={"namespaces": taken.most_common(3), "room": most})
     return left.total()
-
-
-class KubernetesLister:
-    """Implements ``ports.Lister``. Good for one ``run``, which closes the client at its end."""
-
-    def __init__(self, api: ApiClient, resource: Resource, scope: Scope, space: Space, clock: Clock) -> None:
-        self._api = api
-        self._lists = ListReader(api, resource, scope, space, clock)
-
-    def run(self, deadline_monotonic: float) -> Snapshot:
-        """Raises StoppedError if ``stop`` was called."""
-        try:
-            for _ in range(_ATTEMPTS):
-                with suppress(TooOldError):
-                    return self._lists.read(deadline_monotonic)
-            raise StatusError("the list kept expiring while it was read", status=410)
-        finally:
-            self._api.close()
-
-    def stop(self) -> None:
-        """End ``run`` at once, also while a read blocks. Any thread may call it, any number of times."""
-        self._lists.stop()
 
 
 def cluster_identity(api: ApiClient, deadline_monotonic: float, *, lists: bool = True) -> str | None:

@@ -34,7 +34,7 @@ from kubesync.domain.errors import BodyError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
 from kubesync.domain.scope import Scope
 from kubesync.kubernetes.list_room import Space
-from kubesync.kubernetes.lister import ListReader
+from kubesync.kubernetes.lister import KubernetesLister
 from kubesync.kubernetes.ports import ReflectorPolicy, WatchSink
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
@@ -95,7 +95,7 @@ class KubernetesReflector:
         self._resource = resource
         self._scope = scope
         self._clock = scheduler
-        self._lists = ListReader(api, resource, scope, space, scheduler)
+        self._lists = KubernetesLister(api, resource, scope, space, scheduler)
         self._backoff = ReflectorBackoff(api.policy, scheduler)
         self._stopped = scheduler.event()
         self._deadline = 0.0
