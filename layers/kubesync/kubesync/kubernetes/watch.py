@@ -98,12 +98,9 @@ def follow(
         try:
             block = stream.read(min(silent_at, verify_at, deadline_monotonic) - now, WIRE[resource].scan)
         except BodyError:
-            now = clock.monotonic()
-            if now >= deadline_monotonic:
-                return WatchEnd.DEADLINE
-            if now >= verify_at:
-                return WatchEnd.QUIET
-            raise
+            if clock.monotonic() < min(deadline_monotonic, verify_at):
+                raise
+            continue
         if block is None:
             return WatchEnd.CLOSED
         if any(block):

@@ -15,7 +15,6 @@ from kubesync.domain.errors import ErrorCode, StoreError
 from kubesync.log import logger
 from kubesync.messages import Promoted
 from kubesync.operations.asking import time_is_up
-from kubesync.operations.ports import MasterParts
 from kubesync.operations.requests import ResyncRunner
 from kubesync.session.master import Master
 
@@ -30,10 +29,10 @@ class Control:
     ``again_at`` (monotonic seconds). The next session reads all configurations, so it finds what this one did not do.
     """
 
-    def __init__(self, master: Master, parts: MasterParts) -> None:
+    def __init__(self, master: Master) -> None:
         self._master = master
-        self._parts = parts
-        self._table = parts.resyncs
+        self._parts = master.parts
+        self._table = master.parts.resyncs
         self.resyncs = ResyncRunner(master, self._table, master.activity)
         self.again_at = math.inf
 

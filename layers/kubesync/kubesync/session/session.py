@@ -218,7 +218,7 @@ class Session:
         self._term.wake()
 
     def _watch(self, master: Master) -> None:
-        control = Control(master, self._parts)
+        control = Control(master)
         self._resyncs = control.resyncs
         every = self._parts.settings.control_seconds
         next_control = self._clock.monotonic() + every

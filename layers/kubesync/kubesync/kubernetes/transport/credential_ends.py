@@ -124,12 +124,9 @@ def of_pem(pem: str) -> list[Validity]:
     """The validities of all certificates in a PEM text, in order. Unreadable ones are left out."""
     found: list[Validity] = []
     for block in _BLOCK.findall(pem):
-        try:
+        with suppress(ValueError):
             validity = of_der(base64.b64decode(block))
-        except ValueError:
-            continue
-        if validity is not None:
-            found.append(validity)
+            found += [] if validity is None else [validity]
     return found
 
 
