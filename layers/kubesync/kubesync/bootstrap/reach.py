@@ -12,7 +12,6 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.bootstrap.application import Application, KubernetesConnector
 from kubesync.domain.errors import KubesyncError, ListenerError, UsageError
-from kubesync.domain.objects import Resource
 from kubesync.domain.sources.registry import may_be_absent
 from kubesync.kubernetes.transport import urls
 
@@ -54,21 +53,17 @@ def reach(application: Application) -> dict[str, Any]:
 
 
 def _cluster(connector: KubernetesConnector, config: ClusterConfig) -> Iterator[dict[str, Any]]:
+    scope = config.scope
     for resource in config.resources:
         name = f"cluster {config.name}: {resource.value}"
         try:
-            _list_one(connector, config, resource)
+            with closing(connector.client(config)) as api:
+                api.fetch(urls.list_page(resource, scope.namespace, limit=1, selectors=scope.selectors(resource)))
         except ListenerError as error:
             absent = may_be_absent(resource) and error.status == HTTPStatus.NOT_FOUND
             yield _step(name) if absent else _step(name, error, int(error.code), error.code.key)
         else:
             yield _step(name)
-
-
-def _list_one(connector: KubernetesConnector, config: ClusterConfig, resource: Resource) -> None:
-    scope = config.scope
-    with closing(connector.client(config)) as api:
-        api.fetch(urls.list_page(resource, scope.namespace, limit=1, selectors=scope.selectors(resource)))
 
 
 def _step(name: str, error: KubesyncError | None = None, code: int | None = None, key: str = "") -> dict[str, Any]:

@@ -74,12 +74,9 @@ class ResyncWorker:
             report = {"dry_run": request.dry_run, "forced": request.force, "clusters": [failed]}
         token = self._master.fenced_writer.token()
         actions: list[Action] = []
-        if withdrawn:
-            pass  # what was done is kept, and nobody is answered
-        elif stored and own_session:
-            actions = [self._table.remove(request, asked=True)]
-        elif stored:
-            actions = self._table.answer(request, report, token)
+        if stored and not withdrawn:  # else what was done is kept, and nobody is answered
+            removed = [self._table.remove(request, asked=True)]
+            actions += removed if own_session else self._table.answer(request, report, token)
         if stored and request.goes_on:
             actions += [self._table.forget(request)]
         try:

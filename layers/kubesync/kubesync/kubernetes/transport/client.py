@@ -263,11 +263,17 @@ class ApiClient:
         return response
 
     def _authorization(self, *, fresh: bool) -> dict[str, str]:
-        if self._access.token_source is None:
-            self._ends.sent(None, fresh=fresh)
+        token = self._read_token(fresh=fresh)
+        self._ends.sent(None if self._access.renews_token else token, fresh=fresh)
+        if token is None:
             return {}
+        self._token = token
+        return {"Authorization": f"Bearer {token}"}
+
+    def _read_token(self, *, fresh: bool) -> str | None:
         try:
-            token = self._access.token_source.token(fresh=fresh)
+            source = self._access.token_source
+            token = None if source is None else source.token(fresh=fresh)
         except ListenerError:
             raise
         except KubesyncError as error:
@@ -275,15 +281,12 @@ class ApiClient:
         except Exception as error:  # noqa: BLE001 - the message of a foreign store may hold the secret; its class does not
             raise DeniedError(f"no token: {type(error).__name__}") from None
         if token is None:
-            self._ends.sent(None, fresh=fresh)
-            return {}
+            return None
         token = token.strip()
         if not token.isascii() or not token.isprintable() or " " in token or not token:
             # requests would refuse it too, but show it in the message.
             raise DeniedError("the token is empty or holds characters that are not allowed in an HTTP header")
-        self._token = token
-        self._ends.sent(None if self._access.renews_token else token, fresh=fresh)
-        return {"Authorization": f"Bearer {token}"}
+        return token
 
     def _read_all(self, server: Server, response: requests.Response, deadline: float, max_bytes: int) -> bytes:
         body = io.BytesIO()
