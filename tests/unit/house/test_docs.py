@@ -237,3 +237,16 @@ def test_cost_page_counts_the_alarms_of_the_template() -> None:
     alarms = resources(read_template(), "AWS::CloudWatch::Alarm")
 
     assert _cost()[1]["ALARMS"] == len(alarms)
+
+
+def _words(page: Path) -> int:
+    """Words that people read: no marks of tables, and no comments."""
+    text = re.sub(r"<!--.*?-->", "", page.read_text(), flags=re.DOTALL)
+    return sum(bool(re.search(r"[A-Za-z0-9]", word)) for word in text.split())
+
+
+def test_pages_have_at_most_fifty_thousand_words() -> None:
+    inside = (ROOT / "docs/adr", ROOT / "docs/proof")
+    words = {page: _words(page) for page in (ROOT / "docs").rglob("*.md") if page.parent not in inside}
+
+    assert sum(words.values()) <= 50_000, "which page says what another one says?"
