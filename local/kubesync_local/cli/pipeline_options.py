@@ -41,13 +41,13 @@ def _add_wait(commands: Commands) -> None:
     wait = commands.add_parser(
         "wait",
         help="wait until a Service is known and everything that it wants is published",
-        description="Waits until kubesync has seen a Service and nothing of it is open, then shows its record sets. Exit status: 0 "
+        description="Waits until kubesync has seen a Service and nothing of it is pending, then shows its record sets. Exit status: 0 "
         "published, 1 not within the time: one line says why. What its annotations ask for and kubesync refuses does not count; it is "
         "said on standard error.",
     )
     wait.add_argument(
         "service",
-        metavar="SERVICE_KEY",
+        metavar="SERVICE",
         help="cluster/namespace/name, or namespace/name with --cluster; of another kind Kind:name",
     )
     wait.add_argument("--cluster", metavar="NAME", default="", help="the cluster, if the key does not name it")

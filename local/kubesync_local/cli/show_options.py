@@ -67,7 +67,7 @@ def _add_explain(commands: Commands) -> None:
     )
     explain.add_argument(
         "service",
-        metavar="SERVICE_KEY",
+        metavar="SERVICE|NAME|ADDRESS",
         help="cluster/namespace/name, or namespace/name with --cluster; of another kind Kind:name; or a DNS name, or an address",
     )
     explain.add_argument(

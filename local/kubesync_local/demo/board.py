@@ -52,7 +52,7 @@ class Board:
         return time.monotonic() - self.started
 
     def say(self, kind: str, text: str) -> None:
-        """Add a line. ``kind``: step, session, window, dns or error."""
+        """Add a line. ``kind``: step, session, seen, dns or error."""
         with self._lock:
             line = (self.elapsed, kind, visible(text))
             self.news.append(line)

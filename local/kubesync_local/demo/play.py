@@ -145,7 +145,7 @@ class Play:
         self._released = time.monotonic()
         view.state = "ended"
         self._reports.append(report)
-        self.board.say("session", f"the {view.name} session ended and released the lease ({report.ended})")
+        self.board.say("session", f"the {view.name} session ended and released the lease")
 
     def _progress(self, view: SessionView, what: str, details: dict[str, object]) -> None:
         if what == "master":
@@ -157,7 +157,7 @@ class Play:
             view.events += int(str(details["events"]))
             changed = f"{counted(int(str(details['changed'])), 'object')} changed"
             listed = f", {details['listed']} listed" if details["listed"] else ""
-            self.board.say("window", f"{counted(int(str(details['events'])), 'event')}{listed}: {changed}")
+            self.board.say("seen", f"{counted(int(str(details['events'])), 'event')}{listed}: {changed}")
         elif what == "error":
             self.board.say("error", f"{details['key']} {details['message']}")
 

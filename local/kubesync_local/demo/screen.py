@@ -19,7 +19,7 @@ from kubesync_local.demo.board import Board, SessionView
 _STEPS_SHOWN: Final = 9
 _NEWS_SHOWN: Final = 10
 _REFRESHES_PER_SECOND: Final = 8
-_STYLES: Final = {"step": "bold cyan", "session": "bold magenta", "window": "yellow", "error": "bold red"}
+_STYLES: Final = {"step": "bold cyan", "session": "bold magenta", "seen": "yellow", "error": "bold red"}
 _SESSION_STYLES: Final = {"is master": "bold green", "stands by": "yellow", "failed": "bold red", "ended": "dim"}
 
 

@@ -59,7 +59,9 @@ class Workplace:
         except BotoCoreError as error:
             raise UsageError(f"AWS SDK: {error}: check AWS_PROFILE and the SDK's configuration files") from None
         if not self.boto.region_name:
-            raise UsageError("no AWS region: set AWS_REGION, or a region in the AWS profile")
+            raise UsageError(
+                "no AWS region: give --region, or set AWS_REGION or a region in the AWS profile. Without AWS, try `kubesync local up`"
+            )
         _check_endpoints(os.environ)
         if not credentials:
             raise UsageError("no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")

@@ -40,7 +40,7 @@ _DENIED: Final = (
 )
 _ENVIRONMENTS: Final = {
     "AWS_ACCESS_KEY_ID= AWS_SECRET_ACCESS_KEY=": "no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "AWS_REGION=": "no AWS region: set AWS_REGION, or a region in the AWS profile",
+    "AWS_REGION=": "no AWS region: give --region, or set AWS_REGION or a region in the AWS profile. Without AWS, try `kubesync local up`",
     "AWS_PROFILE=nobody": "AWS SDK: The config profile (nobody) could not be found: check AWS_PROFILE and the SDK's configuration files",
     "KUBESYNC_PAGE_LIMIT=0": "KUBESYNC_PAGE_LIMIT='0' is not valid: give at least 1",
     "KUBESYNC_WINDOW_SECONDS=soon": "KUBESYNC_WINDOW_SECONDS='soon' is not valid: give a number",
