@@ -398,4 +398,22 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         new="*creates]\n",
         caught_by=(_ALIASES + "test_alias_comes_after_its_target_in_a_batch",),
     ),
+    Mutant(
+        name="empty-local-zone-group-is-sent",
+        without="a set with an empty local zone group is sent, and refused",
+        invariants="I4",
+        file="domain/dns/routing/reading.py",
+        old="    if of_group in texts and not _LOCAL",
+        new="    if group and not _LOCAL",
+        caught_by=(_ROWS,),
+    ),
+    Mutant(
+        name="country-that-is-none-is-sent",
+        without="a set with a code that is no country's is sent, and refused",
+        invariants="I4",
+        file="domain/dns/routing/reading.py",
+        old="    elif country not in COUNTRIES:\n",
+        new="    elif len(country) not in (1, 2):\n",
+        caught_by=(_ROWS,),
+    ),
 )

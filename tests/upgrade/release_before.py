@@ -58,6 +58,7 @@ SECTIONS_SINCE: Final = frozenset(
         "Names of an Ingress: `hostname` and `ingress-hostname-source`",
         "Targets of an Ingress: `target` and `alias`",
         "Aliases to names of the same zone",
+        "Routing policies of an Ingress",
         "Classes of Ingresses: `--ingress-class`",
         "Names that Services and Ingresses want",
         "Other routing policies",

@@ -48,6 +48,7 @@ EXAMPLES: Final = {
     "Ingress": ("a host of a rule", "a wildcard"),
     "Names of an Ingress: `hostname` and `ingress-hostname-source`": ("a name by annotation",),
     "Targets of an Ingress: `target` and `alias`": ("another host name", "with the option"),
+    "Routing policies of an Ingress": ("latency",),
     "Names that Services and Ingresses want": (),
     "Names that pass on": ("the owner is deleted: the next one in line", "PRIMARY and SECONDARY change places"),
     "Changes and policies": ("upsert-only: no longer wanted",),

@@ -34,7 +34,15 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import AliasTarget, Node, Problem, RecordChange, RecordKey, RecordSet
-from kubesync.domain.dns.routing.policies import Weighted
+from kubesync.domain.dns.routing.policies import (
+    Failover,
+    Geolocation,
+    Geoproximity,
+    Latency,
+    Multivalue,
+    Routing,
+    Weighted,
+)
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import (
     Endpoint,
@@ -46,7 +54,7 @@ from kubesync.domain.objects import (
     Service,
     ServicePort,
 )
-from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
+from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState, names_of
 from kubesync.domain.upstreams.named import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
 from kubesync_local.registration.named_upstreams import NamedRegistry
 from kubesync_local.workplace.readings import ListenerReadings
@@ -59,6 +67,7 @@ API: Final = ObjectKey("prod", "shop", "api")
 OLD: Final = ObjectKey("prod", "shop", "old")
 NAME: Final = Name("Z1", "web.shop.svc.prod.example.com.")
 WEIGHTED: Final = Name("Z1", "blue.example.com.", "prod/shop")
+SEAT: Final = Name("Z1", "www.example.com", "", "latency eu-west-1")
 TWO_SLICES: Final = 300
 
 
@@ -232,9 +241,43 @@ def write_reports(store: MemoryStore) -> None:
     store.transact(results.put(ended, figures, short, NOW, "tx-5"), "tx-5")
 
 
+def a_state_with_policies() -> KeyState:
+    """A set of each routing policy, which older releases leave out with the whole key: ``v`` is 4."""
+    policies: dict[str, Routing] = {
+        "checked": Weighted(7, health_check="0a11fe5c"),
+        "eu": Latency("eu-west-1"),
+        "primary": Failover("PRIMARY", health_check="0a11fe5c"),
+        "se": Geolocation(country="SE"),
+        "ca": Geolocation(country="US", subdivision="CA"),
+        "all": Geolocation(continent="EU"),
+        "near": Geoproximity(region="eu-west-1", bias=-5),
+        "group": Geoproximity(local_zone_group="us-east-1-bue-1"),
+        "point": Geoproximity(coordinates="49.22,-74.01"),
+        "many": Multivalue(),
+    }
+    sets = {
+        RecordKey("Z1", f"{each.kind}.example.com", "A", name): RecordSet(30, ("10.0.0.3",), routing=each)
+        for name, each in policies.items()
+    }
+    return KeyState(API, intended=sets, applied=sets, claims=names_of(sets), waits=frozenset({SEAT}))
+
+
+def write_policies(store: MemoryStore) -> None:
+    """A key with every routing policy, a batch with one, and the claim of a region with a key that waits for it."""
+    state = a_state_with_policies()
+    before, actions = StateTable(store).put(KeyState(API), state, "tx-1")
+    assert before.slices > 1
+    change = RecordChange(*next((key, None, each) for key, each in state.intended.items() if key.identifier == "eu"))
+    batch = Inflight("batch-1", 1, (Unit(API, (change,)),))
+    actions += InflightTable(store, "0").put("Z1", None, batch, "tx-1")[1]
+    store.transact([*actions, *ClaimTable.gain(SEAT, WEB)], "tx-1")
+    store.transact(ClaimTable.wait(Claim(SEAT, WEB, 1, 0), API, "2026-01-02T03:04:06Z"), "tx-2")
+
+
 FILES: Final[Mapping[str, Callable[[MemoryStore], None]]] = {
     "schema-1.json": write_everything,
     "schema-1-reports.json": write_reports,
+    "schema-1-policies.json": write_policies,
 }
 
 
@@ -253,7 +296,7 @@ def record(path: Path) -> None:
     path.write_text(json.dumps(rows, indent=1, ensure_ascii=True) + "\n")
 
 
-def load(schema: int, store: Store) -> None:
+def load(schema: int | str, store: Store) -> None:
     """Put the items of a file into a store, as they are."""
     for row in json.loads((DIRECTORY / f"schema-{schema}.json").read_text()):
         table = row.pop("table")

@@ -6,6 +6,7 @@ The files are never changed: see ``harness.golden.golden_items``.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -17,12 +18,15 @@ from harness.golden.golden_items import (
     DIRECTORY,
     NAME,
     OLD,
+    SEAT,
     WEB,
     WEIGHTED,
+    a_state_with_policies,
     a_web_state,
     load,
 )
 from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable
@@ -44,7 +48,7 @@ def store(request: pytest.FixtureRequest) -> Store:
 
 
 def test_every_schema_version_has_its_file() -> None:
-    names = {path.name.partition("-reports")[0].removesuffix(".json") for path in DIRECTORY.glob("*.json")}
+    names = {"-".join(path.stem.split("-")[:2]) for path in DIRECTORY.glob("*.json")}
     assert sorted(names) == [f"schema-{n}" for n in SCHEMAS]
 
 
@@ -101,3 +105,30 @@ def test_what_was_in_flight_is_read(store: Store) -> None:
     # What tells a table that was restored from a backup: a journal that it cannot know.
     assert [(found.journal_epoch, found.knows(1), found.knows(2))] == [(1, True, False)]
     assert [zone.journal_epoch for zone in (table.read("Z2"),) if zone is not None] == [1]
+
+
+def test_key_and_batch_with_other_policies_are_read_and_older_releases_leave_them_out() -> None:
+    made = MemoryStore(clock=ManualClock())
+    load("1-policies", made)
+    held = a_state_with_policies()
+    key = StateTable(SchemaGuard(made)).load([API])[API]
+    assert key == replace(held, version=1, slices=2)
+    assert {each.identifier: found.routing.words for each, found in key.applied.items()} == {
+        "checked": "weighted 7, health check 0a11fe5c",
+        "eu": "latency eu-west-1",
+        "primary": "failover PRIMARY, health check 0a11fe5c",
+        "se": "geolocation country SE",
+        "ca": "geolocation country US subdivision CA",
+        "all": "geolocation continent EU",
+        "near": "geoproximity eu-west-1 bias -5",
+        "group": "geoproximity us-east-1-bue-1 bias 0",
+        "point": "geoproximity 49.22,-74.01 bias 0",
+        "many": "multivalue",
+    }
+    assert ClaimTable(made).read([SEAT]) == {SEAT: Claim(SEAT, WEB, 2, 1)}
+    assert [waiter for waiter, _ in ClaimTable(made).waiters(SEAT)] == [API]
+    # A release that knows no policy but weights leaves out an item with a greater number.
+    assert {str(at.sort): item["v"] for at, item in made.dump().items() if item["v"] != 1} == {
+        "key#shop/api": 4,
+        "Z1": 4,
+    }

@@ -124,3 +124,33 @@ def test_unclear_exclude_is_reported_and_not_obeyed() -> None:
 
     problem = Problem("InvalidExclude", "kubesync.io/exclude", 'must be "true" or "false"; the service is not left out')
     assert asked == DnsAnnotations(problems=(problem,))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"aws-multi-value-answer": "no"}, 'aws-multi-value-answer must be "true", or empty'),
+        ({"aws-failover": "main"}, "aws-failover must be PRIMARY or SECONDARY"),
+        (
+            {"aws-geolocation-continent-code": "Europe"},
+            "aws-geolocation-continent-code must be AF, AN, AS, EU, NA, OC or SA",
+        ),
+        (
+            {"aws-geolocation-continent-code": ""},
+            "aws-geolocation-continent-code give a country's code of two letters (ISO 3166-1), or *",
+        ),
+        (
+            {"aws-geolocation-country-code": "UK"},
+            "aws-geolocation-country-code give a country's code of two letters (ISO 3166-1), or *",
+        ),
+        (
+            {"aws-geoproximity-local-zone-group": ""},
+            "aws-geoproximity-local-zone-group must be the name of a local zone group, such as us-east-1-bue-1",
+        ),
+        ({"alias": "yes"}, 'alias must be "true", "false", "A" or "AAAA"; the cluster\'s setting is used'),
+    ],
+)
+def test_reason_names_the_annotation_that_is_there_and_what_to_write(asked: dict[str, str], said: str) -> None:
+    annotations = {f"{OLD}{name}": text for name, text in {"set-identifier": "x", **asked}.items()}
+    [problem] = read_annotations(annotations.items()).problems
+    assert f"{problem.subject} {problem.message}" == OLD + said

@@ -185,7 +185,12 @@ def report_alias(asked: DnsAnnotations, targets: Targets, plan: RecordPlan) -> N
     """Report that an alias was asked for where the hosted zone of the host name is not known."""
     host = min(targets.hosts, default="")
     if asked.alias and host and not targets.addresses and plan.alias_zone_id(host) is None:
-        why = "is no host of AWS with a known hosted zone; a CNAME is published"
+        why = (
+            "lies in no zone of the cluster, as it should (aws-target-hosted-zone)"
+            if plan.alias_zone
+            else "is no host of AWS with a known hosted zone"
+        )
+        why += "; a CNAME is published"
         plan.problems.add(Problem("NoAliasTarget", host, why))
 
 

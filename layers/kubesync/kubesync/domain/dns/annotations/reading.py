@@ -124,7 +124,13 @@ def read_annotations(
     problems += routed.problems
     family = (given.find("alias")[1] or "").strip().upper()
     types = (family,) if family in ("A", "AAAA") else ()
-    alias = True if types else _switch(given, "alias", "InvalidAlias", "the cluster's setting is used", problems)
+    alias = (
+        True
+        if types
+        else _switch(
+            given, "alias", "InvalidAlias", "the cluster's setting is used", problems, '"true", "false", "A" or "AAAA"'
+        )
+    )
     zone_id, alias_zone = _zone_id(given, "aws-hosted-zone-id"), _zone_id(given, "aws-target-hosted-zone")
     health = _switch(
         given, "aws-evaluate-target-health", "InvalidEvaluateTargetHealth", "health is evaluated", problems
@@ -172,11 +178,13 @@ class _Given:
         return self.prefixes[0] + name, None
 
 
-def _switch(given: _Given, name: str, code: str, otherwise: str, problems: list[Problem]) -> bool | None:
+def _switch(
+    given: _Given, name: str, code: str, otherwise: str, problems: list[Problem], words: str = '"true" or "false"'
+) -> bool | None:
     key, text = given.find(name)
     word = (text or "").strip().lower()
     if word not in {"", "true", "false"}:
-        problems.append(Problem(code, key, f'must be "true" or "false"; {otherwise}'))
+        problems.append(Problem(code, key, f"must be {words}; {otherwise}"))
         return None
     return word == "true" if word else None
 

@@ -70,6 +70,16 @@ REGIONS: Final = frozenset(
     for region in (f"{area}-{name}" for name in names.split())
 )
 CONTINENTS: Final = ("AF", "AN", "AS", "EU", "NA", "OC", "SA")
+# API_GeoLocation, CountryCode: ISO 3166-1 alpha-2, and * for all that no other set answers. XK is Kosovo, without a code of ISO.
+_COUNTRIES: Final = (
+    "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN "
+    "CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM "
+    "HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK "
+    "ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW "
+    "SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI "
+    "VN VU WF WS XK YE YT ZA ZM ZW *"
+)
+COUNTRIES: Final = frozenset(_COUNTRIES.split())
 
 _POLICIES: Final = {
     "aws-weight": ("aws-weight",),
@@ -201,7 +211,8 @@ def _policy(identifier: str, texts: Mapping[str, str]) -> Routing:
         case ["aws-failover"]:
             routing = Failover(_one_of((PRIMARY, SECONDARY), texts, "aws-failover"))
         case ["aws-multi-value-answer"]:
-            _one_of(("TRUE", ""), texts, "aws-multi-value-answer")
+            if texts["aws-multi-value-answer"].lower() not in ("true", ""):
+                raise _NotPossibleError("aws-multi-value-answer", 'must be "true", or empty')
             routing = Multivalue()
         case ["aws-geolocation"]:
             routing = _geolocation(texts)
@@ -217,7 +228,7 @@ def _policy(identifier: str, texts: Mapping[str, str]) -> Routing:
 
 def _one_of(words: tuple[str, ...], texts: Mapping[str, str], name: str) -> str:
     if (word := texts.get(name, "").upper()) not in words:
-        raise _NotPossibleError(name, f"must be {' or '.join(filter(None, words))}")
+        raise _NotPossibleError(name, f"must be {', '.join(words[:-1])} or {words[-1]}")
     return word
 
 
@@ -235,8 +246,9 @@ def _geolocation(texts: Mapping[str, str]) -> Geolocation:
         raise _NotPossibleError(of_continent, "goes with no country and no subdivision")
     if continent:
         _one_of(CONTINENTS, texts, of_continent)
-    elif not re.fullmatch(r"[A-Z]{2}|\*", country):
-        raise _NotPossibleError(of_country if country else of_state, "give a country's code of two letters, or *")
+    elif country not in COUNTRIES:
+        given = next(name for name in (of_country, of_state, of_continent) if name in texts)
+        raise _NotPossibleError(given, "give a country's code of two letters (ISO 3166-1), or *")
     if state and (country != "US" or not re.fullmatch("[A-Z]{2}", state)):
         raise _NotPossibleError(of_state, "must be a state's code of two letters, and the country US")
     return Geolocation(continent, country, state)
@@ -251,9 +263,9 @@ def _geoproximity(texts: Mapping[str, str]) -> Geoproximity:
     bias, group = texts.get(of_bias, "0"), texts.get(of_group, "").lower()
     if not re.fullmatch("[-+]?[0-9]{1,2}", bias):
         raise _NotPossibleError(of_bias, f"must be a whole number from -{MAX_BIAS} to {MAX_BIAS}")
-    if group and not _LOCAL_ZONE_GROUP.fullmatch(group):
+    if of_group in texts and not _LOCAL_ZONE_GROUP.fullmatch(group):
         raise _NotPossibleError(of_group, "must be the name of a local zone group, such as us-east-1-bue-1")
-    point = point_of(texts.get(of_point, "").replace(", ", ","))
+    point = point_of(",".join(map(str.strip, texts.get(of_point, "").split(","))))
     if of_point in texts and not point:
         raise _NotPossibleError(of_point, "must be latitude,longitude with at most two decimals, such as 49.22,-74.01")
     region = _region(texts, of_region) if of_region in texts else ""
