@@ -7,9 +7,19 @@ from typing import Final
 from mutation.mutant import Mutant
 
 _GOES_ON = "integration/asked_for/test_resync_goes_on.py::"
+_RECOVERY = "integration/asked_for/test_recovery.py::"
 _FORGOTTEN = "integration/asked_for/test_forgotten_sets.py::"
 
 OF_RESYNCS: Final[tuple[Mutant, ...]] = (
+    Mutant(
+        name="recovery-takes-what-passes-on",
+        without="a recovery leaves a set alone that another Service has yet to let go of",
+        invariants="I1 I3",
+        file="kubesync_local/recovery/recovery.py",
+        old="            if key in state.applied or key in self._passing_on or key in taken or (claim",
+        new="            if key in state.applied or key in taken or (claim",
+        caught_by=(_RECOVERY + "test_i3_set_that_tables_know_of_its_last_owner_is_not_lost_with_that_owner",),
+    ),
     Mutant(
         name="listed-before-its-list",
         without="a resync says that a cluster is listed before its lists are recorded",

@@ -10,8 +10,9 @@
     a TXT record set of external-dns' registry            listed: it may go after external-dns is switched off
 
 Only sets that the clusters want in exactly the form in which they stand are taken, and only in zones whose journal says that this
-deployment has written there. Of several Services that want one, its owner gets it, else the oldest. Nothing is taken for a Service
-with an annotation that keeps it to the names that it holds (``reasons.WITHHOLDING``). Everything else stays foreign (I3).
+deployment has written there. Of several Services that want one, its owner gets it, else the oldest. A set that another Service
+has yet to let go of passes on as always, and is not taken: else it would go with that one. Nothing is taken for a Service with an
+annotation that keeps it to the names that it holds (``reasons.WITHHOLDING``). Everything else stays foreign (I3).
 """
 
 from __future__ import annotations
@@ -164,6 +165,13 @@ class ZoneSets:
             if last == cluster and zone.id in self._standing:
                 yield zone, self._standing.pop(zone.id)
 
+    def passing_on(self, cluster: str, states: Iterable[KeyState]) -> set[RecordKey]:
+        """Sets that a Service has which no longer wants them: of this cluster, or of any other one, as the tables have it."""
+        others = (each.name for each in self.registered if each.name != cluster)
+        table = self._master.tables.state
+        stored = (state for name in others for state in table.each(key for key, _ in table.open_keys(name)))
+        return {key for state in (*states, *stored) for key in state.applied.keys() - state.intended.keys()}
+
     def stored_view(self, config: ClusterConfig) -> ClusterView:
         """The view of a cluster that is not listed in this run, as the tables have it."""
         if config.name not in self._stored:
@@ -190,6 +198,7 @@ class ClusterRecovery:
         self._ours = ours
         self._sets = sets
         self.differing: set[RecordKey] = set()
+        self._passing_on: set[RecordKey] = set()
 
     def run(self) -> dict[str, Any]:
         """Claim the sets that stand exactly as they are wanted. List the rest. Raises ResyncError.
@@ -209,6 +218,7 @@ class ClusterRecovery:
         report: dict[str, Any] = {"cluster": config.name} | {kind: [] for kind in KINDS}
         # If the tables are older than many deletions, the guard of absences takes the cluster for an emptied one (I5).
         report["held"] = dict(held)
+        self._passing_on = self._sets.passing_on(config.name, states)
         taken = [key for zone in self._rules.zones for key in self._zone(zone, states, report)]
         self.view = view_of(self._rules, states, taken, reads_ingresses="ingress" in self._config.sources)
         return report
@@ -229,7 +239,12 @@ class ClusterRecovery:
             claim = claims.get(Name.of(key))
             if not self._request.about(key) or state.key in withheld:
                 continue
-            if key in state.applied or key in taken or (claim is not None and claim.owner != state.key):
+            if (
+                key in state.applied
+                or key in self._passing_on
+                or key in taken
+                or (claim is not None and claim.owner != state.key)
+            ):
                 continue
             service = str(state.key)
             if what_stands(record_set, standing.get(key)) is not Stands.OURS:

@@ -66,9 +66,15 @@ def cases(effort: Effort) -> Sequence[Mishap]:
         for before in (True, False)
     ]
     if effort.short:
-        # Whatever else is sampled: a control table that is too old, of zones in which there is nothing to write.
+        # Whatever else is sampled: a control table that is too old, of zones in which there is nothing to write; and tables that
+        # know the set of the last owner of a name.
         silent = [Mishap(seed, at, at - 1, (CONTROL,)) for at in (2, sessions // 2)]
-        return [*silent, *sample([*whole, *parts], _SHORT_CASES, seed), *sample(kills, _SHORT_KILLS, seed)]
+        return [
+            *silent,
+            Mishap(seed, 6, 3),
+            *sample([*whole, *parts], _SHORT_CASES, seed),
+            *sample(kills, _SHORT_KILLS, seed),
+        ]
     return [*whole, *parts, *kills]
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from harness.fakes.memory_store import MemoryStore
 from harness.hurried import a_hurried_stack
-from harness.stack import Stack, a_boto_session, a_stack
+from harness.stack import TOKEN, Stack, a_boto_session, a_stack
 from kubesync.aws.dynamodb.store import CONTROL, Key
 from kubesync.aws.route53.client import build_route53_client
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
@@ -18,6 +19,7 @@ from kubesync.domain.errors import UsageError
 from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState
 from kubesync_local.recovery.recovery import RecoveryRequest
+from kubesync_local.standins.apiserver.server import ApiServer
 from simulation.world import copy_tables
 
 KUBERNETES = {
@@ -137,10 +139,14 @@ HOSTNAME = "external-dns.kubernetes.io/hostname"
 
 
 def with_hostname(stack: Stack, service: str, hostname: str) -> None:
+    with_address(stack.api, service, hostname, "203.0.113.10")
+
+
+def with_address(api: ApiServer, service: str, hostname: str, address: str) -> None:
     body = {"ports": [{"port": 80}], "type": "LoadBalancer"}
-    stack.api.cluster.expose("shop", service, body)
-    stack.api.cluster.change_service("shop", service, {"metadata": {"annotations": {HOSTNAME: hostname}}})
-    stack.api.cluster.set_load_balancer("shop", service, [{"ip": "203.0.113.10"}])
+    api.cluster.expose("shop", service, body)
+    api.cluster.change_service("shop", service, {"metadata": {"annotations": {HOSTNAME: hostname}}})
+    api.cluster.set_load_balancer("shop", service, [{"ip": address}])
 
 
 def recovered(stack: Stack, *, dry_run: bool) -> dict[str, list[dict[str, str]]]:
@@ -187,6 +193,55 @@ def test_one_of_two_services_gets_what_both_want() -> None:
         running.wait_for(stack.at_rest)
         running.end()
         assert "www.example.com A" in stack.records(), "the other one wants it"
+
+
+def known_of(stack: Stack, cluster: str, service: str) -> list[str]:
+    """Names of the sets that the tables know of a Service."""
+    of_service = [s for s in StateTable(stack.store).load_all(cluster) if s.key.name == service]
+    return [key.name for state in of_service for key in state.applied]
+
+
+def at_rest(stack: Stack) -> bool:
+    return stack.at_rest("prod") and stack.at_rest("edge")
+
+
+@pytest.mark.parametrize("before", ["203.0.113.10", "203.0.113.9"], ids=["equal sets", "different sets"])
+@pytest.mark.parametrize(("owner", "heir"), [("prod", "prod"), ("edge", "prod"), ("prod", "edge")])
+def test_i3_set_that_tables_know_of_its_last_owner_is_not_lost_with_that_owner(
+    before: str, owner: str, heir: str
+) -> None:
+    """The tables are from before a name passed on: they know the set of who had it then; what stands is that of who has it now."""
+    with a_hurried_stack() as stack, ApiServer(tokens={TOKEN: "admin"}) as other:
+        assert isinstance(stack.store, MemoryStore)
+        apis = {"prod": stack.api, "edge": other}
+        for name, api in apis.items():
+            stack.add_cluster(name, server=api.url, template="none")
+        with_address(apis[owner], "old", "www.example.com", before)
+        first = stack.start()
+        first.wait_for(lambda: "www.example.com A" in stack.records() and at_rest(stack))
+        assert first.end().clean
+        backup = MemoryStore(clock=SystemClock())
+        copy_tables(stack.store, backup)
+        second = stack.start()
+        with_address(apis[heir], "new", "www.example.com", "203.0.113.10")
+        apis[owner].cluster.delete_service("shop", "old")
+        second.wait_for(lambda: known_of(stack, heir, "new") == ["www.example.com"] and at_rest(stack))
+        assert second.end().clean
+        copy_tables(backup, stack.store)
+        stack.clock.advance(301)
+        an_idle_session(stack)
+        seen = len(stack.r53.calls)
+        for dry_run in (True, False):
+            stack.application().new_session().run(recovery=RecoveryRequest(dry_run=dry_run))
+        stack.resync(ResyncRequest("test", "", dry_run=False, force=True, at_ms=0))
+        last = stack.start()
+        last.wait_for(lambda: at_rest(stack))
+        last.end()
+        for call in stack.r53.calls[seen:]:
+            of_www = [each.action for each in call.changes if each.record_set.key.name.startswith("www.example.com")]
+            assert not call.accepted or of_www in ([], ["DELETE", "CREATE"], ["UPSERT"]), "never away"
+        assert stack.records()["www.example.com A"]["values"] == ["203.0.113.10"]
+        assert (known_of(stack, owner, "old"), known_of(stack, heir, "new")) == ([], ["www.example.com"])
 
 
 def test_zone_without_our_journal_is_said_to_be_the_reason() -> None:
