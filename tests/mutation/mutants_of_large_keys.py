@@ -12,6 +12,7 @@ _LARGE_SERVICE = "integration/recording/test_large_service.py::"
 _LARGE_KEYS = "unit/cluster/test_large_keys.py::"
 _SET_ASIDE = "integration/recording/test_set_aside.py::"
 _CAUSES = "integration/causes/test_causes.py::"
+_TURNS = "integration/attacks/test_turns.py::"
 
 OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
     Mutant(
@@ -62,7 +63,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         file="domain/upstreams/nodes.py",
         old="lambda at: not endpoints[at].ready, share)",
         new="lambda at: 0, share)",
-        caught_by=(_CHOSEN + "test_choice_is_that_of_building_all_nodes_and_cutting",),
+        caught_by=(_CHOSEN + "test_i9_ready_nodes_stay_where_not_all_fit",),
     ),
     Mutant(
         name="choices-look-at-everything",
@@ -92,6 +93,33 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         old="made = Made(put, notes, (count, sum(sizes)))",
         new="made = (*put()[1], *notes)",
         caught_by=(_LARGE_SERVICE + "test_i9_upstreams_of_a_large_service_are_not_in_memory_together",),
+    ),
+    Mutant(
+        name="large-key-is-written-to-its-end",
+        without="other keys wait until all transactions of a large key are written",
+        invariants="I9",
+        file="cluster/keys/committer.py",
+        old="gives_way=turns[large] < _MOST_TURNS)",
+        new="gives_way=False)",
+        caught_by=(_TURNS + "test_i9_change_of_a_friend_does_not_wait_until_a_large_service_is_written",),
+    ),
+    Mutant(
+        name="large-key-gives-way-for-ever",
+        without="a large Service that changes on and on is never written to its end",
+        invariants="I9",
+        file="cluster/keys/committer.py",
+        old="gives_way=turns[large] < _MOST_TURNS)",
+        new="gives_way=True)",
+        caught_by=(_TURNS + "test_i9_large_service_that_changes_on_and_on_is_written_to_its_end",),
+    ),
+    Mutant(
+        name="names-of-others-wait-for-a-large-key",
+        without="a large key gives way to others that want its names, before it is decided who has them",
+        invariants="I9",
+        file="cluster/keys/committer.py",
+        old="                if (own or not names) and self",
+        new="                if self",
+        caught_by=(_LARGE_KEYS + "test_i9_large_key_gives_way_once_what_is_left_decides_about_no_name_of_others",),
     ),
     Mutant(
         name="large-keys-go-together",

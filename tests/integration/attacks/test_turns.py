@@ -14,10 +14,13 @@ import pytest
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service, an_endpoints
 from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.domain.objects import Resource
+from kubesync.cluster.keys import committer
+from kubesync.domain.objects import EndpointPort, Resource, ServicePort
 from simulation.gate import Outward
+from simulation.writes import RECORD
 
 EVIL = "evil"
+LARGE = "large.evil.svc.prod.example.com A"
 WRITE_SECONDS = 0.2
 MOST_SECONDS = 5.0
 LONG_SECONDS = 600.0
@@ -29,6 +32,7 @@ class Slow(Deployment):
     def __init__(self, write_seconds: float = WRITE_SECONDS) -> None:
         super().__init__(domain_filter=("example.com",))
         self._write_seconds = write_seconds
+        self.slow: tuple[str, ...] = ()  # kinds of writes; empty: all
         self.writes = 0
         self.apply("owner", a_service(annotations={"hostname": "www.example.com"}))
 
@@ -39,7 +43,7 @@ class Slow(Deployment):
         self.running = self.world.start(gate)
 
     def _takes_time(self, call: Outward) -> None:
-        if call.writes and call.service != "route53":
+        if call.writes and call.service != "route53" and (not self.slow or call.kind in self.slow):
             self.writes += 1
             self.hold(self._write_seconds)
 
@@ -137,6 +141,52 @@ def test_i9_change_of_a_friend_does_not_wait_for_another_namespace(
         same_window = deployment.lag("same")
         later = deployment.lag("later")
         assert max(same_window, later) <= usual + MOST_SECONDS
+
+
+def many_ports(deployment: Slow, slices: int, ports: int = 100) -> None:
+    """A Service that takes several transactions."""
+    listed = [ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(ports)]
+    deployment.apply("large", a_service(ports=listed), namespace=EVIL)
+    for number in range(slices):
+        ips = [f"10.8.{number * 4 + n // 250}.{n % 250}" for n in range(1000)]
+        targets = [EndpointPort(f"p{n}", "TCP", 8000 + n) for n in range(ports)]
+        slice_of = an_endpoints(*ips, ports=targets, service="large")
+        deployment.apply("large", slice_of, namespace=EVIL, slice_name=f"large-{number}")
+
+
+@pytest.mark.parametrize("slices", [3, pytest.param(10, marks=(pytest.mark.thorough, pytest.mark.soak))])
+def test_i9_change_of_a_friend_does_not_wait_until_a_large_service_is_written(slices: int) -> None:
+    with slow(write_seconds=1.0) as deployment:
+        deployment.slow = (RECORD,)
+        deployment.begin()
+        deployment.until(lambda: "owner A" in deployment.sets())
+        deployment.pass_time(5.0)
+        usual = deployment.lag("usual")
+        deployment.pass_time(5.0)
+        many_ports(deployment, slices)
+        same_window, later = deployment.lag("same"), deployment.lag("later")
+        there = len(deployment.upstreams())
+        assert max(same_window, later) <= usual + MOST_SECONDS
+        deployment.until(lambda: LARGE in deployment.sets())
+        found = {name: nodes for name, nodes in deployment.upstreams().items() if "/large/" in name}
+        assert len(found) == 100 > there, "it was still being written"
+        assert {len(nodes) for nodes in found.values()} == {min(1000 * slices, 5323)}
+
+
+def test_i9_large_service_that_changes_on_and_on_is_written_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committer, "_MOST_TURNS", 3)
+    with slow(write_seconds=0.5) as deployment:
+        deployment.begin()
+        deployment.until(lambda: "owner A" in deployment.sets())
+        many_ports(deployment, 2)
+        for number in range(12):
+            deployment.want("friend", f"10.0.1.{number}")
+            moved = [f"10.9.{number}.{n % 250}" for n in range(250)]
+            targets = [EndpointPort(f"p{n}", "TCP", 8000 + n) for n in range(100)]
+            slice_of = an_endpoints(*moved, ports=targets, service="large")
+            deployment.apply("large", slice_of, namespace=EVIL, slice_name="large-0")
+            deployment.pass_time(1.5)
+        assert LARGE in deployment.sets()
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(5000, marks=(pytest.mark.thorough, pytest.mark.soak))])

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from harness.fakes.manual_clock import ManualClock
+from harness.fakes.memory_store import MemoryStore
 from harness.fed import FedDeployment
-from harness.seen.builders import SERVICES, SLICES, a_config, a_list, a_service, an_endpoints, identity, saw
+from harness.seen.builders import SERVICES, SLICES, a_config, a_key, a_list, a_service, an_endpoints, identity, saw
 from kubesync.aws.tables.control.clusters import ZoneReference
+from kubesync.aws.tables.name_counts import NameCountTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys import key_states
-from kubesync.cluster.keys.key_states import rules_of
+from kubesync.cluster.keys.key_states import KeyStates, rules_of
 from kubesync.domain.dns.desired import DnsRules
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.objects import Observation, Service
@@ -46,6 +50,17 @@ def test_key_is_read_once_i7() -> None:
     assert read_by(deployment) == ["key#shop/web", "key#shop/new"]
     assert following.intended()["web.shop.svc.prod.example.com A"] == ["10.0.0.4"]
     assert following.intended("new")["new.shop.svc.prod.example.com A"] == ["10.0.0.6"]
+
+
+def test_i4_many_keys_are_read_in_shares_with_as_many_requests_as_all_at_once() -> None:
+    store = MemoryStore(clock=ManualClock())
+    keys = [a_key(f"s{n:02d}") for n in range(80)]
+    read = KeyStates(a_config(), StateTable(store), NameCountTable(store)).each(keys)
+
+    assert next(read).key == keys[0]
+    assert [len(call.keys) for call in store.calls] == [100]
+    assert [state.key for state in read] == keys[1:]
+    assert [len(call.keys) for call in store.calls] == [100, 60]
 
 
 def test_memory_is_bounded_and_more_keys_than_that_are_still_served(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,13 +15,13 @@ from harness.seen.builders import SERVICES, SLICES, a_config, a_key, a_service, 
 from kubesync.aws.dynamodb.store import Put
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.keys.committer import Change, Committer, Pair, Recorded
+from kubesync.cluster.keys.committer import Change, Committer, Pair, Recorded, Section
 from kubesync.cluster.keys.key_states import KeyStates, size_of
-from kubesync.cluster.keys.key_writes import Planned
+from kubesync.cluster.keys.key_writes import Chunk, Planned
 from kubesync.domain.errors import NotMasterError
 from kubesync.domain.large_keys import Deaths, LargeKeys
 from kubesync.domain.objects import EndpointPort, EndpointsObject, ObjectKey, Observation, Resource, Service
-from kubesync.domain.state import KeyState, Part, PartId
+from kubesync.domain.state import KeyState, Name, Part, PartId
 from kubesync_local.workplace.readings import ListenerReadings
 from toy.rules import Toy
 
@@ -110,6 +110,32 @@ def test_i4_list_says_how_large_keys_are_now_but_for_kinds_that_it_does_not_show
         (["toy"], True),
     ]
     assert committer.states.aside == {toy}
+
+
+@pytest.mark.parametrize(
+    ("rules", "left", "gives_way"),
+    [
+        (True, (), True),
+        (True, ("web-0.web.shop.svc.prod.example.com",), True),
+        (True, ("www.example.com",), False),
+        (False, (), True),
+        (False, ("web-0.web.shop.svc.prod.example.com",), False),
+    ],
+)
+def test_i9_large_key_gives_way_once_what_is_left_decides_about_no_name_of_others(
+    monkeypatch: pytest.MonkeyPatch, rules: bool, left: Sequence[str], gives_way: bool
+) -> None:
+    committer, written = a_committer(threading.Lock()), list[str]()
+    committer.states.configure(a_config(domain_filter=("example.com",) if rules else ()), {}, 0.0)
+    key = a_key()
+    after = KeyState(key, claims=frozenset(Name("Z1", name) for name in left))
+    chunks = [Chunk(token, left=(KeyState(key), after)) for token in ("first", "second")]
+    monkeypatch.setattr(committer, "_write", lambda _part, chunk: written.append(chunk.token))
+    section = Section([key], large=True, end=1, last=True, gives_way=True)
+
+    began = committer.clock.monotonic()
+    assert list(committer._write_large(Recorded(), chunks, section, began)) == ([key] if gives_way else [])
+    assert written == (["first"] if gives_way else ["first", "second"])
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -208,6 +208,15 @@ def test_i4_choices_of_a_service_look_at_a_bounded_number_of_endpoints(most: int
     assert ready == [f"10.{at}.0.{n}" for at in range(2) for n in (1, 3, 5, 7, 9)[: nodes // 2]]
 
 
+def test_i9_ready_nodes_stay_where_not_all_fit() -> None:
+    of_service = an_endpoints(*(an_endpoint(f"10.0.0.{n}", ready=n >= 25) for n in range(30)))
+    service = a_service(ports=[ServicePort("http", "TCP", 80)])
+    nodes = upstreams_of(a_key(), service, addressed_groups([of_service], set()))["prod/shop/web/80/TCP"]
+
+    assert [node.ip for node in nodes if node.ready] == [f"10.0.0.{n}" for n in range(25, 30)]
+    assert 5 < len(nodes) < 30
+
+
 def test_digests_of_all_ports_of_the_same_addresses_are_computed_at_once() -> None:
     ips = [f"10.0.0.{n}" for n in range(50)]
     of_service = an_endpoints(*ips, ports=[EndpointPort(f"p{n}", "TCP", 8000 + n) for n in range(9)])

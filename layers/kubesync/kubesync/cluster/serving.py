@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import batched
 from typing import Final
@@ -25,7 +25,9 @@ from kubesync.cluster.served_keys import KEYS_AT_A_TIME, ServedKeys
 from kubesync.cluster.tasks import Task
 from kubesync.domain.errors import ErrorCode, KubesyncError, NewerSchemaError, NotMasterError
 from kubesync.domain.large_keys import LargeKeys
+from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import changes_of
+from kubesync.domain.state import KeyState
 from kubesync.domain.window import Mode
 from kubesync.messages import (
     Claim,
@@ -172,20 +174,27 @@ class Serving:
         try:
             queued = queued or self._ports.tables.state.queued(states.config.name)
             for marked in batched(queued.marks, KEYS_AT_A_TIME):
-                found = states.states(marked).values()
-                keys.published.publish(found, inherited=True)
-                if not states.config.deleting:
-                    # An open mark of a key that wants no change: somebody restored the item.
-                    idle = {state.key for state in found if not changes_of(state, states.config.policy)}
-                    keys.promoted.add(idle)
+                idle = list[ObjectKey]()
+                keys.published.publish(self._read(marked, idle), inherited=True)
+                keys.promoted.add(idle)
                 yield AT_ONCE
-            states.states(queued.unswept)  # now cached, so that a quiet moment sweeps them
+            for _ in states.each(queued.unswept):  # now cached, so that a quiet moment sweeps them
+                pass
         except NewerSchemaError as newer:
             self._unreadable(newer)
             self._serve(None)
         else:
             keys.promoted.add(queued.promoted)
             keys.readers.changed(queued.changed)
+
+    def _read(self, keys: Iterable[ObjectKey], idle: list[ObjectKey]) -> Iterator[KeyState]:
+        """The states of open keys, one after the other: many large ones do not fit into memory together."""
+        states = self.keys.states
+        for state in states.each(keys):
+            # An open mark of a key that wants no change: somebody restored the item.
+            if not (states.config.deleting or changes_of(state, states.config.policy)):
+                idle.append(state.key)
+            yield state
 
     def _begin(self) -> None:
         config = self.keys.states.config

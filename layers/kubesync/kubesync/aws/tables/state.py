@@ -19,6 +19,7 @@ import logging
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import batched
 from typing import Final, cast
 
 from kubesync.aws.dynamodb.store import STATE, Action, Delete, Equals, Item, Key, Store
@@ -36,6 +37,7 @@ BUCKETS: Final = 16
 # Fewer than the buckets of keys, because every take-over queries all of them (I7). It divides the number of buckets, so that the
 # marks of one bucket's keys are all in one of these.
 OPEN_PARTITIONS: Final = 4
+_READ_AT_A_TIME: Final = 50  # a head and a mark each: one request
 _TORN_READS: Final = 5
 _GONE: Final = "gone"
 _CHANGED: Final = "changed#"
@@ -99,13 +101,12 @@ class StateTable:
 
     def each(self, keys: Iterable[ObjectKey]) -> Iterator[KeyState]:
         """As ``load``, in the order given, each when its turn comes: not all of them need to fit into memory."""
-        wanted = {state_key(key): key for key in keys}
-        places = list(wanted) + [open_key(key) for key in wanted.values()]
-        found = self._store.batch_get(places)
-        for place, key in wanted.items():
-            head = found.get(place)
-            mark = _mark(found.get(open_key(key)))
-            yield KeyState(key, opened=mark) if head is None else self._decode(key, head, mark)
+        for some in batched(dict.fromkeys(keys), _READ_AT_A_TIME):
+            found = self._store.batch_get([*map(state_key, some), *map(open_key, some)])
+            for key in some:
+                head = found.pop(state_key(key), None)
+                mark = _mark(found.get(open_key(key)))
+                yield KeyState(key, opened=mark) if head is None else self._decode(key, head, mark)
 
     def load_all(self, cluster: str) -> Iterator[KeyState]:
         """Every key of a cluster. Only for lists and resyncs (I7)."""

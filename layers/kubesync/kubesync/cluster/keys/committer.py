@@ -4,13 +4,15 @@
     section ── the next keys ...
     section ── the last keys ... ── what ends the change, in the last transaction (I1)
 
-A section writes everything that it plans. Keys that do not fill a transaction are planned again with the next section. Other
+A section writes everything that it plans. Keys that do not fill a transaction are planned again with the next section. A large key
+that needs several transactions gives way to other keys between them, and is planned again from what is written of it. Other
 clusters may change claims and upstreams at any time: these are written conditional on their version. Where that fails, this
 one section is read and planned again.
 """
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -28,6 +30,7 @@ from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state_codec import bounded
 from kubesync.clock import Clock
+from kubesync.cluster.keys.allowed_names import namespaces_apart
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, KeyStates, size_of
 from kubesync.cluster.keys.key_writes import (
     MAX_CLUSTERS,
@@ -53,6 +56,8 @@ _WRITE_SECONDS: Final = 2.0
 _BUSY_SECONDS: Final = 0.5
 _LARGE_SECONDS: Final = 0.05
 _CORRECTED_AT_A_TIME: Final = 90
+_MOST_TURNS: Final = 40
+"""A large key gives way so often. Then it is written to its end, however often it changes meanwhile."""
 
 type Pair = tuple[KeyState, KeyState]
 """A key as stored, and as it is seen now."""
@@ -117,12 +122,14 @@ class Change:
 @dataclass(frozen=True, slots=True)
 class Section:
     """Keys of a change that are planned in one step. ``large``: it is one key, larger than LARGE. ``end``: how many keys are before the next
-    section. ``last``: none follow."""
+    section. ``last``: none follow. ``again``: keys before it that are not written to their end. ``gives_way``: it may become one."""
 
     keys: Sequence[ObjectKey]
     large: bool
     end: int
     last: bool
+    again: Sequence[ObjectKey] = ()
+    gives_way: bool = False
 
 
 @dataclass(slots=True)
@@ -220,17 +227,31 @@ class Committer:
         *,
         note: bool,
     ) -> Steps[None]:
-        at, rest = 0, list[ObjectKey]()
+        at, rest, again, turns = 0, list[ObjectKey](), deque[ObjectKey](), Counter[ObjectKey]()
+        turn = False  # of a key that gave way
         while True:
             section = yield from self._until_fresh(partial(self._first, change, at))
+            if again and (turn or not section.keys):
+                section = Section([again.popleft()], large=True, end=at, last=at == len(change.keys))
+            turn = section.end != at
+            section = replace(section, last=section.last and not again, again=[*again])
             large = section.keys[0] if section.large and change.outputs else None
+            if large is not None:
+                section = replace(section, gives_way=turns[large] < _MOST_TURNS)
             attempt = partial(do, [*dict.fromkeys((*rest, *section.keys))], section)
             rest = [*(yield from self._until_fresh(attempt, change, large, note=note))]
-            if section.last:
+            if section.last and not rest:
                 return
             at = section.end
+            if large is not None:
+                turns[large] = turns[large] + 1 if rest else 0
+                again.extend(rest)
+                rest = []
             yield 0.0
             yield from change.more(at)
+            # One that has changed gets another turn, behind those that asked for its names before.
+            waiting = {*change.keys[at:]} if again else set[ObjectKey]()
+            again = deque(key for key in again if key not in waiting)
 
     def _first(self, change: Change, at: int, _untrusted: AbstractSet[str]) -> Section:
         """The keys from ``at`` on that are planned in one step. A key larger than LARGE is alone (I4)."""
@@ -356,26 +377,46 @@ class Committer:
         section: Section,
         untrusted: AbstractSet[str],
     ) -> Sequence[ObjectKey]:
-        """Returns keys that did not fill a transaction: they are planned again with the next. None of these is large."""
-        part, ending = Recorded(), change.ending
+        """Returns keys that are planned again: those that did not fill a transaction, of which none is large, or a large one that gives way."""
+        part, ending, began = Recorded(), change.ending, self.clock.monotonic()
         try:
             if not section.last:
                 writes = self._plan(change, keys, part, untrusted)
-                rest = write_full(self._chunks(writes), partial(self._write, part), rest=section.large)
-                left = chain(rest, change.keys[section.end :])
+                if section.large:
+                    rest = self._write_large(part, self._chunks(writes), section, began)
+                else:
+                    rest = write_full(self._chunks(writes), partial(self._write, part))
+                left = chain(rest, section.again, change.keys[section.end :])
                 if ending is not None and (midway := ending.midway(left)) is not None:
                     for chunk in self._chunks((), midway):
                         self._write(part, chunk)
                 return rest
             writes = self._plan(change, [*keys, *self._overlooked(change, keys)], part, untrusted)
             ends = ending is not None and (writes or recorded.changed or ending.due())
-            for chunk in self._chunks(writes, ending.closing if ending is not None and ends else no_closing):
-                self._write(part, chunk)
+            chunks = self._chunks(writes, ending.closing if ending is not None and ends else no_closing)
+            if rest := self._write_large(part, chunks, section, began):
+                return rest
         finally:
             recorded.add(part)
             change.written(part)
         if ending is not None:
             ending.done()
+        return ()
+
+    def _write_large(
+        self, part: Recorded, chunks: Iterable[Chunk], section: Section, began: float
+    ) -> Sequence[ObjectKey]:
+        """Write all. Of a large key as much as takes the time of its plan: then it gives way, if what is left of it decides about no name
+        that others may want. Returns it in this case."""
+        planned = self.clock.monotonic()
+        for chunk in chunks:
+            self._write(part, chunk)
+            if section.gives_way and chunk.left is not None and chunk.left[0].key == section.keys[0]:
+                state, after = chunk.left
+                names = (state.claims ^ after.claims) | (state.waits ^ after.waits)
+                own = namespaces_apart(self.states.rules) and not self.states.counts.held(replace(state, claims=names))
+                if (own or not names) and self.clock.monotonic() - planned >= planned - began:
+                    return section.keys
         return ()
 
     def _overlooked(self, change: Change, keys: Sequence[ObjectKey]) -> list[ObjectKey]:

@@ -168,12 +168,14 @@ class Preview:
 class Chunk:
     """One transaction: states as they stand after it, its actions and audit entries.
 
-    ``whole``: no part of the key that it begins with is in an earlier one. ``counts``: by namespace, how many more names its Services
+    ``whole``: no part of the key that it begins with is in an earlier one. ``left``: the key that it ends with, if more of it follows: as it
+    stands then, and as it is to become. ``counts``: by namespace, how many more names its Services
     hold; each is one more action.
     """
 
     token: str
     whole: bool = True
+    left: tuple[KeyState, KeyState] | None = None
     states: list[KeyState] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
@@ -262,6 +264,7 @@ def chunks_of(
                 chunk.entries += write.entries
             else:
                 # The next step changes the same item: it cannot share a transaction with this one.
+                chunk.left = stored, write.after
                 yield chunk
                 chunk = Chunk(token(), whole=False)
             state = stored
@@ -281,8 +284,8 @@ def chunks_of(
         yield chunk
 
 
-def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None], *, rest: bool) -> list[ObjectKey]:
-    """Write all but the last where that has room left. Returns its keys: they go first the next time. ``rest``: write it as well."""
+def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None]) -> list[ObjectKey]:
+    """Write all but the last where that has room left. Returns its keys: they go first the next time."""
     last: Chunk | None = None
     for chunk in chunks:
         if last is not None:
@@ -290,7 +293,7 @@ def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None], *, rest:
         last = chunk
     if last is None:
         return []
-    if last.whole and not rest:
+    if last.whole:
         return [state.key for state in last.states]
     write(last)  # a key is written to its end: what is planned anew does not know what was written of it, and why
     return []
