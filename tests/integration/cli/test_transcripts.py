@@ -55,7 +55,7 @@ def test_blocks_that_are_not_run_are_these() -> None:
         "README.md": [
             (
                 "the tests run the demo in another way",
-                "make demo     see it work: a plan before the first session, then Services and an Ingress of a stand-in cluster, on this machine",
+                "make demo     see it work on this machine: a plan, then a stand-in cluster",
             )
         ],
         "docs/getting-started.md": [
