@@ -20,7 +20,7 @@ from typing import Any, Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.keys.allowed_names import held_only
 from kubesync.cluster.keys.key_states import rules_of
-from kubesync.domain.dns.desired import Desired, without_valid_target
+from kubesync.domain.dns.desired import Desired, with_zone_aliases, without_valid_target
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import (
     SERVICE,
@@ -297,6 +297,8 @@ def _wanted(found: _Found, config: ClusterConfig, shared: _Shared) -> Desired:
     except UnknownObjectError as error:
         found.notes.append(f"it depends on {error}, which the manifests lack: what it leads to is not known")
         return Desired({}, {}, ())
+    # What stands in the zone is not known: a CNAME leads to the same as an alias.
+    want = with_zone_aliases(want, lambda *_: (set(), {"A", "AAAA"}))
     return held_only(want, KeyState(found.key))
 
 

@@ -98,8 +98,9 @@ def tried_next(state: KeyState, checked_at: Mapping[str, float]) -> float:
 
 
 def withheld(why: Problem) -> Finding:
-    """The first row of the table: the annotation that ``why`` is about."""
-    return Finding("withheld", why.code, f"is not published as long as the Service has {why.subject}")
+    """The first row of the table: the annotation, or the record set, that ``why`` is about."""
+    said = f"as long as the Service has {why.subject}" if "/" in why.subject else f"as it is: {why.message}"
+    return Finding("withheld", why.code, f"is not published {said}")
 
 
 def of_record_set(key: RecordKey, sides: Sides, state: KeyState, around: Surroundings) -> Finding:

@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from kubesync.aws.dynamodb.store import Store
@@ -18,7 +19,7 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.allowed_names import held_only
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.shared import SharedReader
-from kubesync.domain.dns.desired import Desired
+from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.errors import KubesyncError, NewerSchemaError
 from kubesync.domain.objects import ObjectKey, Resource
@@ -136,12 +137,21 @@ def _wanted(state: KeyState, config: ClusterConfig, listed: AbstractSet[Resource
         )
     except UnknownObjectError:
         return Desired(None, None, ())
+    want = with_zone_aliases(want, partial(_alias_types, state))
     asked_for = {name.name for name in (*state.claims, *state.waits, *state.conflicts)}
     if want.records is None or not any(problem.code == "TooManyNames" for problem in state.problems):
         return want
     # The limit of a namespace: only the session that planned the key knows which names were beyond it.
     beyond = set(want.counted) - asked_for
     return replace(want, records={key: found for key, found in want.records.items() if key.name not in beyond})
+
+
+def _alias_types(state: KeyState, zone_id: str, target: str, alias: str) -> tuple[AbstractSet[str], AbstractSet[str]]:
+    """Types of an alias to a name of its zone, as the session found what stands there."""
+    sets = ((key, found.alias) for key, found in state.intended.items() if (key.zone_id, key.name) == (zone_id, alias))
+    stands = {key.type for key, found in sets if found is not None and found.name == target}
+    missing = any((each.code, each.subject) == ("NoAliasTarget", target) for each in state.problems)
+    return stands, stands if missing else {"A", "AAAA"}
 
 
 def _turns(
