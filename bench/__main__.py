@@ -24,6 +24,7 @@ PROGRAMS = {
     "planning": "bench.planning",
     "command-start": "bench.command_start",
     "event-to-proxy": "bench.event_to_proxy",
+    "neighbours": "bench.neighbours",
 }
 
 

@@ -40,20 +40,20 @@ class Cluster:
 
 
 @contextmanager
-def api_server(*, services: int, endpoints_each: int) -> Iterator[Cluster]:
-    """A stand-in API server that holds this many services."""
-    with child(_serve, services, endpoints_each) as server:
+def api_server(*, services: int, endpoints_each: int, first_address: int = 0) -> Iterator[Cluster]:
+    """A stand-in API server that holds this many services. Changed services get addresses from ``first_address`` on."""
+    with child(_serve, services, endpoints_each, first_address or services) as server:
         yield Cluster(str(server.wait()), server)
 
 
-def _serve(pipe: Connection, services: int, endpoints_each: int) -> None:
+def _serve(pipe: Connection, services: int, endpoints_each: int, first_address: int) -> None:
     from bench.crowd import install
     from kubesync_local.standins.apiserver import ApiServer
 
     with ApiServer(tokens={TOKEN: "admin"}) as server:
         install(server, services, endpoints_each)
         pipe.send(server.url)
-        writer = _Writer(server, services)
+        writer = _Writer(server, services, first_address)
         answer(
             pipe,
             {
@@ -67,10 +67,10 @@ def _serve(pipe: Connection, services: int, endpoints_each: int) -> None:
 class _Writer:
     """Commits changed services to a server's store."""
 
-    def __init__(self, server: ApiServer, services: int) -> None:
+    def __init__(self, server: ApiServer, services: int, first_address: int) -> None:
         self._server = server
         self._services = services
-        self._addresses = services
+        self._addresses = first_address
 
     def change(self, services: int) -> list[str]:
         with self._server.store.changed:

@@ -7,8 +7,8 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capac
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,9 @@ from bench.child_cluster import TOKEN
 from bench.figures import Figure
 from bench.system import ZONE, System, wait_until
 from harness.fakes.memory_store import MemoryStore
-from kubesync.aws.dynamodb.store import Action, Item, Key, Put, Store, Update, Write
+from harness.fakes.write_units import WriteUnits
+from kubesync.aws.dynamodb.store import Action, Item, Key, Store, Write
 from kubesync.aws.dynamodb.values import item_bytes
-from kubesync.aws.tables.control.lease import lease_key
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.clock import SystemClock
 from kubesync_local.standins.apiserver import ApiServer
@@ -34,7 +34,7 @@ class Size:
     services: int = 200
     changes: int = 20
     seconds: float = 50.0
-    minutes: int = 2
+    minutes: int = 4
     minute_seconds: float = 60.0
     window_seconds: float = 1.0
 
@@ -42,35 +42,47 @@ class Size:
 SMALL = Size(services=3, changes=2, seconds=1.0, minute_seconds=0.5, window_seconds=0.1)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Units:
-    """The units used. Renewals of the lease, one write unit each, are counted apart."""
+    """The units used; those written by kind of item. Renewals of the lease, one write unit each, are counted apart."""
 
-    reads: int = 0
-    writes: int = 0
-    renewals: int = 0
+    reads: int
+    written: Mapping[str, int]
+    renewals: int
+
+    @property
+    def writes(self) -> int:
+        return sum(self.written.values())
+
+    def less(self, other: Units) -> Units:
+        written = Counter(self.written)
+        written.subtract(other.written)
+        return Units(self.reads - other.reads, +written, self.renewals - other.renewals)
 
 
 class MeteredStore:
     """A store in memory that counts units."""
 
     def __init__(self) -> None:
-        self.inner: Store = MemoryStore(clock=SystemClock())
-        self.used = Units()
+        memory = MemoryStore(clock=SystemClock())
+        self.inner: Store = memory
+        self._reads = 0
+        self._written = WriteUnits(memory)
 
     def take(self) -> Units:
         """The units used since the last call."""
-        used, self.used = self.used, Units()
+        used = Units(self._reads, self._written.take(), self._written.renewals)
+        self._reads = self._written.renewals = 0
         return used
 
     def get(self, key: Key) -> Item | None:
         item = self.inner.get(key)
-        self.used.reads += _read(_bytes(item))
+        self._reads += _read(_bytes(item))
         return item
 
     def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
         found = self.inner.batch_get(keys)
-        self.used.reads += sum(_read(_bytes(found.get(key))) for key in keys)
+        self._reads += sum(_read(_bytes(found.get(key))) for key in keys)
         return found
 
     def query(self, table: str, partition: str, **options: Any) -> Iterator[Item]:
@@ -81,37 +93,14 @@ class MeteredStore:
 
     def _pages(self, items: Iterator[Item]) -> Iterator[Item]:
         found = list(items)
-        self.used.reads += _read(sum(map(_bytes, found)))
+        self._reads += _read(sum(map(_bytes, found)))
         return iter(found)
 
     def write(self, action: Write) -> Item:
-        size = self._size(action)
-        item = self.inner.write(action)
-        units = _write(max(size, _bytes(item)))
-        # Taking the lease sets its holder, and releasing it sets `released`; a renewal sets neither.
-        renews = isinstance(action, Update) and action.key == lease_key("0") and not action.set.keys() & _NOT_RENEWED
-        if renews:
-            self.used.renewals += units
-        else:
-            self.used.writes += units
-        return item
+        return self.inner.write(action)
 
     def transact(self, actions: Sequence[Action], token: str) -> None:
-        before = [self._size(action) for action in actions]
         self.inner.transact(actions, token)
-        self.used.writes += sum(
-            2 * _write(max(size, self._size(action))) for size, action in zip(before, actions, strict=True)
-        )
-
-    def _size(self, action: Action) -> int:
-        """The larger size: of the item now in the table, or of the item to write."""
-        current = _bytes(self.inner.get(action.key))
-        if isinstance(action, Put):
-            return max(current, _bytes({**action.item, **action.key.attributes()}))
-        return current
-
-
-_NOT_RENEWED = {"holder", "released"}
 
 
 def _bytes(item: Item | None) -> int:
@@ -120,10 +109,6 @@ def _bytes(item: Item | None) -> int:
 
 def _read(size: int) -> int:
     return max(1, math.ceil(size / 4096))
-
-
-def _write(size: int) -> int:
-    return max(1, math.ceil(size / 1024))
 
 
 def run(size: Size = Size()) -> Iterator[Figure]:
@@ -142,33 +127,33 @@ def run(size: Size = Size()) -> Iterator[Figure]:
         quiet = _quiet(system, store, size.seconds)
         longer = _quiet(system, store, size.seconds + size.minutes * size.minute_seconds)
         yield from _figures("quiet session, its beginning and its end", quiet, 1)
-        minute = Units(longer.reads - quiet.reads, longer.writes - quiet.writes, longer.renewals - quiet.renewals)
+        minute = longer.less(quiet)
         yield from _figures("each minute of it", minute, size.minutes)
         yield Figure("renewals of its lease in a minute: write units", minute.renewals / size.minutes)
         session = system.start()
         _one_by_one(server, nodes, size)  # the first changes after a resumption read the state of their keys
         store.take()
         _one_by_one(server, nodes, size)
-        yield from _figures("a pod more, alone in its window", store.take(), size.changes)
+        yield from _figures("a pod more, alone in its window, in a stream", store.take(), size.changes)
         _at_once(server, nodes, size)
         yield from _figures(f"a pod more, one of {size.changes} in a window", store.take(), size.changes)
         for number in range(size.changes):
             _service(server, f"new{number}")
             wait_until(lambda: nodes.of(f"new{number}") == 2, 60, "a new service")  # noqa: B023 - called at once
         session.end()
-        yield from _figures("a Service with two pods that comes, alone", store.take(), size.changes)
+        yield from _figures("a Service with two pods that comes, in a stream", store.take(), size.changes)
 
 
 def _quiet(system: System, store: MeteredStore, seconds: float) -> Units:
-    session = system.start()
-    time.sleep(seconds)
-    report = session.end()
+    """A session that ends as its time is up."""
+    report = system.start(max_runtime_seconds=seconds).join()
     assert report.clean, report
     return store.take()
 
 
 def _figures(what: str, used: Units, number: int) -> Iterator[Figure]:
-    yield Figure(f"{what}: write units", used.writes / number)
+    items = ", ".join(f"{kind} {units / number:.3g}" for kind, units in sorted(used.written.items()))
+    yield Figure(f"{what}: write units", used.writes / number, note=items)
     yield Figure(f"{what}: read units", used.reads / number)
 
 

@@ -18,6 +18,7 @@ from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.rate import TokenBucket
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.bootstrap.application import Application
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
@@ -94,18 +95,23 @@ class System:
         self.store = store
         self._zone_url = zone_url
         self.application = BenchApplication(self.settings, store, zone_url)
-        table = ClusterRegistry(self.application.store())
         for name in clusters:
-            if table.get(name) is None:
-                table.put(
-                    ClusterConfig(
-                        name=name,
-                        server=cluster_url,
-                        domain=f"{name}.{ZONE}",
-                        zones=(ZoneReference(id=zone_id, name=ZONE),),
-                        token=f"env:{_TOKEN_VARIABLE}",
-                    )
+            self.register(name, cluster_url, zone_id)
+
+    def register(self, name: str, cluster_url: str, zone_id: str) -> None:
+        """Register a cluster, unless it is, and tell the session that runs."""
+        table = ClusterRegistry(self.application.store())
+        if table.get(name) is None:
+            table.put(
+                ClusterConfig(
+                    name=name,
+                    server=cluster_url,
+                    domain=f"{name}.{ZONE}",
+                    zones=(ZoneReference(id=zone_id, name=ZONE),),
+                    token=f"env:{_TOKEN_VARIABLE}",
                 )
+            )
+            LeaseTable(self.application.store(), self.settings.shard).signal()
 
     def start(self, **settings: Any) -> RunningSession:
         """Run a session in a thread. ``settings`` replace the defaults."""

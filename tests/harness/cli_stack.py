@@ -28,10 +28,13 @@ from kubesync.aws.dynamodb.store import Store, table_names
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.clock import Clock, SystemClock
+from kubesync.domain.objects import ObjectKey, Resource
+from kubesync.domain.sources.registry import bucket_of, kind_of, part_of
+from kubesync.domain.state import PartId, Reference
 from kubesync_local.cli.main import main
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.apiserver.objects.resources import BY_PLURAL
-from kubesync_local.standins.apiserver.objects.store import VersionGoneError
+from kubesync_local.standins.apiserver.objects.store import Change, VersionGoneError
 from kubesync_local.standins.route53 import StrictRoute53
 from kubesync_local.workplace.readings import ListenerReadings
 from kubesync_local.workplace.registry import ClusterRegistry
@@ -111,17 +114,32 @@ class CliStack:
         """Whether the API server has a change that a listener has yet to record. A change without effect may take 30 s (I6)."""
         listeners = ListenerReadings(self.store)
         return any(
-            self._changed_after(resource, checkpoint.resource_version)
+            self._changed_after(config.name, resource, checkpoint.resource_version)
             for config in ClusterRegistry(self.store).all()
             if config.server == self.api.url and not config.disabled
             for resource, checkpoint in listeners.checkpoints(config.name).items()
         )
 
-    def _changed_after(self, resource: str, version: int) -> bool:
+    def _changed_after(self, cluster: str, resource: Resource, version: int) -> bool:
         try:
-            return bool(self.api.store.changes_after_version(BY_PLURAL[resource], version))
+            changes = self.api.store.changes_after_version(BY_PLURAL[resource], version)
         except VersionGoneError:
             return True  # the listener has to list again
+        # Windows that follow each other share a checkpoint: what is recorded shows on its key before that.
+        return any(not self._recorded(cluster, resource, change) for change in changes)
+
+    def _recorded(self, cluster: str, resource: Resource, change: Change) -> bool:
+        assert change.after is not None
+        metadata = change.after.item["metadata"]
+        namespace, name, kind = metadata.get("namespace", ""), metadata["name"], kind_of(resource)
+        owner = metadata.get("labels", {}).get("kubernetes.io/service-name", "")
+        key = ObjectKey(cluster, namespace, owner if resource is Resource.ENDPOINTSLICES else name, kind.name)
+        part_id = PartId(resource, name)
+        if kind.shared:
+            reference = Reference(kind.name, namespace, name)
+            key, part_id = bucket_of(cluster, reference), part_of(reference)
+        part = StateTable(self.store).load([key])[key].parts.get(part_id)
+        return change.type == "DELETED" if part is None else part.resource_version >= change.version
 
     def last_errors(self, cluster: str) -> list[dict[str, Any]]:
         """The last real error of each listener of a cluster that had one."""

@@ -12,6 +12,7 @@ _DENIED = "unit/zone/test_names_not_allowed.py::"
 _CHANGES = "unit/cluster/test_recorder_changes.py::"
 _DURABILITY = "integration/recording/test_recorder_durability.py::"
 _STATE = "unit/aws/tables/test_state_table.py::"
+_UNITS = "integration/recording/test_write_units.py::"
 _MERGE = "unit/domain/test_merge.py::"
 _COMPOSER = "unit/upstreams/test_composer.py::"
 _NAMED = "integration/names/test_named_upstreams.py::"
@@ -35,6 +36,42 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
 """,
         caught_by=(_DURABILITY + "test_i1_what_a_dead_session_did_not_record_is_above_its_checkpoint",),
         section=15,
+    ),
+    Mutant(
+        name="checkpoint-not-taken-back",
+        without="a checkpoint is taken back with the keys that were planned without its listener's view, however recent it is",
+        invariants="I5",
+        file="cluster/keys/reconciler.py",
+        old="any(view.doubtful for view in views) or self._old(",
+        new="self._old(",
+        caught_by=(_DURABILITY + "test_i5_checkpoint_is_taken_back_with_the_keys_that_were_planned_without_its_view",),
+    ),
+    Mutant(
+        name="checkpoint-for-each-window",
+        without="windows that follow each other share a checkpoint",
+        invariants="I6",
+        file="cluster/keys/committer.py",
+        old="ends = ending is not None and ending.due()",
+        new="ends = ending is not None and (writes or ending.due())",
+        caught_by=(_UNITS + "test_pods_in_a_stream_cost_8_units_each_and_share_a_checkpoint_for_30_seconds",),
+    ),
+    Mutant(
+        name="part-of-a-cluster-is-quiet",
+        without="where only a part of a cluster is watched, its checkpoints move as often as its bookmarks come",
+        invariants="I7",
+        file="cluster/keys/reconciler.py",
+        old="quiet = self._quiet and self._states.config.scope.everything",
+        new="quiet = self._quiet",
+        caught_by=(_UNITS + "test_quiet_part_of_a_cluster_has_a_checkpoint_for_each_minute",),
+    ),
+    Mutant(
+        name="busy-cluster-is-quiet",
+        without="bookmarks alone, and no events, may wait 120 s for their checkpoint",
+        invariants="I7",
+        file="cluster/keys/reconciler.py",
+        old="self._quiet = self._quiet and not content.events",
+        new="self._quiet = True",
+        caught_by=(_UNITS + "test_killed_session_goes_on_from_what_happened_half_a_minute_before_or_later",),
     ),
     Mutant(
         name="apply-before-record",

@@ -6,7 +6,10 @@ The files were recorded: see ``harness.golden.record_golden_tables``. What a ses
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -151,7 +154,7 @@ def test_cluster_that_is_disabled_goes_on_where_it_was_once_it_is_enabled() -> N
     "name", ["many-nodes", "deletions-held", "scopes", "passed-on", "batch-announced", "swap-announced"]
 )
 def test_whole_sessions_write_the_same_items_again(name: str, tmp_path: Path) -> None:
-    """The same story today: other transactions perhaps, but the same items, slices of upstreams and deflated bodies included."""
+    """The same story today: other transactions perhaps, but the same items, slices of upstreams and inflated bodies included."""
     again = tmp_path / f"{name}.json"
     record(name, again)
     assert settled(again) == settled(path_of(name))
@@ -170,7 +173,15 @@ def settled(path: Path) -> dict[tuple[str, str, str], dict[str, Any]]:
             kept["ended"] = {name: ended[name] for name in ended if name != "session"}
         if partition.startswith("inflight#") and path.stem == "passed-on":
             del kept["body"]  # its batch is closed, and stays announced until the next one is
+        elif kept.get("slices") == 1 and "body" in kept:
+            kept["body"] = _in_one_form(kept["body"])  # the release that recorded the tables deflated only long ones
     return found
+
+
+def _in_one_form(body: Any) -> Any:
+    if isinstance(body, dict) and "bytes" in body:
+        body = zlib.decompress(base64.b64decode(body["bytes"])).decode()
+    return {"inflated": len(body), "sha256": sha256(body.encode()).hexdigest()} if isinstance(body, str) else body
 
 
 # A lease is renewed, and a checkpoint moves, as often as there is time for. A lease lasts as long as the test's settings say.

@@ -63,6 +63,7 @@ def test_i1_window_that_could_not_be_written_is_written_by_the_next_try_of_the_s
     deployment = FedDeployment()
     session = deployment.session()
     session.begin(saw(a_service(), 5))
+    session.wait(30.0)
     faults = StoreFaults()
     faults.fail(_is_transaction, StoreUnavailableError("not reached"))
     deployment.faults = faults
@@ -73,6 +74,20 @@ def test_i1_window_that_could_not_be_written_is_written_by_the_next_try_of_the_s
     assert session.intended()["web.shop.svc.prod.example.com A"] == ["10.0.0.99"]
     assert session.listeners.checkpoints("prod")[SERVICES].resource_version == 20
     assert session.listeners.checkpoints("prod")[SLICES].resource_version == 10
+
+
+def test_i5_checkpoint_is_taken_back_with_the_keys_that_were_planned_without_its_view() -> None:
+    """Also where the last checkpoints are only a moment old."""
+    deployment = FedDeployment()
+    session = deployment.session()
+    session.begin(saw(a_service(), 5), slices=[saw(an_endpoints("10.1.0.1"), 6, "web-1")])
+    session.wait(30.0)
+    session.record(saw(a_service(cluster_ips=("10.0.0.2",)), 20))
+    assert session.listeners.checkpoints("prod")[SERVICES].resource_version == 20
+    session.stale(SLICES)
+    session.record(saw(a_service(), 21, "other"))
+    following = deployment.session()
+    assert (following.resumes_from(SERVICES), following.resumes_from(SLICES)) == (21, None)
 
 
 def test_i4_key_that_cannot_be_planned_is_reported_and_blocks_no_other() -> None:

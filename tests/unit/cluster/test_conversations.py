@@ -152,7 +152,7 @@ def test_i5_what_a_listener_of_an_earlier_run_sees_is_ignored() -> None:
     assert session.listener(SERVICES) is not earlier
     session.record(lists=(a_list(20, identity()), a_list(20, resource=SLICES)))
     earlier.feed(lambda sink: sink.on_stale())
-    session.wait(1.0)
+    session.wait(30.0)
     session.record(saw(a_service(), 30, "web"))
     assert session.intended() != {}
     assert session.listeners.checkpoints("prod")[SERVICES].resource_version == 30

@@ -73,14 +73,15 @@ def test_release_that_landed_and_is_repeated_is_no_lost_lease() -> None:
     assert table.read().released
 
 
+GONE = (saw(None, 20, "hidden", deleted=True), saw(an_endpoints(service="alone"), 21, "alone-1", deleted=True))
+
+
 def gone_in_an_unclean_session() -> FedDeployment:
     """A session sees keys go that never led to anything, and dies before it sweeps."""
     deployment = FedDeployment()
     session = deployment.session()
     session.begin(saw(HIDDEN, 5, "hidden"), slices=[saw(an_endpoints("10.1.0.1", service="alone"), 6, "alone-1")])
-    session.record(
-        saw(None, 20, "hidden", deleted=True), saw(an_endpoints(service="alone"), 21, "alone-1", deleted=True)
-    )
+    session.record(*GONE)
     return deployment
 
 
@@ -92,6 +93,7 @@ def test_tombstones_that_nobody_swept_are_noted_for_the_next_session() -> None:
 
 def test_tombstones_that_nobody_swept_are_swept_by_the_next_session_without_a_list() -> None:
     following = gone_in_an_unclean_session().session()
+    following.record(*GONE)  # no checkpoint was written since
     following.wait(60)
     assert {state.key.name for state in following.state_table.load_all("prod")} == {"kubernetes"}
     assert following.state_table.queued("prod").unswept == set()

@@ -294,6 +294,7 @@ def test_transaction_is_filled_to_the_last_of_its_100_actions(names: int, sizes:
     session.record(lists=_lists(saw(owner, 5)))
     for n in range(1, 5):
         session.record(lists=_lists(saw(wants(shared[n - 1]), 5)), cluster=f"c{n}")
+    session.wait(30.0)
     deployment.calls.clear()
     session.record(saw(wants(), 20), saw(wants(created=at(2)), 21, "young"))
     of_c0 = [call for call in deployment.writes() if any(a.key == fence_key("c0") for a in call.actions)]

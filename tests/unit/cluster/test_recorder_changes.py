@@ -67,6 +67,7 @@ def test_repeated_and_late_events_write_nothing_i6() -> None:
 
 def test_changed_projection_with_equal_outputs_writes_the_part_only_i6() -> None:
     deployment, session = begun()
+    session.wait(30.0)
     session.record(saw(replace(WEB, ingress_ips=("192.0.2.1",)), 20))
     (call,) = deployment.writes()
     assert [(type(a).__name__, a.key.table, str(a.key.sort)) for a in call.actions] == [
@@ -79,6 +80,7 @@ def test_changed_projection_with_equal_outputs_writes_the_part_only_i6() -> None
 
 def test_changed_pods_write_part_upstream_checkpoint_and_audit() -> None:
     deployment, session = begun()
+    session.wait(30.0)
     session.record(saw(an_endpoints("10.1.0.1"), 20, "web-1"))
     assert session.open() == set()
     (call,) = deployment.writes()

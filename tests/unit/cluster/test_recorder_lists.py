@@ -194,6 +194,7 @@ def test_generation_goes_on_in_the_next_session() -> None:
 def test_list_below_the_checkpoint_begins_a_new_generation_although_nobody_saw_it_go_back() -> None:
     # The store was restored while the configuration was changed: the reflector lists without an older version to compare.
     deployment, session = begun(2)
+    session.wait(30.0)
     session.record(saw(a_service(cluster_ips=("10.0.5.5",), ports=()), 900, "s00"))
     following = deployment.session()
     following.configure(ttl=90)

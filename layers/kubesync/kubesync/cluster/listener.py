@@ -379,8 +379,7 @@ class Listeners:
 
     def ended(self, code: ErrorCode) -> None:
         """Persist how they ended."""
-        for listener in self._running:
-            self._errors.ended(listener.resource, code)
+        self._errors.ended([listener.resource for listener in self._running], code)
 
     @property
     def alive(self) -> bool:

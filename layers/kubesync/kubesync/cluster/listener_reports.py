@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Steps
+from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.listeners import ListenerTable, StoredCredentials
@@ -56,13 +57,27 @@ class ListenerErrors:
         if error.status is not None:
             details["status"] = error.status
         self._ports.progress("error", {"key": error.code.key, **details})
-        self._persist(resource, error.code, error.message, error.status)
+        self._persist([resource], error.code, error.message, error.status)
 
-    def ended(self, resource: Resource, code: ErrorCode) -> None:
-        """Persist that a listener ended."""
-        self._persist(resource, code, _ENDED[code])
+    def ended(self, resources: Sequence[Resource], code: ErrorCode) -> None:
+        """Persist that listeners ended, in one transaction."""
+        self._persist(resources, code, _ENDED[code])
 
-    def _persist(self, resource: Resource, code: ErrorCode, message: str, status: int | None = None) -> None:
+    def _persist(self, resources: Iterable[Resource], code: ErrorCode, message: str, status: int | None = None) -> None:
+        ports, name = self._ports, self._states.config.name
+        actions = [action for resource in resources for action in self._entry(resource, code, message, status)]
+        if not actions:
+            return
+        token = ports.fenced_writer.token()
+        try:
+            if code is ErrorCode.NOT_MASTER:
+                ports.fenced_writer.last_word(name, actions, token)
+            else:
+                ports.write(name, actions, token)
+        except (StoreError, StaleStateError) as failed:
+            logger.warning("an error could not be persisted", cluster=name, code=code.key, error=str(failed))
+
+    def _entry(self, resource: Resource, code: ErrorCode, message: str, status: int | None) -> Iterator[Action]:
         ports, name = self._ports, self._states.config.name
         now = ports.scheduler.epoch()
         fields: dict[str, object] = {"code": int(code), "key": code.key, "message": message}
@@ -73,16 +88,9 @@ class ListenerErrors:
             fields["works_since"] = timestamp(view.works_since)
         if view is not None and view.failing_since and not (view.works_since or view.absent):
             fields["failing_since"] = timestamp(view.failing_since)
-        token = ports.fenced_writer.token()
-        count = ports.tables.listeners.count_error(name, resource, code, fields, timestamp(now), ports.session)
-        history = ports.tables.audit.error(name, {"resource": resource.value, **fields}, now)
-        try:
-            if code is ErrorCode.NOT_MASTER:
-                ports.fenced_writer.last_word(name, [count, history], token)
-            else:
-                ports.write(name, [count, history], token)
-        except (StoreError, StaleStateError) as failed:
-            logger.warning("an error could not be persisted", cluster=name, code=code.key, error=str(failed))
+        yield ports.tables.listeners.count_error(name, resource, code, fields, timestamp(now), ports.session)
+        if code not in (ErrorCode.NOT_MASTER, ErrorCode.MAX_RUNTIME):  # every session ends so, and its report is kept
+            yield ports.tables.audit.error(name, {"resource": resource.value, **fields}, now)
 
 
 class CredentialDates:

@@ -11,7 +11,7 @@ from aws_lambda_powertools import Logger
 
 from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Host, Steps
 from kubesync.cluster.keys.committer import Recorded
-from kubesync.cluster.keys.reconciler import IDLE_CHECKPOINT_SECONDS
+from kubesync.cluster.keys.reconciler import CHECKPOINT_SECONDS
 from kubesync.cluster.listener import Listener, Listeners, ListRound, round_of
 from kubesync.cluster.listener_reports import CredentialDates, ListenerErrors
 from kubesync.cluster.long_window import LongWindow
@@ -84,7 +84,7 @@ class ListeningRun:
 
     def start(self, deadline_monotonic: float, made_for: ListRound | None = None) -> None:
         """Start listeners until this time. ``made_for``: see ``Listeners.start``."""
-        self._idle_at = self._clock.monotonic() + IDLE_CHECKPOINT_SECONDS
+        self._idle_at = self._clock.monotonic() + CHECKPOINT_SECONDS
         if problem := self.listeners.start(deadline_monotonic, self._turn, made_for):
             self.note(problem)
 
@@ -178,7 +178,7 @@ class ListeningRun:
         content, self._recording = window.content, None
         window.publish()
         self._turn.recorded(sum(snapshot.size for snapshot in content.snapshots.values()))
-        self._idle_at = self._clock.monotonic() + IDLE_CHECKPOINT_SECONDS
+        self._idle_at = self._clock.monotonic() + CHECKPOINT_SECONDS
         if not content.empty:
             self._count(content, recorded, self._clock.monotonic() - began)
         if content.snapshots:
@@ -216,7 +216,7 @@ class ListeningRun:
     def _sweep_some(self, *, flush: bool, quiet: bool) -> Steps[None]:
         """Delete tombstones in quiet moments, at the end, and at intervals, because a busy cluster is never quiet."""
         now, states = self._clock.monotonic(), self._served.states
-        if not (flush or quiet or now - self._swept_at >= IDLE_CHECKPOINT_SECONDS):
+        if not (flush or quiet or now - self._swept_at >= CHECKPOINT_SECONDS):
             return
         self._swept_at = now
         while left := len(states.tombstoned):

@@ -52,6 +52,11 @@ class Scope:
         return self.namespaces[0] if len(self.namespaces) == 1 else ""
 
     @property
+    def everything(self) -> bool:
+        """Whether listeners see all that happens in the cluster."""
+        return not (self.namespaces or self.excluded or self.selector)
+
+    @property
     def filtered(self) -> bool:
         """Whether the API server also sends objects outside the scope, which kubesync then filters out."""
         return len(self.namespaces) > 1

@@ -180,9 +180,17 @@ def test_long_document_is_deflated() -> None:
     assert unpack(packed) == document
 
 
+def test_document_is_deflated_where_that_saves_a_write_unit() -> None:
+    """A unit is 1,024 bytes, of which what is beside the document takes at most 240."""
+    assert isinstance(pack("x" * 782), str)
+    assert isinstance(pack("x" * 783), bytes)
+    noise = "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(500))
+    assert isinstance(pack(noise), str), "text that deflates to as many units can be read in the console"
+
+
 def test_length_counts_in_bytes() -> None:
-    assert isinstance(pack("x" * 7_990), str)
-    assert isinstance(pack("\U0001f600" * 2_100), bytes)
+    assert isinstance(pack("\U0001f600" * 190), str)
+    assert isinstance(pack("\U0001f600" * 200), bytes)
 
 
 def test_text_that_utf_8_cannot_carry_is_stored_as_bytes() -> None:

@@ -37,8 +37,10 @@ SCHEMA_OF_SHARING: Final = 3  # a configuration with a routing policy
 SCHEMA_OF_ROUTING: Final = 4  # a key, or an inflight item, with other routing policies than weights
 
 MAX_SLICE_BYTES: Final = 100_000
-# Longer documents are stored deflated; shorter ones as text, so that a person can read them in the console.
+# Longer documents are stored deflated. Shorter ones are text, which a person can read in the console, unless deflating saves a write unit.
 _READABLE_BYTES: Final = 8_000
+_UNIT_BYTES: Final = 1024
+_BESIDE_BYTES: Final = 240  # what an item holds besides its document
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -104,11 +106,19 @@ def read_slices(store: Store, place: Key, head: Item, attribute: str = "body") -
 
 
 def pack(document: object) -> str | bytes:
-    """JSON as text if it is short and valid UTF-8 (JSON lets lone surrogates through), else deflated."""
+    """JSON as text if it is short and valid UTF-8 (JSON lets lone surrogates through), else deflated. Every release reads both."""
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     encoded = text.encode("utf-8", "surrogatepass")
     readable = len(encoded) <= _READABLE_BYTES and not _SURROGATE.search(text)
-    return text if readable else zlib.compress(encoded, 6)
+    if readable and _units(len(encoded)) == 1:
+        return text
+    deflated = zlib.compress(encoded, 6)
+    return text if readable and _units(len(encoded)) == _units(len(deflated)) else deflated
+
+
+def _units(length: int) -> int:
+    """Write units of an item whose document has this length."""
+    return -(-(length + _BESIDE_BYTES) // _UNIT_BYTES)
 
 
 def unpack(body: str | bytes) -> Any:

@@ -73,7 +73,8 @@ class Ending:
     """What ends a change.
 
     Args:
-        closing: actions of the last transaction, given its token. They are written where a key changed, or if ``due``.
+        closing: actions of the last transaction, given its token.
+        due: whether they are written now, asked once everything is planned. Else a later change writes them.
         done: called once everything is written.
         midway: asked after each section, with the keys that are not recorded yet: what is to be written now. None: nothing.
     """
@@ -392,7 +393,7 @@ class Committer:
                         self._write(part, chunk)
                 return rest
             writes = self._plan(change, [*keys, *self._overlooked(change, keys)], part, untrusted)
-            ends = ending is not None and (writes or recorded.changed or ending.due())
+            ends = ending is not None and ending.due()
             chunks = self._chunks(writes, ending.closing if ending is not None and ends else no_closing)
             if rest := self._write_large(part, chunks, section, began):
                 return rest

@@ -62,6 +62,12 @@ class ListenerView:
     absent: bool = False
     unwanted: int = 0
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether its checkpoint has to be taken back: a session that begins now would go on from it (I5)."""
+        stored = self.checkpoint
+        return stored is not None and stored.basis.revision > 0 and (self.broken or bool(self.unsure))
+
     def works(self, now: float) -> bool:
         """Whether its watch has stood for a while. A watch that breaks off at once, again and again, does not work."""
         return 0 < self.works_since <= now - WORKS_AFTER_SECONDS and not self.broken

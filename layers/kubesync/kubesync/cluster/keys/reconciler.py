@@ -39,8 +39,10 @@ from kubesync.domain.window import Mode, Turns, WindowContent
 
 logger = Logger(service="kubesync", child=True)
 
-# Windows without effect move their checkpoint at most so often (I6).
-IDLE_CHECKPOINT_SECONDS: Final = 30.0
+# Windows share a checkpoint where they follow within so many seconds: what is read again after a crash is recorded already (I1, I6).
+CHECKPOINT_SECONDS: Final = 30.0
+# Bookmarks alone: while nothing happens, an API server forgets nothing, so an older version is as good as theirs.
+_QUIET_CHECKPOINT_SECONDS: Final = 120.0
 _PARSED_AT_A_TIME: Final = 500
 _SWEPT_AT_A_TIME: Final = 200
 _PROBES: Final = 3
@@ -82,6 +84,7 @@ class Reconciler:
         # Record sets that lists take away because the configuration, or the rules, do not want them: also where a checkpoint is taken back.
         self._gone = Counter[Basis]()
         self._behind: dict[ObjectKey, set[ObjectKey]] = {}
+        self._quiet = False  # since the last checkpoints only bookmarks came
         # What a try that failed has written: the next try does not see it as a change any more.
         self._of_failed_tries = Recorded()
 
@@ -111,6 +114,7 @@ class Reconciler:
         if content.snapshots:
             return (yield from self._record_lists(content, mode, following))
         self._follow(content)
+        self._quiet = self._quiet and not content.events
         observed = self._sort((yield from self._parsed(content)), {})
         generations = self._states.generations()
 
@@ -120,7 +124,7 @@ class Reconciler:
         self._line_up(following.turns, observed, see, content.opened_at)
         plan = self._plan("watch", mode, lambda: observed.notes)
         ending = Ending(
-            self._closing, lambda: flush or self._idle_for_long(), midway=partial(self._midway, observed, ())
+            self._closing, lambda: flush or self._checkpoints_due(), midway=partial(self._midway, observed, ())
         )
         more = partial(self._more, following, observed, see)
         change = Change(
@@ -391,17 +395,23 @@ class Reconciler:
             followers=self._committer.followers,
         )
 
-    def _idle_for_long(self) -> bool:
-        now = self._clock.monotonic()
-        return any(
-            view.whole and now - view.written_at >= IDLE_CHECKPOINT_SECONDS for view in self._states.listeners.values()
+    def _checkpoints_due(self) -> bool:
+        # Of a part of a cluster: what happens elsewhere makes its API server forget.
+        quiet = self._quiet and self._states.config.scope.everything
+        views = self._states.listeners.values()
+        return any(view.doubtful for view in views) or self._old(
+            _QUIET_CHECKPOINT_SECONDS if quiet else CHECKPOINT_SECONDS
         )
+
+    def _old(self, seconds: float) -> bool:
+        now = self._clock.monotonic()
+        return any(view.whole and now - view.written_at >= seconds for view in self._states.listeners.values())
 
     def _midway(
         self, observed: Observations, listed: Collection[Resource], left: Iterable[ObjectKey]
     ) -> Callable[[str], Closing] | None:
         """Checkpoints below the oldest event that is not recorded, from time to time. Those of lists wait until every key is recorded."""
-        if not self._idle_for_long():
+        if not self._old(CHECKPOINT_SECONDS):
             return None
         below = dict.fromkeys(listed, 0)
         for seen in chain.from_iterable(map(observed.of, left)):
@@ -423,6 +433,7 @@ class Reconciler:
         def committed() -> None:
             for resource, new in moved.items():
                 self._states.listeners[resource].checkpoint = new
+            self._quiet = True
             # Of all listeners: one that stands still must not make every window of the other write (I6).
             for view in self._states.listeners.values():
                 view.written_at = self._clock.monotonic()
