@@ -146,7 +146,7 @@ def run(size: Size = Size()) -> Iterator[Figure]:
 
 def _quiet(system: System, store: MeteredStore, seconds: float) -> Units:
     """A session that ends as its time is up."""
-    report = system.start(max_runtime_seconds=seconds).join()
+    report = system.start(max_runtime_seconds=seconds).join(seconds + 120.0)
     assert report.clean, report
     return store.take()
 

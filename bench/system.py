@@ -65,9 +65,9 @@ class RunningSession:
         self._thread = threading.Thread(target=lambda: self._reports.append(session.run()), daemon=True)
         self._thread.start()
 
-    def join(self) -> SessionReport:
+    def join(self, seconds: float = _END_SECONDS) -> SessionReport:
         """Wait for its end. Returns its report."""
-        self._thread.join(_END_SECONDS)
+        self._thread.join(seconds)
         if not self._reports:
             raise RuntimeError("the session did not end, or ended with an exception")
         return self._reports[0]

@@ -10,9 +10,30 @@ _ATTACKS = "integration/attacks/test_turns.py::"
 _CLAIMS = "unit/cluster/test_planner_claims.py::"
 _ORDER = "unit/domain/test_turns.py::"
 _PERMISSIONS = "unit/domain/dns/test_permissions.py::"
+_ZONE = "unit/zone/test_zone_turns.py::"
 _FILE = "domain/dns/permissions.py"
 
 OF_TURNS: Final[tuple[Mutant, ...]] = (
+    Mutant(
+        name="list-gives-no-way",
+        without="where events come, a batch holds few keys of lists",
+        invariants="I9",
+        file="zone/queue.py",
+        old="keys = some if listed < _LISTED_BESIDE_EVENTS else ",
+        new="keys = some if listed < 1_000_000 else ",
+        caught_by=(_ZONE + "test_list_gives_way_while_events_come_and_goes_on_in_small_batches",),
+    ),
+    Mutant(
+        name="list-takes-over-what-events-changed",
+        without="a key that an event changes does not give way, also where a list shows it again",
+        invariants="I9",
+        file="zone/wishes.py",
+        old="        elif key not in self._since and key not in self._earlier:\n",
+        new="        else:\n",
+        caught_by=(
+            _ZONE + "test_key_that_an_event_changes_does_not_give_way_any_more_and_a_list_does_not_put_it_back",
+        ),
+    ),
     Mutant(
         name="each-waiter-has-a-transaction",
         without="keys that wait for one name share no transaction",

@@ -58,6 +58,7 @@ class Publish:
     Args:
         since: monotonic time of the first event that led to them, for the lag.
         inherited: they were open when the session began: their marks say when they may be tried.
+        of_list: a list led to them: they give way to what single events change.
         anew: forget what this cluster has published before.
         listed: resources of the cluster whose views are complete. Keys that need others cannot be planned yet.
     """
@@ -67,6 +68,7 @@ class Publish:
     names: tuple[ObjectKey, ...] = ()
     since: float | None = None
     inherited: bool = False
+    of_list: bool = False
     anew: bool = False
     listed: frozenset[Resource] = frozenset()
 

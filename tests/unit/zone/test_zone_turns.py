@@ -108,3 +108,43 @@ def test_i9_namespaces_take_turns_at_the_room_in_a_full_zone() -> None:
         queue.refused_as_full(due.units, "full")
         clock.advance(400.0)
     assert tried == ["shop-0", "evil-0", "shop-1", "evil-1", "shop-0"]
+
+
+LARGE_ROOM = BatchLimits(elements=1000)
+
+
+def a_queue_of_a_list(count: int, clock: ManualClock) -> ZoneQueue:
+    """As many Services as a list led to, in twenty namespaces."""
+    ports = SimpleNamespace(clock=clock, limits=LARGE_ROOM)
+    queue = ZoneQueue("Z1", cast(ZonePorts, cast(Any, ports)))
+    wishes = tuple(a_wish(f"l{n:03d}", f"n{n % 20}") for n in range(count))
+    queue.publish(Publish("prod", wishes, since=clock.monotonic(), of_list=True))
+    return queue
+
+
+def test_list_fills_batches_while_no_events_come() -> None:
+    queue = a_queue_of_a_list(900, ManualClock())
+    assert len(queue.due(lambda: LARGE_ROOM, checks=False).units) == 900
+
+
+def test_list_gives_way_while_events_come_and_goes_on_in_small_batches() -> None:
+    """A batch of many keys takes long to close. A change that comes meanwhile would wait for all of them."""
+    clock = ManualClock()
+    queue = a_queue_of_a_list(900, clock)
+    queue.publish(Publish("prod", tuple(a_wish(f"e{n}", "shop") for n in range(60)), since=clock.monotonic()))
+    due = queue.due(lambda: LARGE_ROOM, checks=False)
+    assert sum(name.startswith("e") for name in services(due)) == 60
+    assert 50 <= sum(name.startswith("l") for name in services(due)) < 100
+    queue.learn(tuple(Wish(unit.key) for unit in due.units))
+    assert 50 <= len(queue.due(lambda: LARGE_ROOM, checks=False).units) < 100, "the list does not wait for a pause"
+    clock.advance(6.0)
+    assert len(queue.due(lambda: LARGE_ROOM, checks=False).units) > 800
+
+
+def test_key_that_an_event_changes_does_not_give_way_any_more_and_a_list_does_not_put_it_back() -> None:
+    clock = ManualClock()
+    queue = a_queue_of_a_list(900, clock)
+    last = a_wish("l899", "n19")
+    queue.publish(Publish("prod", (last,), since=clock.monotonic()))
+    queue.publish(Publish("prod", (last,), since=clock.monotonic(), of_list=True))
+    assert "l899-00.example.com" in [unit.name for unit in queue.due(lambda: LARGE_ROOM, checks=False).units]

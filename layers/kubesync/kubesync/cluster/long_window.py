@@ -30,7 +30,7 @@ class LongWindow(Following):
         content: WindowContent,
         close_events: Callable[[], WindowContent | None],
         tasks: Sequence[Task],
-        follow_up: Callable[[Recorded, float | None], None],
+        follow_up: Callable[..., None],
         clock: Clock,
     ) -> None:
         super().__init__()
@@ -76,4 +76,5 @@ class LongWindow(Following):
     def publish(self) -> None:
         """Zones hear of what is recorded."""
         recorded, self._unpublished, self._published_at = self._unpublished, Recorded(), self._clock.monotonic()
-        self._follow_up(recorded, self.turns.since({*recorded.changed, *recorded.opened}))
+        since = self.turns.since({*recorded.changed, *recorded.opened})
+        self._follow_up(recorded, since, of_list=bool(self.content.snapshots))

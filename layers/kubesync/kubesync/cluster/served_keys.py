@@ -51,7 +51,7 @@ class Published:
         self._told: dict[ObjectKey, frozenset[str]] = {}
         self._zones: set[str] = set()
         self._listed: frozenset[Resource] = frozenset()
-        self._recorded: deque[tuple[Recorded, float | None]] = deque()
+        self._recorded: deque[tuple[Recorded, float | None, bool]] = deque()
         # None: not configured yet, so that only batches of earlier sessions are closed.
         self._served: bool | None = None
 
@@ -66,9 +66,9 @@ class Published:
 
     # --- what was recorded ---
 
-    def add(self, recorded: Recorded, since: float | None) -> None:
-        """Publish this, after what was recorded before. ``since``: see ``Publish``."""
-        self._recorded.append((recorded, since))
+    def add(self, recorded: Recorded, since: float | None, *, of_list: bool) -> None:
+        """Publish this, after what was recorded before. ``since``, ``of_list``: see ``Publish``."""
+        self._recorded.append((recorded, since, of_list))
 
     def due_at(self) -> float:
         return AT_ONCE if self._recorded or self._states.listed != self._listed else WHEN_TOLD
@@ -80,12 +80,12 @@ class Published:
             for zone_id in sorted(self._zones):
                 self._send(zone_id, Publish(self._states.config.name, listed=self._listed))
         if self._recorded:
-            recorded, since = self._recorded[0]
+            recorded, since, of_list = self._recorded[0]
             told = (key for key in sorted(recorded.changed) if self.knows(key))
             keys = list(dict.fromkeys((*recorded.opened, *told)))
-            self.publish(self._states.states(keys[:KEYS_AT_A_TIME]).values(), since)
+            self.publish(self._states.states(keys[:KEYS_AT_A_TIME]).values(), since, of_list=of_list)
             if rest := keys[KEYS_AT_A_TIME:]:
-                self._recorded[0] = Recorded(dict.fromkeys(rest), recorded.promoted), since
+                self._recorded[0] = Recorded(dict.fromkeys(rest), recorded.promoted), since, of_list
             else:
                 self._recorded.popleft()
                 self._promote(recorded)
@@ -96,8 +96,10 @@ class Published:
         for key in recorded.promoted:
             self._to_cluster(key.cluster, Promoted((key,)))
 
-    def publish(self, keys: Iterable[KeyState], since: float | None = None, *, inherited: bool = False) -> None:
-        """Tell every zone what these keys want there now. ``since``, ``inherited``: see ``Publish``."""
+    def publish(
+        self, keys: Iterable[KeyState], since: float | None = None, *, inherited: bool = False, of_list: bool = False
+    ) -> None:
+        """Tell every zone what these keys want there now. The options: see ``Publish``."""
         wishes: dict[str, list[Wish]] = defaultdict(list)
         for state in keys:
             changes = () if self._wants_nothing else changes_of(state, self._states.config.policy)
@@ -110,7 +112,7 @@ class Published:
             self._zones.add(zone_id)
             full, names = of_zone[:KEYS_AT_A_TIME], tuple(wish.key for wish in of_zone[KEYS_AT_A_TIME:])
             name = self._states.config.name
-            self._send(zone_id, Publish(name, tuple(full), names, since, inherited, listed=self._listed))
+            self._send(zone_id, Publish(name, tuple(full), names, since, inherited, of_list, listed=self._listed))
 
     def wishes(self, keys: Iterable[ObjectKey], zone_id: str) -> tuple[Wish, ...]:
         """What these keys want in a zone now: for an answer to it."""
@@ -166,13 +168,14 @@ class ServedKeys:
         self.promoted = PromotedKeys(self)
         self.readers = Readers(self)
 
-    def follow_up(self, recorded: Recorded, since: float | None = None) -> None:
+    def follow_up(self, recorded: Recorded, since: float | None = None, *, of_list: bool = False) -> None:
         """Zones hear of keys that changed, then clusters of keys that were given a name; readers of what they read are planned.
 
         Args:
             since: when (monotonic) the first event of it was read.
+            of_list: see ``Publish``.
         """
-        self.published.add(recorded, since)
+        self.published.add(recorded, since, of_list=of_list)
         self.readers.changed(recorded.shared)
 
     def _written(self, entries: Sequence[Entry]) -> None:

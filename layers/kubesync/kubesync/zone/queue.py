@@ -41,6 +41,7 @@ from kubesync.zone.wishes import MOST_WISHES, WishCache
 
 KEYS_AT_A_TIME: Final = 200
 LATE_SECONDS: Final = 5.0
+_LISTED_BESIDE_EVENTS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class ZoneQueue:
         self._late.pop(message.cluster, None)
         self.checks.listed(message.cluster, message.listed)
         for key in (*message.names, *(wish.key for wish in message.wishes)):
-            self._wishes.news(key, message.since)
+            self._wishes.news(key, message.since, of_list=message.of_list or message.inherited)
             self._waits.wake(key)
             self._queue.setdefault(key)
             self._unlearned.add(key)
@@ -247,7 +248,11 @@ class ZoneQueue:
         late, wakes_at = self._late_ones(), self._waits.wakes_at
         awake = (key for key in self._queue if key.cluster not in late and wakes_at(key) <= now and of(key))
         in_time = by_turns(awake, _itself, self._last_turns)
-        for keys in batched(self.checks.first_of(in_time, checks=checks), KEYS_AT_A_TIME):
+        # Where events come, lists give way: a batch of many keys takes long, and what comes meanwhile waits for it.
+        gives_way = self._wishes.give_way(self._ports.clock.monotonic())
+        listed, at_a_time = 0, _LISTED_BESIDE_EVENTS if gives_way else KEYS_AT_A_TIME
+        for some in batched(self.checks.first_of(in_time, checks=checks), at_a_time):
+            keys = some if listed < _LISTED_BESIDE_EVENTS else [key for key in some if key not in gives_way]
             wishes = self._known(keys)
             leaving = self.passing.beside(wishes).keys()
             unknown += (to_ask := self._unknown([*keys, *leaving]))
@@ -263,6 +268,7 @@ class ZoneQueue:
             asleep = [key for key in keys if key in self._queue and key not in busy]
             self._waits.sleep(asleep, now, self.passing.until)
             self._wishes.drop(key for key in asleep if self.passing.until(key) is None)
+            listed += len(busy & gives_way)
             if self._enough(units) or len(unknown) >= KEYS_AT_A_TIME or ready_keys + len(unknown) >= MOST_WISHES:
                 break
         if to_check and (checks or not (units or unknown)):

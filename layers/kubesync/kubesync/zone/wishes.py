@@ -1,4 +1,4 @@
-"""What keys want in a zone, as far as the zone knows it, and since when each unit of them waits.
+"""What keys want in a zone, as far as the zone knows it, since when each unit of them waits, and which keys give way to others.
 
 The lag of a unit counts from the event that made what it wants now, not from the first event of its key: a name in conflict may wait
 for days, and must not make a name that its Service adds later look late. A unit that no event made, such as one of a resync, has no lag.
@@ -6,7 +6,9 @@ for days, and must not make a name that its Service adds later look late. A unit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from kubesync.domain.batches import Unit, units_of
@@ -14,6 +16,7 @@ from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Wish
 
 MOST_WISHES: Final = 1000
+_EVENTS_COME_SECONDS: Final = 5.0
 
 
 class WishCache:
@@ -26,12 +29,23 @@ class WishCache:
         self._wishes: dict[ObjectKey, Wish] = {}
         self._since: dict[ObjectKey, float] = {}  # of every unit that is not in ``_earlier``
         self._earlier: dict[ObjectKey, dict[int, float | None]] = {}  # by the hash of a unit: a unit itself is large
+        self._of_lists: set[ObjectKey] = set()
+        self._newest_event = -math.inf
 
-    def news(self, key: ObjectKey, since: float | None) -> None:
-        """An event has changed what a key wants; None: it was changed without an event."""
+    def news(self, key: ObjectKey, since: float | None, *, of_list: bool = False) -> None:
+        """An event has changed what a key wants; None: it was changed without an event. ``of_list``: see ``Publish``."""
         self.drop([key])
+        if not of_list:
+            self._of_lists.discard(key)
+            self._newest_event = max(self._newest_event, since or self._newest_event)
+        elif key not in self._since and key not in self._earlier:
+            self._of_lists.add(key)
         if since is not None:
             self._since.setdefault(key, since)
+
+    def give_way(self, now: float) -> AbstractSet[ObjectKey]:
+        """Keys that give way to others: those of lists, if an event has changed something a moment ago."""
+        return self._of_lists if now < self._newest_event + _EVENTS_COME_SECONDS else frozenset()
 
     def put(self, wish: Wish, *, asked: bool) -> None:
         """Remember a wish: it displaces what was used longest ago. One that was not asked for displaces nothing."""
@@ -64,6 +78,7 @@ class WishCache:
         """It wants nothing: the lag of a later change does not count from its events."""
         for known in (self._wishes, self._since, self._earlier):
             known.pop(key, None)
+        self._of_lists.discard(key)
 
     def landed(self, units: Sequence[Unit]) -> list[float]:
         """Drop the wishes of these units. Returns since when the units had been waiting, as far as that is known."""
