@@ -13,6 +13,7 @@ _BATCHES = "unit/domain/test_batches.py::"
 _PASSING = "zone/passing.py"
 _PLANNER = "cluster/keys/planner.py"
 _BOOK = "cluster/keys/claim_book.py"
+_TYPES = "integration/names/test_types_of_one_name.py::"
 
 OF_PASSING: Final[tuple[Mutant, ...]] = (
     Mutant(
@@ -136,7 +137,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="a key does not find out that another one has taken its claim in exchange",
         invariants="I9",
         file=_BOOK,
-        old="replace(seen, claims=seen.claims - lost) if lost else seen",
+        old="replace(seen, claims=seen.claims - lost, shared=seen.shared - lost) if lost else seen",
         new="seen",
         caught_by=(_HEIRS + "test_i9_who_wants_its_role_back_in_the_middle_of_an_exchange_waits_for_it",),
     ),
@@ -145,7 +146,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="a key is told that another one has a name, although both publish the same there",
         invariants="I9",
         file="domain/plan.py",
-        old="            if not said and (name.zone_id, name.name) not in alike:",
+        old="            if not said and not alike(name, here):",
         new="            if not said:",
         caught_by=(_ROWS,),
     ),
@@ -222,5 +223,68 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         caught_by=(
             "integration/names/test_many_names_that_pass_on.py::test_names_pass_on_without_a_gap_however_many_move_at_once",
         ),
+    ),
+    Mutant(
+        name="types-go-to-other-namespaces",
+        without="an object of another namespace gets a type that nobody has at a name",
+        invariants="I9",
+        file=_BOOK,
+        old="            if not mine and (not _neighbours(claim.owner, seen.key) or (name in seen.waits and not moved)):\n",
+        new="            if not mine and (name in seen.waits and not moved):\n",
+        caught_by=(_ROWS, _TYPES + "test_i9_mail_of_another_namespace_waits_for_the_name"),
+    ),
+    Mutant(
+        name="types-go-to-who-waits-at-an-update",
+        without="who waited for a name is given a type of it by a list or a resync",
+        invariants="I6",
+        file=_BOOK,
+        old="            if not mine and (not _neighbours(claim.owner, seen.key) or (name in seen.waits and not moved)):\n",
+        new="            if not mine and not _neighbours(claim.owner, seen.key):\n",
+        caught_by=(_TYPES + "test_who_waited_before_the_update_waits_until_something_about_it_changes",),
+    ),
+    Mutant(
+        name="older-release-gives-a-shared-name-away",
+        without="a claim that is shared by types has the form that older releases write",
+        invariants="I9",
+        file="aws/tables/claims.py",
+        old="        schema, owner = SCHEMA_OF_TYPES if claim.types else SCHEMA, str(claim.owner)\n",
+        new="        schema, owner = SCHEMA, str(claim.owner)\n",
+        caught_by=(_TYPES + "test_text_and_mail_of_one_namespace_stand_beside_addresses_of_another_object",),
+    ),
+    Mutant(
+        name="older-release-plans-who-shares-a-name",
+        without="a key that shares a name by types has the form that older releases read",
+        invariants="I9",
+        file="aws/tables/state_codec.py",
+        old="    if state.shared:\n",
+        new="    if False:\n",
+        caught_by=(_TYPES + "test_i5_who_shares_a_name_has_a_form_that_an_older_release_leaves_alone",),
+    ),
+    Mutant(
+        name="type-is-away-while-it-passes-on",
+        without="the zone does not wait for who wants a type that another object gives up",
+        invariants="I9",
+        file="domain/plan.py",
+        old="    passes = change.key in state.passing or not names_of({change.key: before}) <= state.claims\n",
+        new="    passes = not names_of({change.key: before}) <= state.claims\n",
+        caught_by=(_TYPES + "test_type_that_passes_on_has_an_answer_while_the_next_one_is_planned",),
+    ),
+    Mutant(
+        name="shared-name-leaves-its-namespace",
+        without="the next in line gets a name of which an object of another namespace has a type",
+        invariants="I9",
+        file=_BOOK,
+        old="        if claim.types:  # the name stays",
+        new="        if False:  # the name stays",
+        caught_by=(_ROWS,),
+    ),
+    Mutant(
+        name="nobody-hears-that-a-type-is-free",
+        without="who waits for a type is not told that another object has given it up",
+        invariants="I1",
+        file=_PLANNER,
+        old="            after = self._freed(before, after, pieces)\n",
+        new="",
+        caught_by=(_ROWS,),
     ),
 )

@@ -105,6 +105,7 @@ def _unreported(world: World) -> Iterator[str]:
     for name, by_key in _wanted(world).items():
         for key, sets in by_key.items():
             has_it = all(standing.get(record_key) == record_set for record_key, record_set in sets.items())
+            shared = key in states and name in states[key].claims and len(by_key) > 1
             claims = key in states and name in states[key].claims
             told = key in states and any(
                 problem.subject == name.label and problem.code in ("NameTaken", "Conflict")
@@ -112,7 +113,9 @@ def _unreported(world: World) -> Iterator[str]:
             )
             # Another Service publishes the same, with its own TTL: nothing to report to those that wait.
             alike = (
-                key in states and name in states[key].waits and all(_alike(standing.get(k), s) for k, s in sets.items())
+                key in states
+                and (shared or name in states[key].waits)
+                and all(_alike(standing.get(k), s) for k, s in sets.items())
             )
             if not told and not alike and not (has_it and claims):
                 yield f"{key} wants {name.label}, does not have it, and is not told so"

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from kubesync.domain.dns.addresses import parse_address
 from kubesync.domain.dns.desired import Desired, DnsRules, Keeping
+from kubesync.domain.dns.names import zones_of
 from kubesync.domain.dns.permissions import permitted
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.publishing import RecordPlan, Targets
-from kubesync.domain.dns.records import Node, Problem
+from kubesync.domain.dns.records import Node, Problem, RecordKey, RecordSet
 from kubesync.domain.objects import Resource
 from kubesync.domain.sources import registry
 from kubesync.domain.sources.port import Kind, Shared, Source, shared_kind
@@ -26,13 +27,14 @@ BOXES: Final = Resource("boxes")
 
 @dataclass(frozen=True, slots=True)
 class Toy:
-    """``port`` 0: it has no upstream. ``box`` empty: the cluster's default TTL counts."""
+    """``port`` 0: it has no upstream. ``box`` empty: the cluster's default TTL counts. ``other``: pairs of a type and a value at its host."""
 
     host: str
     addresses: tuple[str, ...] = ()
     port: int = 0
     box: str = ""
     created_at: str = ""
+    other: tuple[tuple[str, str], ...] = ()
 
     def texts(self) -> Iterable[str]:
         """For its size."""
@@ -65,7 +67,11 @@ def _desired(state: KeyState, _complete: AbstractSet[Resource], rules: DnsRules,
         plan.publish(toy.host, Targets(frozenset(addresses)))
     nodes = tuple(Node(address.text, toy.port, True) for address in sorted(addresses))
     upstreams = {upstream_key(state.key, toy.port, "TCP"): nodes} if toy.port else {}
-    records = plan.finish()
+    records = dict(plan.finish())
+    for kind, value in toy.other if toy.host not in allowed.refused else ():
+        records |= {
+            RecordKey(z.id, toy.host, kind): RecordSet(box.ttl, (value,)) for z in zones_of(toy.host, rules.zones)
+        }
     origins = {name: tuple(sorted(found)) for name, found in plan.origins.items()}
     return Desired(records, upstreams, tuple(sorted(plan.problems)), origins, allowed.counted)
 
@@ -76,12 +82,20 @@ def _keeps(state: KeyState, _rules: DnsRules, _held: Collection[str]) -> Keeping
 
 
 def _encode_toy(toy: Toy) -> list[object]:
-    return [toy.host, list(toy.addresses), toy.port, toy.box, toy.created_at]
+    other = [[list(each) for each in toy.other]] if toy.other else []
+    return [toy.host, list(toy.addresses), toy.port, toy.box, toy.created_at, *other]
 
 
 def _decode_toy(row: Sequence[Any]) -> Toy:
-    host, addresses, port, box, created_at = row
-    return Toy(host, tuple(addresses), port, box, created_at)
+    host, addresses, port, box, created_at, *other = row
+    return Toy(
+        host,
+        tuple(addresses),
+        port,
+        box,
+        created_at,
+        tuple((kind, value) for kind, value in (other[0] if other else ())),
+    )
 
 
 registry.add(

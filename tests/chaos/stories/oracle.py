@@ -1,6 +1,7 @@
 """What must stand when everything is quiet, computed from what the clusters hold: independent of any run.
 
-A name that several services want stands for exactly one of them, and the others wait for it: which one depends on who came first.
+A name that several services want stands for exactly one of them, and the others wait for it: which one depends on who came first. Services
+of one namespace may have a type each, as long as nothing that one of them wants is kept out by nothing.
 Where they want sets of it that exclude each other though their claims differ (simple beside weighted ones), the zone decides: each set
 that stands is as somebody wants it (or wanted it, where what shall take its place is kept out), one stands at least, and who is
 left out is in conflict.
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from typing import cast
 
 from kubesync.aws.dynamodb.store import CONTROL, STATE
 from kubesync.aws.route53.journal import journal_record_key
@@ -22,7 +24,7 @@ from kubesync.aws.tables.state import StateTable, open_key
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import RULES_VERSION, rules_of
 from kubesync.domain.dns.desired import Desired
-from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other, in_the_way
+from kubesync.domain.dns.records import RecordKey, RecordSet, clash, exclude_each_other, in_the_way
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource, Service
 from kubesync.domain.sources.services import desired
 from kubesync.domain.state import Name
@@ -144,8 +146,21 @@ def _zones(
                 standing.get(other) for other in wanted if (other.zone_id, other.name) == (name.zone_id, name.name)
             ):
                 yield f"{name.label} stands for nobody"
-        elif found not in choices:
+        elif found not in choices and not _split(found, wanted[name]):
             yield f"{name.label} is {found}, and not one of {choices}"
+
+
+def _split(found: Sets, by_key: Mapping[ObjectKey, Sets]) -> bool:
+    """Whether a name is shared by types: each set is as a key of one namespace wants it, and keeps out what others there want."""
+    spaces = defaultdict[tuple[str, str], list[Sets]](list)
+    for key, sets in by_key.items():
+        spaces[key.cluster, key.namespace].append(sets)
+    return any(
+        all(any(sets.get(key) == each for sets in space) for key, each in found.items())
+        and all(any(clash(key, other) for other in found) for sets in space for key in sets)
+        for space in spaces.values()
+        if found
+    )
 
 
 def _kept_in_conflict(world: World) -> dict[Name, list[Sets]]:
@@ -176,6 +191,7 @@ def _claims(world: World, wanted: Wanted, unsettled: AbstractSet[Name]) -> Itera
     owners: dict[tuple[str, str], str] = {}
     counts: dict[tuple[str, str], int] = {}
     waiters: dict[tuple[str, str], list[str]] = defaultdict(list)
+    types: dict[tuple[str, str], dict[str, str]] = {}
     for key, item in world.store.dump().items():
         if key.table != STATE or not key.partition.startswith("names#"):
             continue
@@ -185,20 +201,30 @@ def _claims(world: World, wanted: Wanted, unsettled: AbstractSet[Name]) -> Itera
         else:
             owners[key.partition, name] = str(item["owner"])
             counts[key.partition, name] = int(str(item["waiting"]))
+            types[key.partition, name] = cast("dict[str, str]", item.get("types", {}))
     places = {(claim_key(name).partition, str(claim_key(name).sort)): name for name in wanted.keys() | unsettled}
     for place in sorted(owners.keys() | waiters.keys() | places.keys()):
         name_wanted = places.get(place)
         if name_wanted in unsettled:
             continue
         keys = {str(key): sets for key, sets in wanted[name_wanted].items()} if name_wanted is not None else {}
-        owner, queue = owners.get(place, ""), waiters.get(place, [])
-        if sorted([*filter(None, [owner]), *queue]) != sorted(keys):
+        owner, queue, shared = owners.get(place, ""), waiters.get(place, []), types.get(place, {})
+        if sorted([*filter(None, [owner]), *set(shared.values()), *queue]) != sorted(keys):
             yield f"claim {place}: owner {owner or 'nobody'}, waiting {queue}, wanted by {sorted(keys)}"
         if counts.get(place, 0) != len(queue):
             yield f"claim {place} counts {counts.get(place)} waiters, there are {len(queue)}"
         if owner in keys and name_wanted is not None:
             here = world.route53.at_name(name_wanted.zone_id, name_wanted.name)
-            if any(here.get(key) != record_set for key, record_set in keys[owner].items()):
+            for each, holder in shared.items():
+                of_type = [key for key in keys.get(holder, {}) if key.type == each]
+                if not of_type or any(here.get(key) != keys[holder][key] for key in of_type):
+                    yield f"claim {place}: {holder} has {each}, and its record set does not stand there"
+            own = {
+                k: each
+                for k, each in keys[owner].items()
+                if not any(clash(k, other) for other in here if other.type in shared)
+            }
+            if any(here.get(key) != record_set for key, record_set in own.items()):
                 yield f"claim {place}: {owner} owns it, and its record sets do not stand there"
 
 

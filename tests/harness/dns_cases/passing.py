@@ -32,7 +32,8 @@ class PassingDeployment(Deployment):
 
     def __init__(self, **config: Any) -> None:
         limits = Limits(health_checks=frozenset({"known"}))
-        super().__init__(limits=limits, domain_filter=("example.com",), sources=("service", "ingress"), **config)
+        config = {"domain_filter": ("example.com",), "sources": ("service", "ingress"), **config}
+        super().__init__(limits=limits, **config)
         self.dev = self.add_cluster("dev")
         self.answers: list[str] = [NOTHING]
         self.refusals: list[str] = []

@@ -8,6 +8,8 @@ Which key gets a wanted name (a claim is per zone, name and set identifier):
     nobody                nobody           gains it
     nobody                this key         gains it, waits no longer
     another key           -                waits; reported; opened when the owner lets go
+    another one of its    -                gains the types that are free beside theirs (``ClaimBook.others``); what is theirs is reported
+      namespace
 
 A claim of a set that excludes the wanted one may also keep a name from a key: then it waits for that claim (``waits_for``). Sets of the
 key that stand at the name stay as they are meanwhile: it keeps what it has until there is room for what it wants. The same holds for who
@@ -20,13 +22,12 @@ whoever owns the name by then. Otherwise two such keys would queue again at each
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from kubesync.domain.dns.records import Problem, RecordChange, RecordKey, RecordSet, exclude_each_other
+from kubesync.domain.dns.records import Problem, RecordChange, RecordKey, RecordSet, clash, exclude_each_other
 from kubesync.domain.dns.routing.policies import Geoproximity, Simple, Weighted
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.registry import KINDS
@@ -93,7 +94,8 @@ def assign_names(
     wanted: Mapping[RecordKey, RecordSet],
     owners: Mapping[Name, ObjectKey | None],
     lines: Mapping[Name, Name] = MappingProxyType({}),
-    alike: AbstractSet[tuple[str, str]] = frozenset(),
+    published: Mapping[tuple[str, str], Mapping[RecordKey, RecordSet]] = MappingProxyType({}),
+    beside: Mapping[Name, Mapping[RecordKey, ObjectKey]] = MappingProxyType({}),
 ) -> Assignment:
     """Decide which wanted record sets may be intended (see the table above).
 
@@ -101,55 +103,56 @@ def assign_names(
         state: the key. It owns the names in ``state.claims``; ``owners`` is not asked about these.
         owners: the owner of each wanted name that is not in ``state.claims``; None or missing: nobody.
         lines: the claim that keeps each name from its key, if it is not the name's own; ``owners`` has that claim's owner.
-        alike: zone ids and names where the owner publishes what this key wants: it waits, and there is nothing to report.
+        published: by zone id and name, what other owners publish there. Who waits for the same has nothing to report.
+        beside: names that the key shares with others of its namespace, or may share, each with the sets that are theirs.
     """
     gained: set[Name] = set()
     taken: dict[Name, Name] = {}
+    theirs: dict[RecordKey, ObjectKey] = {}
     problems: list[Problem] = []
     policies = policies_of(wanted)
+    at: dict[tuple[str, str], list[RecordKey]] = {}
+    for key in wanted:
+        at.setdefault((key.zone_id, key.name), []).append(key)
+
+    def alike(name: Name, keys: Iterable[RecordKey]) -> bool:
+        found = published.get((name.zone_id, name.name), {})
+        return all(k in found and replace(found[k], ttl=wanted[k].ttl) == wanted[k] for k in keys)
+
     for name in sorted(policies):
         line, owner = lines.get(name, name), owners.get(name)
-        if name in state.conflicts or (name in state.claims and line == name):
+        here = at[name.zone_id, name.name]
+        keys = [key for key in here if Name.of(key) == name] if name in beside else []
+        clashing = {key: who for key in keys for each, who in beside[name].items() if clash(key, each)}
+        room = len(clashing) < len(keys)
+        if name in state.conflicts:
             continue
-        if owner is None or owner == state.key:
+        if name in state.claims and line == name and (room or name not in state.shared):
+            theirs |= clashing
+        elif owner is None or owner == state.key or room:
             gained.add(name)
+            theirs |= clashing
         else:
             taken[name] = line
             said = name.seat and line != name  # a seat that waits for another policy: the name says so
-            if not said and (name.zone_id, name.name) not in alike:
+            if not said and not alike(name, here):
                 problems.append(Problem("NameTaken", name.label, _why_taken(name, line, policies[name], owner)))
     blocked = {(name.zone_id, name.name) for name in taken}
-    intended = {key: record_set for key, record_set in wanted.items() if (key.zone_id, key.name) not in blocked}
+    intended = {k: each for k, each in wanted.items() if (k.zone_id, k.name) not in blocked and k not in theirs}
+    for name in sorted({Name.of(key) for key in theirs if (key.zone_id, key.name) not in blocked}):
+        missing = {key: who for key, who in sorted(theirs.items()) if Name.of(key) == name}
+        if not alike(name, missing):
+            why = ", ".join(f"{who} has what keeps out its {key.type} set" for key, who in missing.items())
+            problems.append(Problem("NameTaken", name.label, why))
+        # It keeps what it has until there is room for what it wants instead.
+        own = {k: each for k, each in state.intended.items() if Name.of(k) == name and k not in wanted}
+        intended |= {k: each for k, each in own.items() if any(clash(k, other) for other in missing)}
     if kept := {(name.zone_id, name.name) for name, line in taken.items() if name.seat or line != name}:
         own = {key: each for key, each in state.intended.items() if (key.zone_id, key.name) in kept}
         # What it has no claim of any more goes: two keys exchange their seats.
         intended |= {key: each for key, each in own.items() if names_of({key: each}) <= state.claims}
-    free = {name for name in gained if (name.zone_id, name.name) not in blocked}
-    return Assignment(intended, frozenset(free), frozenset(taken.values()), tuple(problems))
-
-
-def published_alike(
-    wanted: Mapping[RecordKey, RecordSet], others: Mapping[tuple[str, str], Mapping[RecordKey, RecordSet]]
-) -> frozenset[tuple[str, str]]:
-    """Where others publish all that is wanted at a name, whatever the TTL: the name answers the same in whoever's hand it is.
-
-    Args:
-        others: by zone id and name, what the owners of the name publish.
-    """
-    mine: dict[tuple[str, str], dict[RecordKey, RecordSet]] = {}
-    for key, each in wanted.items() if others else ():
-        mine.setdefault((key.zone_id, key.name), {})[key] = each
-
-    def same(key: RecordKey, each: RecordSet, theirs: Mapping[RecordKey, RecordSet]) -> bool:
-        found = theirs.get(key)
-        return found is not None and replace(found, ttl=each.ttl) == each
-
-    # At a name that it may not have for lack of room, nothing is wanted.
-    return frozenset(
-        place
-        for place, own in mine.items()
-        if place in others and all(same(key, each, others[place]) for key, each in own.items())
-    )
+    free = frozenset(name for name in gained if (name.zone_id, name.name) not in blocked)
+    return Assignment(intended, free, frozenset(taken.values()), tuple(problems))
 
 
 def _why_taken(name: Name, line: Name, policy: str, owner: ObjectKey) -> str:
@@ -209,9 +212,8 @@ def _passes(change: RecordChange, state: KeyState) -> bool:
     before, after = change.before, change.after
     if before is None:
         return False
-    return not names_of({change.key: before}) <= state.claims or (
-        after is not None and after.routing.kind != before.routing.kind
-    )
+    passes = change.key in state.passing or not names_of({change.key: before}) <= state.claims
+    return passes or (after is not None and after.routing.kind != before.routing.kind)
 
 
 def leaves(state: KeyState, policy: Policy) -> frozenset[Name]:

@@ -119,6 +119,8 @@ class KeyState:
     set stands, with the reason: the key let go of their claims, and a check reads these names before they join a batch (I3).
     ``slices`` counts the items that hold the key in the table. ``reads``: shared objects that its plan depends on. ``kept``: intended record
     sets that a changed configuration, or new rules, no longer want, and whose deletion waits until a person confirms it (I5).
+    ``shared``: of its claims those that another key of its namespace owns; this one has some types there (ADR 0062). ``passing``: sets that
+    go, and make room for one of another such key: both changes belong into one batch.
     """
 
     key: ObjectKey
@@ -135,6 +137,8 @@ class KeyState:
     slices: int = 0
     reads: frozenset[Reference] = frozenset()
     kept: frozenset[RecordKey] = frozenset()
+    shared: frozenset[Name] = frozenset()
+    passing: frozenset[RecordKey] = frozenset()
 
     @property
     def holds_back(self) -> bool:

@@ -7,6 +7,8 @@
                                  <name>#is#<seat>                  the same, of what only one set of a routing policy may have
                                  <any>#wait#<created>#<key>        key of a waiter
 
+Keys of one namespace may share a name by types: ``types`` then says which type is whose, besides those of the owner (ADR 0062).
+
 The claim's version changes whenever a waiter comes or goes, so that an owner that lets the name go cannot miss one.
 """
 
@@ -14,13 +16,13 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final, cast
 from urllib.parse import quote, unquote
 
 from kubesync.aws.dynamodb.store import STATE, Absent, Action, Condition, Delete, Equals, Item, Key, Put, Store, Update
-from kubesync.aws.tables.items import place_of, put
+from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_TYPES, place_of, put
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 
@@ -30,12 +32,23 @@ _OF_SET: Final = re.compile(r"(?:#set#([^#]+)|#is#([^#]+))?")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim as read. Every change of it is conditional on ``version``. ``waiting`` counts the keys in the queue."""
+    """A claim as read. Every change of it is conditional on ``version``. ``waiting`` counts the keys in the queue. ``types``: of keys besides
+    the owner."""
 
     name: Name
     owner: ObjectKey
     version: int
     waiting: int
+    types: Mapping[str, ObjectKey] = field(default_factory=dict)
+
+    @property
+    def holders(self) -> list[ObjectKey]:
+        """The owner, and who shares the name with it."""
+        return list(dict.fromkeys((self.owner, *(key for _, key in sorted(self.types.items())))))
+
+    def without(self, key: ObjectKey) -> dict[str, ObjectKey]:
+        """Types that are neither the owner's nor this key's."""
+        return {each: holder for each, holder in self.types.items() if holder != key}
 
 
 def claim_key(name: Name) -> Key:
@@ -87,14 +100,18 @@ class ClaimTable:
         return [put(claim_key(name), Absent(), owner=str(key), version=1, waiting=0)]
 
     @staticmethod
-    def regain(claim: Claim, before: Claim | None, left: Iterable[Key]) -> list[Action]:
-        """Claim a name whose item is lost, or names an owner that does not know of it. ``left``: the key's own places in its queue."""
+    def replaced(claim: Claim, before: Claim | None, left: Iterable[Key] = ()) -> list[Action]:
+        """Put a claim as it is to be: its item is lost, or names an owner that does not know of it, or other keys share it from now on.
+        ``left``: places in its queue that go.
+        """
         # The owner too: a claim that went and was made anew begins with the same version.
         guards: list[Condition] = (
             [Absent()] if before is None else [Equals("version", before.version), Equals("owner", str(before.owner))]
         )
-        fields = {"owner": str(claim.owner), "version": claim.version, "waiting": claim.waiting}
-        return [put(claim_key(claim.name), *guards, **fields), *map(Delete, left)]
+        types = {"types": {each: str(key) for each, key in sorted(claim.types.items())}} if claim.types else {}
+        schema, owner = SCHEMA_OF_TYPES if claim.types else SCHEMA, str(claim.owner)
+        fields = {"owner": owner, "version": claim.version, "waiting": claim.waiting, **types}
+        return [put(claim_key(claim.name), *guards, v=schema, **fields), *map(Delete, left)]
 
     @staticmethod
     def wait(claim: Claim, key: ObjectKey, created_at: str) -> list[Action]:
@@ -129,7 +146,8 @@ class ClaimTable:
 
 def _claim(name: Name, item: Item) -> Claim:
     owner = ObjectKey.parse(cast(str, item["owner"]))
-    return Claim(name, owner, cast(int, item["version"]), cast(int, item["waiting"]))
+    types = {each: ObjectKey.parse(key) for each, key in cast("dict[str, str]", item.get("types", {})).items()}
+    return Claim(name, owner, cast(int, item["version"]), cast(int, item["waiting"]), types)
 
 
 def _waiter(claim: Claim, key: ObjectKey, created_at: str) -> Put:

@@ -31,7 +31,7 @@ from kubesync.aws.dynamodb.store import (
     Store,
     Write,
 )
-from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_ROUTING, SCHEMA_OF_SHARING
+from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_ROUTING, SCHEMA_OF_SHARING, SCHEMA_OF_TYPES
 from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError
 
 _VERSION: Final = "v"
@@ -89,9 +89,11 @@ class SchemaGuard:
             raise
 
     def _highest(self, table: str, partition: object) -> int:
-        of_sets = table == STATE or (table == CONTROL and str(partition).startswith("inflight#"))
-        of_cluster = table == CONTROL and partition == "clusters"
-        return max(self._knows, SCHEMA_OF_ROUTING if of_sets else SCHEMA_OF_SHARING if of_cluster else 0)
+        if table == STATE:
+            return max(self._knows, SCHEMA_OF_TYPES)
+        of_sets, of_cluster = str(partition).startswith("inflight#"), partition == "clusters"
+        known = SCHEMA_OF_ROUTING if of_sets else SCHEMA_OF_SHARING if of_cluster else 0
+        return max(self._knows, known if table == CONTROL else 0)
 
     def _known_form(self, key: Key) -> AbsentOrBelow:
         """Part of the write: an item may be replaced between read and write, and some items are never read."""

@@ -23,8 +23,8 @@ from itertools import batched
 from typing import Final, cast
 
 from kubesync.aws.dynamodb.store import STATE, Action, Delete, Equals, Item, Key, Store
-from kubesync.aws.tables.items import SCHEMA_OF_ROUTING, place_of, put, slice_place, sliced, unchanged, unpack_slices
-from kubesync.aws.tables.state_codec import decode_state, encode_state, state_needs_newer_form
+from kubesync.aws.tables.items import place_of, put, slice_place, sliced, unchanged, unpack_slices
+from kubesync.aws.tables.state_codec import decode_state, encode_state, schema_of
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.sources.registry import bucket_of
@@ -199,8 +199,7 @@ class StateTable:
             return KeyState(before.key), gone
         version = before.version + 1
         head, rest = sliced(place, encode_state(after), before.slices, of=version)
-        if state_needs_newer_form(after):
-            head["v"] = SCHEMA_OF_ROUTING
+        head["v"] = schema_of(after)
         stored = replace(after, version=version, slices=cast(int, head["slices"]))
         return stored, [put(place, guard, version=version, tx=token, **head), *rest, *self._mark_change(before, after)]
 

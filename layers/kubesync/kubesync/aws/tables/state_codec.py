@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
-from kubesync.aws.tables.items import pack
+from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_ROUTING, SCHEMA_OF_TYPES, pack
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
 from kubesync.domain.dns.routing.policies import decode_routing, encode_routing, is_old_form
 from kubesync.domain.objects import ObjectKey, Resource, texts_of
@@ -39,6 +39,8 @@ def encode_state(state: KeyState) -> dict[str, object]:
         "conflicts": [[n.zone_id, n.name, why, *_encode_name(n)[2:]] for n, why in sorted(state.conflicts.items())],
         **({"reads": sorted(reference.path for reference in state.reads)} if state.reads else {}),
         **({"kept": [_encode_key(key) for key in sorted(state.kept)]} if state.kept else {}),
+        **({"shared": [_encode_name(n) for n in sorted(state.shared)]} if state.shared else {}),
+        **({"passing": [_encode_key(key) for key in sorted(state.passing)]} if state.passing else {}),
     }
 
 
@@ -63,6 +65,8 @@ def decode_state(
         slices,
         frozenset(map(Reference.at, document.get("reads", ()))),
         frozenset(map(_decode_key, document.get("kept", ()))),
+        frozenset(Name(*fields) for fields in document.get("shared", ())),
+        frozenset(map(_decode_key, document.get("passing", ()))),
     )
 
 
@@ -126,10 +130,13 @@ def needs_newer_form(record_set: RecordSet | None) -> bool:
     return record_set is not None and not is_old_form(record_set.routing)
 
 
-def state_needs_newer_form(state: KeyState) -> bool:
-    """The same, of a key: of a record set, or of a claim."""
+def schema_of(state: KeyState) -> int:
+    """The version of a key's form: an older release would misread one of its record sets or claims."""
+    if state.shared:
+        return SCHEMA_OF_TYPES
     sets = (*state.intended.values(), *state.applied.values())
-    return any(map(needs_newer_form, sets)) or any(name.seat for name in (*state.claims, *state.waits))
+    newer = any(map(needs_newer_form, sets)) or any(name.seat for name in (*state.claims, *state.waits))
+    return SCHEMA_OF_ROUTING if newer else SCHEMA
 
 
 def _encode_set(record_set: RecordSet) -> list[object]:

@@ -13,21 +13,24 @@ Actions on one claim go into transactions one after the other (``key_writes``), 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from kubesync.actors.parallel import Map
 from kubesync.aws.dynamodb.store import Action, Key
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.heirs import HeirTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.records import RecordKey, RecordSet, clash
 from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey
-from kubesync.domain.plan import published_alike, waits_for
-from kubesync.domain.state import KeyState, Name, names_of
+from kubesync.domain.plan import waits_for
+from kubesync.domain.state import KeyState, Name, names_of, policies_of
+
+_TOLD: Final = 20  # of those in line for a name, when types of it are free
 
 
 @dataclass(slots=True)
@@ -192,8 +195,8 @@ class ClaimBook:
 
     def without_lost(self, seen: KeyState) -> KeyState:
         """Without claims that another key has taken in exchange for one that this key waited for."""
-        lost = {name for name in beside(seen) if self.owner(name) not in (None, seen.key)}
-        return replace(seen, claims=seen.claims - lost) if lost else seen
+        lost = {name for name in of_line(seen) if self.owner(name) is not None and not self._has(name, seen.key)}
+        return replace(seen, claims=seen.claims - lost, shared=seen.shared - lost) if lost else seen
 
     def _hand(self, name: Name, heir: ObjectKey, place: Key | None) -> list[Action]:
         """Give a name to a key. ``place``: of it in the line; None: it does not wait."""
@@ -204,21 +207,22 @@ class ClaimBook:
         self._claims[name] = replace(claim, owner=heir, version=claim.version + 1, waiting=left)
         return self._table.let_go(claim, (heir, place))
 
-    def alike(
+    def published(
         self,
         seen: KeyState,
-        wanted: Mapping[RecordKey, RecordSet],
         owners: Mapping[Name, ObjectKey | None],
         lines: Mapping[Name, Name],
-    ) -> AbstractSet[tuple[str, str]]:
-        """Where owners of names that the key waits for publish the same. The key is planned again when they publish something else."""
-        others: dict[tuple[str, str], dict[RecordKey, RecordSet]] = {}
+        beside: Mapping[Name, Mapping[RecordKey, ObjectKey]],
+    ) -> Mapping[tuple[str, str], Mapping[RecordKey, RecordSet]]:
+        """What others publish at names where the key waits. It is planned again when they publish something else."""
+        found: dict[tuple[str, str], dict[RecordKey, RecordSet]] = {}
         for name, owner in owners.items():
             own = owner in (None, seen.key) or (name in seen.claims and lines.get(name, name) == name)
-            if owner is not None and not own:
-                self._behind.setdefault(owner, set()).add(seen.key)
-                others.setdefault((name.zone_id, name.name), {}).update(self._publishes(owner))
-        return published_alike(wanted, others)
+            for each in {*(() if own else (owner,)), *beside.get(name, {}).values()}:
+                if each is not None:
+                    self._behind.setdefault(each, set()).add(seen.key)
+                    found.setdefault((name.zone_id, name.name), {}).update(self._publishes(each))
+        return found
 
     def _publishes(self, owner: ObjectKey) -> Mapping[RecordKey, RecordSet]:
         """What a key publishes, as this commit leaves it; nothing where a newer release wrote the key."""
@@ -241,12 +245,88 @@ class ClaimBook:
         return None if claim is None or (self._nobodys and name in self._nobodys) else claim.owner
 
     def owners(self, name: Name) -> AbstractSet[ObjectKey]:
-        """Who has any claim at a name whose claims were all read."""
-        return {owner for each in self._beside[name] if (owner := self.owner(each)) is not None}
+        """Who owns or shares any claim at a name whose claims were all read."""
+        return {
+            key
+            for each in self._beside[name]
+            if self.owner(each) and (claim := self._claims[each])
+            for key in claim.holders
+        }
 
     def is_wanted_by_any(self, name: Name) -> bool:
         """Whether anybody waits for any claim at a name whose claims were all read."""
         return any(map(self.is_wanted, self._beside[name]))
+
+    def _has(self, name: Name, key: ObjectKey) -> bool:
+        """Whether a key owns a name, or shares it."""
+        claim = self._claims.get(name)
+        return claim is not None and self.owner(name) is not None and key in claim.holders
+
+    def others(
+        self, seen: KeyState, wanted: Mapping[RecordKey, RecordSet], lines: Mapping[Name, Name], *, moved: bool
+    ) -> dict[Name, dict[RecordKey, ObjectKey]]:
+        """Names that the key shares with others of its namespace, or may share, each with what they have there (ADR 0062).
+
+        Args:
+            moved: the key has changed, or was told that types are free. Else who waits for a name waits for all of it.
+        """
+        found: dict[Name, dict[RecordKey, ObjectKey]] = {}
+        for name, policy in policies_of(wanted).items():
+            claim = self._claims.get(name)
+            if claim is None or self.owner(name) is None or lines.get(name, name) != name or name.seat:
+                continue
+            mine = seen.key in claim.holders
+            if not mine and (not _neighbours(claim.owner, seen.key) or (name in seen.waits and not moved)):
+                continue
+            of_owner = {k: each for k, each in self._publishes(claim.owner).items() if Name.of(k) == name}
+            # An owner that has nothing there yet is planned first. All sets of a policy with seats are of one key.
+            kinds = {policy, *(each.routing.kind for each in of_owner.values())}
+            if mine or ((of_owner or claim.types) and kinds in ({Simple.kind}, {Weighted.kind})):
+                sets = {RecordKey(name.zone_id, name.name, t, name.identifier): k for t, k in claim.types.items()}
+                sets = {**dict.fromkeys(of_owner, claim.owner), **sets}
+                found[name] = {each: key for each, key in sets.items() if key != seen.key}
+        return found
+
+    def share(self, name: Name, key: ObjectKey, types: AbstractSet[str]) -> list[Action]:
+        """Have these types of a name that another key owns, and no others. Who shares a name does not wait in its line."""
+        before = self._known(name)
+        after = {**before.without(key), **dict.fromkeys(types, key)}
+        if after == before.types:
+            return []
+        places = [place for place, waiter in self._waiters(name).items() if waiter == key] if before.waiting else []
+        self._drop(name, places)
+        return self._replaced(before, before.owner, after, before.waiting - len(places), places)
+
+    def _replaced(
+        self, before: Claim, owner: ObjectKey, types: Mapping[str, ObjectKey], waiting: int, left: Sequence[Key] = ()
+    ) -> list[Action]:
+        claim = Claim(before.name, owner, before.version + 1, waiting, types)
+        self._claims[before.name] = claim
+        return self._table.replaced(claim, before, left)
+
+    def freed(
+        self, before: KeyState, after: KeyState, wants: Callable[[ObjectKey], Mapping[RecordKey, RecordSet]]
+    ) -> tuple[set[RecordKey], list[Action]]:
+        """Sets that a key no longer wants, and that make room for types that others of its namespace want: with notes for these, who are
+        the owner of the name, who shares it, and the first in line. ``wants``: what a key wants, as stored."""
+        passing, notes = set[RecordKey](), list[Action]()
+        gone, stays = before.intended.keys() - after.intended.keys(), names_of(after.intended)
+        for name in sorted({Name.of(key) for key in gone} & before.claims):
+            claim = self._claims.get(name)
+            shared = name in before.shared
+            if claim is None or not (shared or claim.owner == after.key):  # it is another one's by now
+                continue
+            if not (claim.types or (claim.waiting and (shared or name in stays))):
+                continue
+            line = sorted(self._waiters(name).items(), key=lambda each: str(each[0].sort)) if claim.waiting else []
+            near = [key for _, key in line if _neighbours(key, after.key)][:_TOLD]
+            for key in dict.fromkeys(each for each in (*claim.holders, *near) if each != after.key):
+                asks = [each for each in wants(key).keys() - self._publishes(key).keys() if Name.of(each) == name]
+                if room := {each for each in gone if any(clash(each, ask) for ask in asks)}:
+                    passing |= room
+                    notes.append(self._states.mark_promoted(key, name))
+                    self.promoted.append(key)
+        return passing, notes
 
     def is_wanted(self, name: Name) -> bool:
         """Whether anybody waits for a name."""
@@ -267,11 +347,12 @@ class ClaimBook:
     def _regain(self, name: Name, key: ObjectKey) -> list[Action]:
         before, waiting = self._claims.get(name), self._waiters(name)
         own = [place for place, waiter in waiting.items() if waiter == key]
-        claim = Claim(name, key, 1 if before is None else before.version + 1, len(waiting) - len(own))
+        version, types = (1, {}) if before is None else (before.version + 1, before.without(key))
+        claim = Claim(name, key, version, len(waiting) - len(own), types)
         self._claims[name] = claim
         self._nobodys = (self._nobodys or frozenset()) - {name}
         self._drop(name, own)
-        return self._table.regain(claim, before, own)
+        return self._table.replaced(claim, before, own)
 
     def wait(self, name: Name, key: ObjectKey, created_at: str) -> list[Action]:
         """Queue for a name that another key owns."""
@@ -279,8 +360,11 @@ class ClaimBook:
         place = self._table.waiter_place(name, key, created_at)
         self._came[name][place] = key
         self._left[name].discard(place)
+        comes, changed = self._table.wait(claim, key, created_at)
+        if key in claim.types.values():  # nothing is left of what it shared
+            return [comes, *self._replaced(claim, claim.owner, claim.without(key), waiting=claim.waiting + 1)]
         self._claims[name] = replace(claim, version=claim.version + 1, waiting=claim.waiting + 1)
-        return self._table.wait(claim, key, created_at)
+        return [comes, changed]
 
     def give_up(self, name: Name, key: ObjectKey) -> tuple[list[Action], frozenset[str]]:
         """Queue no more; where the key was given the name meanwhile, let it go. Returns clusters besides the key's own."""
@@ -325,7 +409,7 @@ class ClaimBook:
     def has_heir(self, name: Name, key: ObjectKey) -> bool:
         """Whether somebody whom this master can tell waits for a name of the key."""
         claim = self._claims.get(name)
-        if claim is None or claim.owner != key:
+        if claim is None or claim.owner != key or claim.types:
             return False
         line = self._line(claim)
         return bool(line) and line[_first(line)].cluster in self._fenced_here
@@ -340,11 +424,18 @@ class ClaimBook:
     def let_go(self, name: Name, key: ObjectKey) -> tuple[list[Action], frozenset[str]]:
         """Let a name go: hand it on to the next in line, if one waits. Also returns other clusters whose fence is checked."""
         claim = self._claims.get(name)
-        return ([], frozenset()) if claim is None or claim.owner != key else self._let_go(claim)
+        if claim is None or claim.owner != key:
+            return ([] if claim is None else self.share(name, key, frozenset())), frozenset()
+        return self._let_go(claim)
 
     def _let_go(self, claim: Claim) -> tuple[list[Action], frozenset[str]]:
         """As ``let_go``. The new owner gets a note under its cluster's fence; of another shard, a note that its master looks for."""
         name = claim.name
+        if claim.types:  # the name stays in its namespace as long as a key there has a type
+            heir = claim.holders[1]
+            self.promoted.append(heir)
+            given = self._replaced(claim, heir, claim.without(heir), claim.waiting)
+            return [*given, self._states.mark_promoted(heir, name)], frozenset({heir.cluster})
         line = self._line(claim) or (self._waiters(name) if claim.waiting else {})
         if not line:
             self._claims[name] = None
@@ -379,10 +470,14 @@ class ClaimBook:
             self._came[name].pop(place, None)
 
 
-def beside(state: KeyState) -> AbstractSet[Name]:
+def of_line(state: KeyState) -> AbstractSet[Name]:
     """Claims that a key has at names where it waits for another one."""
     places = {(name.zone_id, name.name) for name in state.waits}
     return {name for name in state.claims if (name.zone_id, name.name) in places} if places else frozenset()
+
+
+def _neighbours(one: ObjectKey, other: ObjectKey) -> bool:
+    return (one.cluster, one.namespace) == (other.cluster, other.namespace)
 
 
 def _first(line: Iterable[Key]) -> Key:

@@ -63,14 +63,19 @@ class Piece:
     entries: tuple[Entry, ...] = ()
 
 
-def claiming(name: Name) -> Callable[[KeyState], KeyState]:
-    """What gaining a claim makes of a key's state."""
-    return lambda state: replace(state, claims=state.claims | {name}, waits=state.waits - {name})
+def claiming(name: Name, *, shared: bool = False) -> Callable[[KeyState], KeyState]:
+    """What gaining a claim makes of a key's state. ``shared``: another key owns it."""
+
+    def apply(state: KeyState) -> KeyState:
+        names = state.shared | {name} if shared else state.shared - {name}
+        return replace(state, claims=state.claims | {name}, waits=state.waits - {name}, shared=names)
+
+    return apply
 
 
 def unclaiming(name: Name) -> Callable[[KeyState], KeyState]:
     """What letting go of a claim makes of a key's state."""
-    return lambda state: replace(state, claims=state.claims - {name})
+    return lambda state: replace(state, claims=state.claims - {name}, shared=state.shared - {name})
 
 
 def waiting(name: Name, *, waits: bool) -> Callable[[KeyState], KeyState]:

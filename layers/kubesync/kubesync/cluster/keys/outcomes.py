@@ -182,7 +182,9 @@ class Outcomes:
         kept = (names_of(state.intended) - conflicts.keys()) | names_of(applied)
         if state.claims - kept:
             kept |= states.kept_empty(state) - conflicts.keys()
-        after = _in_conflict(replace(state, applied=applied, claims=state.claims & kept), conflicts)
+        claims, passing = state.claims & kept, state.passing & (applied.keys() - state.intended.keys())
+        after = replace(state, applied=applied, claims=claims, shared=state.shared & claims, passing=passing)
+        after = _in_conflict(after, conflicts)
         after = replace(after, opened=self._mark(state, after))
         return without_tombstones(after, self.committer.states.floors())
 

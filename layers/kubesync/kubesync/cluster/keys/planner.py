@@ -18,7 +18,7 @@ from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.keys.allowed_names import NamespaceLimit, held_only
-from kubesync.cluster.keys.claim_book import ClaimBook, beside
+from kubesync.cluster.keys.claim_book import ClaimBook, of_line
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import (
     NO_NOTES,
@@ -36,10 +36,10 @@ from kubesync.cluster.keys.key_writes import (
 from kubesync.cluster.keys.shared import AliasTargets, Followers, SharedReader, reading, telling
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
-from kubesync.domain.dns.records import Node, Problem, RecordKey
+from kubesync.domain.dns.records import Node, Problem, RecordKey, RecordSet
 from kubesync.domain.large_keys import LARGE
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.plan import Assignment, assign_names, changes_of, leaves, surplus
+from kubesync.domain.plan import Assignment, Policy, assign_names, changes_of, leaves, surplus
 from kubesync.domain.sources.port import Kind, UnknownObjectError
 from kubesync.domain.sources.registry import KINDS, cause_of, created_at, lives, main_part
 from kubesync.domain.state import (
@@ -135,10 +135,10 @@ class Planner:
         stands = self._stands(wants)
         writes: list[KeyWrite] = []
         for before, seen, want in wants:
-            write = self._write(before, seen, want, stands, why)
             early, late = notes.early.get(before.key, ()), notes.late.get(before.key, ())
             if late and (kept := {note.key for note in self._targets.notes(before.key)}):
                 late = [note for note in late if note.key not in kept]
+            write = self._write(before, seen, want, stands, why, told=bool(late))
             if early or late:
                 write = write or KeyWrite(before, seen)
                 written = {action.key for piece in write.pieces for action in piece.actions} if late else set()
@@ -219,7 +219,9 @@ class Planner:
                 | seen.waits
                 | (seen.claims - kept)
                 | self._leaving(seen, want)
-                | beside(seen)
+                | of_line(seen)
+                | seen.shared
+                | ({Name.of(key) for key in records.keys() ^ seen.intended.keys()} & seen.claims)
             )
         return unknown
 
@@ -295,6 +297,8 @@ class Planner:
         want: Desired,
         stands: Mapping[str, UpstreamState],
         why: str,
+        *,
+        told: bool,
     ) -> KeyWrite | None:
         pieces: list[Piece] = []
         given = self._book.begin(seen.key)
@@ -319,13 +323,15 @@ class Planner:
                 owners[theirs] = seen.key
                 seen = after = replace(seen, claims=seen.claims - {mine})
             pieces += [Piece((note,)) for note in self._book.agreeing(before, seen, lines)]
-            alike = self._book.alike(seen, want.records, owners, lines)
-            assignment = assign_names(seen, want.records, owners, lines, alike)
+            beside = self._book.others(seen, want.records, lines, moved=told or before.parts != seen.parts)
+            published = self._book.published(seen, owners, lines, beside)
+            assignment = assign_names(seen, want.records, owners, lines, published, beside)
             problems += assignment.problems
             after, of_names = self._names(before, after, assignment, given)
             pieces += of_names
             if self._leaving(seen, want):
                 after = self._handed_on(after, pieces)
+            after = self._freed(before, after, pieces)
             self._limit.planned(before, after)
             self._book.is_planned(before, after)
         if want.upstreams is not None:
@@ -354,7 +360,13 @@ class Planner:
         kept = self._kept(seen, wanted_names - conflicts.keys())
         lost = {name for name in seen.claims & kept if self._distrust_upstreams and book.owner(name) is None}
         gained = sorted(assignment.gained | lost)
-        pieces += [Piece(tuple(book.gain(name, key)), claiming(name)) for name in gained]
+        shared = (seen.shared & kept) | assignment.gained
+        shared = frozenset(name for name in shared - assignment.waits if book.owner(name) not in (None, key))
+        pieces += [Piece(tuple(book.gain(name, key)), claiming(name)) for name in gained if name not in shared]
+        for name in sorted(shared):
+            types = {each.type for each in assignment.intended if Name.of(each) == name}
+            if actions := book.share(name, key, types):
+                pieces.append(Piece(tuple(actions), claiming(name, shared=True)))
         made = created_at(seen)
         # A Service that was made anew takes its new place in the queue.
         requeued = seen.waits & assignment.waits if made != created_at(before) else frozenset[Name]()
@@ -376,8 +388,22 @@ class Planner:
             claims=(seen.claims | assignment.gained) & (kept | assignment.gained),
             waits=assignment.waits,
             conflicts=conflicts,
+            shared=shared,
         )
         return after, pieces
+
+    def _freed(self, before: KeyState, after: KeyState, pieces: list[Piece]) -> KeyState:
+        """Types that the key no longer wants make room for those of others of its namespace (ADR 0062)."""
+        going, stays = after.applied.keys() - after.intended.keys(), self._states.config
+        if stays.paused or stays.policy is not Policy.SYNC:
+            return replace(after, passing=frozenset())
+        freed, notes = self._book.freed(before, after, self._wants)
+        written = {action.key for piece in pieces for action in piece.actions} if notes else set()
+        pieces += [Piece((note,)) for note in notes if note.key not in written]
+        return replace(after, passing=(after.passing | freed) & going)
+
+    def _wants(self, key: ObjectKey) -> Mapping[RecordKey, RecordSet]:
+        return self._wanted(self._states.states([key])[key])[1].records or {}
 
     def _handed_on(self, after: KeyState, pieces: list[Piece]) -> KeyState:
         """Names that go with the key's next batch are given to the next in line now: what it wants there goes in the same batch (ADR 0052)."""

@@ -53,6 +53,11 @@ def exclude_each_other(one: RecordKey, other: RecordKey) -> bool:
     return "CNAME" in (one.type, other.type)
 
 
+def clash(one: RecordKey, other: RecordKey) -> bool:
+    """Whether only one key can have these sets of one name."""
+    return one == other or exclude_each_other(one, other)
+
+
 @dataclass(frozen=True, slots=True)
 class AliasTarget:
     """An alias: the target's own hosted zone id and its DNS name (lower case, without trailing dot)."""
