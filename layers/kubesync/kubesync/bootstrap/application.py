@@ -240,8 +240,8 @@ class Application:
         def new_buckets() -> Buckets:
             # Limits are the account's: each shard's master takes its part.
             requests, burst, changes = (
-                whole / settings.shards
-                for whole in (
+                limit / settings.shards
+                for limit in (
                     settings.route53_requests_per_second,
                     settings.route53_request_burst,
                     settings.route53_changes_per_second,

@@ -48,8 +48,8 @@ class Part:
     """What is done of one cluster.
 
     Args:
-        revision: of the configuration that it was done with. Another one: begin anew.
-        document: the cluster's report so far; the whole of it, once ``done``.
+        revision: of the configuration that it was done with. Another one: begin again.
+        document: the cluster's report so far; all of it, once ``done``.
         zones: those that are not compared yet.
     """
 

@@ -93,7 +93,7 @@ class Clusters:
         self.send(config.name, Configure(configured))
 
     def adopt(self, config: ClusterConfig, code: ErrorCode, until: float, deadline: float) -> None:
-        """Serve a new cluster, or apply a changed configuration: its listeners end by then (monotonic), and begin anew.
+        """Serve a new cluster, or apply a changed configuration: its listeners end by then (monotonic), and new ones begin.
 
         Raises:
             StoreError: it failed. Call it again later; a repeat does no harm.

@@ -223,22 +223,20 @@ def write_embedded(service: str, values: Mapping[str, float], dimension_sets: tu
     line.flush_metrics()
 
 
-def _counts(report: SessionReport) -> Counter[str]:
+def _counts(report: SessionReport) -> dict[str, int]:
     clusters, zones = report.clusters, report.zones
-    return Counter(
-        {
-            "Windows": sum(each.windows for each in clusters),
-            "Events": sum(each.events for each in clusters),
-            "EventsMerged": sum(each.merged for each in clusters),
-            "KeysChanged": sum(each.changed_keys for each in clusters),
-            "Relists": sum(each.lists for each in report.listeners),
-            "Batches": sum(int(zone["batches"]) for zone in zones),
-            "Changes": sum(int(zone["changes"]) for zone in zones),
-            "BatchesRefused": sum(int(zone["refused"]) for zone in zones),
-            "Throttles": sum(int(zone["throttled"]) for zone in zones),
-            "TablesThrottled": sum(report.dynamodb.get(f"refused_{kind}", 0) for kind in KINDS),
-        }
-    )
+    return {
+        "Windows": sum(each.windows for each in clusters),
+        "Events": sum(each.events for each in clusters),
+        "EventsMerged": sum(each.merged for each in clusters),
+        "KeysChanged": sum(each.changed_keys for each in clusters),
+        "Relists": sum(each.lists for each in report.listeners),
+        "Batches": sum(int(zone["batches"]) for zone in zones),
+        "Changes": sum(int(zone["changes"]) for zone in zones),
+        "BatchesRefused": sum(int(zone["refused"]) for zone in zones),
+        "Throttles": sum(int(zone["throttled"]) for zone in zones),
+        "TablesThrottled": sum(report.dynamodb.get(f"refused_{kind}", 0) for kind in KINDS),
+    }
 
 
 def _states(report: SessionReport) -> dict[str, int]:

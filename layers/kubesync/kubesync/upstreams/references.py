@@ -63,7 +63,7 @@ class References:
         return min((self._asked[name].at + _REMIND_SECONDS - now for name in self.waiting), default=0.0)
 
     def remind(self) -> str:
-        """Ask clusters again that have not answered for long, as they may have begun anew. Returns one of them, or nothing."""
+        """Ask clusters again that have not answered for long, as they may have begun again. Returns one of them, or nothing."""
         now = self._clock.monotonic() + _ROUNDING
         late = [name for name in self.waiting if now >= self._asked[name].at + _REMIND_SECONDS]
         return min([name for name in late if self._ask(name)], default="")

@@ -90,7 +90,7 @@ class FencedWriter:
         checks: list[Action] = [fence_check(cluster, self.epoch) for cluster in sorted(set(clusters))]
         if not checks:
             checks = [shard_fence_check(self._shard, self.epoch)]
-        whole = [*checks, *actions]
+        fenced = [*checks, *actions]
         witness = _witness(actions, token)
         self.sent += 1
         limit = min(self.until_monotonic, until_monotonic)
@@ -98,7 +98,7 @@ class FencedWriter:
             try:
                 with self._turn(checks, until_monotonic):
                     self.check()
-                    self._store.transact(whole, token)
+                    self._store.transact(fenced, token)
             except TransactionRefusedError as refused:
                 if any(index < len(checks) for index in refused.failed):
                     raise NotMasterError("another master has fenced this one out") from refused
@@ -106,7 +106,7 @@ class FencedWriter:
                 if landed:
                     return
                 if landed is not None:
-                    raise StaleStateError(tuple(whole[index].key for index in sorted(refused.failed))) from refused
+                    raise StaleStateError(tuple(fenced[index].key for index in sorted(refused.failed))) from refused
             except StoreOutcomeUnknownError:
                 if self._landed(witness, token):
                     return

@@ -163,8 +163,8 @@ class Secret[T]:
             if self._value is not None and not fresh and now < self._read_again_monotonic:
                 return self._value
             try:
-                whole = _read(self.reference, self._client_for)
-                self._value = self._form(self._pick(whole, self.reference.json_key))
+                text = _read(self.reference, self._client_for)
+                self._value = self._form(self._pick(text, self.reference.json_key))
             except UnreadableError:
                 if fresh or self._value is None:
                     raise

@@ -48,7 +48,7 @@ class ChunkDecoder:
         at = self._finish_chunk(block, pieces)
         if self._head:
             block, at, self._head = self._head + block[at:], 0, b""
-        size, find, whole = len(block), block.find, pieces.append
+        size, find, add = len(block), block.find, pieces.append
         while at < size and not self.ended:
             line_end = find(b"\r\n", at)
             if line_end < 0:
@@ -69,7 +69,7 @@ class ChunkDecoder:
             elif end + 2 <= size:  # the usual case: a whole chunk lies in this block
                 if block[end : end + 2] != b"\r\n":
                     raise MalformedBodyError("a chunk does not end where its size says")
-                whole(block[start:end])
+                add(block[start:end])
                 at = end + 2
             else:
                 self._left, self._closing = length, 2
@@ -116,11 +116,11 @@ class LineSplitter:
             MalformedBodyError: a line is longer than the limit.
         """
         lines: list[bytes] = []
-        longest, whole = self._max_line_bytes, lines.append
+        longest, add = self._max_line_bytes, lines.append
         for piece in pieces:
             end = piece.find(b"\n") + 1
             if end == len(piece) <= longest and not self._tail:
-                whole(piece)  # the usual case: one event, one chunk, one line
+                add(piece)  # the usual case: one event, one chunk, one line
             else:
                 self._split(piece, end, lines)
         return lines
