@@ -89,9 +89,9 @@ def _received(connection: Connection) -> Any:
 
 def _serve(pipe: Connection, address: str, authority: bytes) -> None:
     from harness.fakes.memory_store import MemoryStore
-    from kubesync.clock import SystemClock
+    from kubesync.actors.threads import ThreadScheduler
 
-    store = MemoryStore(clock=SystemClock())
+    store = MemoryStore(clock=ThreadScheduler())
     listener = Listener(address, "AF_UNIX", backlog=16, authkey=authority)
 
     def accept() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from harness.fakes.memory_store import Call, MemoryStore
-from kubesync.clock import SystemClock
+from kubesync.actors.threads import ThreadScheduler
 
 
 class Distance:
@@ -28,4 +28,4 @@ class Distance:
 def distant_store(latency_seconds: float = 0.004) -> tuple[MemoryStore, Distance]:
     """The store and its record of calls. 4 ms: DynamoDB within a region, for reads and transactions alike."""
     distance = Distance(latency_seconds)
-    return MemoryStore(clock=SystemClock(), faults=distance), distance
+    return MemoryStore(clock=ThreadScheduler(), faults=distance), distance

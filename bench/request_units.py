@@ -17,10 +17,10 @@ from bench.figures import Figure
 from bench.system import ZONE, System, wait_until
 from harness.fakes.memory_store import MemoryStore
 from harness.fakes.write_units import WriteUnits
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import Action, Item, Key, Store, Write
 from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.clock import SystemClock
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.route53 import StrictRoute53
 
@@ -64,7 +64,7 @@ class MeteredStore:
     """A store in memory that counts units."""
 
     def __init__(self) -> None:
-        memory = MemoryStore(clock=SystemClock())
+        memory = MemoryStore(clock=ThreadScheduler())
         self.inner: Store = memory
         self._reads = 0
         self._written = WriteUnits(memory)

@@ -23,11 +23,12 @@ from harness.memory_tables import URL, memory_tables, tables_in_memory
 from harness.secrets_watch import AWS_SECRET, leak_in
 from harness.secrets_watch import TOKEN as TOKEN
 from harness.waiting import PATIENCE_SECONDS
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store, table_names
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.clock import Clock, SystemClock
+from kubesync.clock import Clock
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.registry import bucket_of, kind_of, part_of
 from kubesync.domain.state import PartId, Reference
@@ -272,7 +273,7 @@ def tables_of(environment: Mapping[str, str]) -> Store:
 def _tables(url: str, region: str, prefix: str) -> Store:
     session = boto3.Session("test", "test", region_name=region)
     client = build_dynamodb_client(session, connect_timeout=5, read_timeout=30, endpoint_url=url)
-    return DynamoStore(client, table_names(prefix), SystemClock())
+    return DynamoStore(client, table_names(prefix), ThreadScheduler())
 
 
 def settled(store: Store) -> bool:

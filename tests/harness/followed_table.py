@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.fake_stream import FakeStream
-from kubesync.clock import SystemClock
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync_local.proxies.table.following import FollowedUpstreams
 from kubesync_local.proxies.table.lost import LostUpstreams
@@ -34,7 +34,7 @@ class FollowedTable:
         self.during_scan: list[Any] = []
         self.unreadable = ""
         self.tries = 0
-        reader = UpstreamReader(self, SystemClock(), lambda _: None)  # type: ignore[arg-type]
+        reader = UpstreamReader(self, ThreadScheduler(), lambda _: None)  # type: ignore[arg-type]
         self.arn = "arn"
         table_stream = TableStream(self.stream, lambda: self.arn, lambda: self.time)
         self.said: list[str] = []

@@ -19,6 +19,7 @@ from typing import cast
 
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import SERVICES, SLICES, a_config, a_key, a_service
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import UPSTREAMS, Put
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
@@ -27,7 +28,6 @@ from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.clock import SystemClock
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import chunks_of
 from kubesync.cluster.keys.planner import Planner
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def _tables() -> tuple[KeyStates, Tables]:
-    store = MemoryStore(clock=SystemClock())
+    store = MemoryStore(clock=ThreadScheduler())
     tables = Tables(
         StateTable(store),
         NameCountTable(store),

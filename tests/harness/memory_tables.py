@@ -14,11 +14,12 @@ import boto3
 import pytest
 
 from harness.fakes.memory_store import MemoryStore
+from kubesync.actors.scheduler import Scheduler
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.bootstrap.application import Application
-from kubesync.clock import Clock, SystemClock
 from kubesync.settings import Settings
 from kubesync_local.workplace import stores
 
@@ -35,7 +36,7 @@ WHERE: Final = [
 @cache
 def memory_tables(prefix: str) -> MemoryStore:
     """The tables of this prefix."""
-    return MemoryStore(clock=SystemClock())
+    return MemoryStore(clock=ThreadScheduler())
 
 
 @contextmanager
@@ -59,7 +60,7 @@ def tables_in_memory() -> Iterator[None]:
 
     opened_over_http = stores.open_store
 
-    def open_store(session: boto3.Session, settings: Settings, clock: Clock) -> Store:
+    def open_store(session: boto3.Session, settings: Settings, clock: Scheduler) -> Store:
         if os.environ.get("AWS_ENDPOINT_URL_DYNAMODB") != URL:
             return opened_over_http(session, settings, clock)
         return SchemaGuard(memory_tables(settings.tables))

@@ -8,12 +8,12 @@ from typing import Any
 
 from harness.fakes.memory_store import Call, MemoryStore
 from harness.waiting import PATIENCE_SECONDS
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.audit import AuditTable, Entry
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.aws.tables.state import StateTable
-from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync.domain.objects import ObjectKey, Resource, Service
@@ -24,7 +24,7 @@ from kubesync_local.registration.named_upstreams import NamedRegistry
 from kubesync_local.workplace.registry import ClusterRegistry
 
 
-class HandClock(SystemClock):
+class HandClock(ThreadScheduler):
     """Real time, or an epoch that stands, and what a test adds to it."""
 
     def __init__(self) -> None:

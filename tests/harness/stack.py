@@ -39,7 +39,7 @@ from kubesync.aws.tables.schema_guard import SchemaGuard
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.bootstrap.application import Application
-from kubesync.clock import Clock, SystemClock
+from kubesync.clock import Clock
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
 from kubesync.domain.report import SessionReport
@@ -322,9 +322,9 @@ def a_stack(
             url, prefix = dynamodb_url(), a_table_prefix()
             client = build_dynamodb_client(a_boto_session(), connect_timeout=2, read_timeout=10, endpoint_url=url)
             create_tables(client, prefix)
-            store = DynamoStore(client, table_names(prefix), SystemClock())
+            store = DynamoStore(client, table_names(prefix), ThreadScheduler())
         stack.enter_context(token_in_environment())
-        made = Stack(api, r53, store or MemoryStore(clock=SystemClock()), url, prefix)
+        made = Stack(api, r53, store or MemoryStore(clock=ThreadScheduler()), url, prefix)
         try:
             yield made
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Protocol
 
 
@@ -12,16 +11,3 @@ class Clock(Protocol):
     def monotonic(self) -> float: ...
     def epoch(self) -> float: ...
     def sleep(self, seconds: float) -> None: ...
-
-
-class SystemClock:
-    """The machine's own clock."""
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    def epoch(self) -> float:
-        return time.time()
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)

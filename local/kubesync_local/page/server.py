@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
-from kubesync.clock import Clock, SystemClock
+from kubesync.actors.threads import ThreadScheduler
+from kubesync.clock import Clock
 from kubesync.domain.errors import KubesyncError
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def listening(port: int) -> Iterator[socket.socket]:
 @contextmanager
 def serving(application: WSGIApplication, sock: socket.socket, clock: Clock | None = None) -> Iterator[None]:
     """Answer requests in threads of their own until the block ends."""
-    server = PageServer(application, sock, clock or SystemClock())
+    server = PageServer(application, sock, clock or ThreadScheduler())
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="page", daemon=True)
     thread.start()
     try:

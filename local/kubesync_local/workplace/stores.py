@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import random
-
 import boto3
 
-from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
+from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store, table_names
 from kubesync.aws.tables.schema_guard import SchemaGuard
-from kubesync.clock import Clock
 from kubesync.settings import Settings
 
 
-def open_store(session: boto3.Session, settings: Settings, clock: Clock) -> Store:
+def open_store(session: boto3.Session, settings: Settings, scheduler: Scheduler) -> Store:
     """The tables of a deployment, as ``bootstrap.Application`` opens them."""
     client = build_dynamodb_client(session, connect_timeout=2, read_timeout=10)
-    store = DynamoStore(client, table_names(settings.tables), clock, retry=RetryPolicy(), jitter=random.random)
+    store = DynamoStore(client, table_names(settings.tables), scheduler)
     return SchemaGuard(store)

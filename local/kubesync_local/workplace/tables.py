@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.errors import CAUGHT, Outcome, failure_of
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS, table_names
-from kubesync.clock import Clock, SystemClock
+from kubesync.clock import Clock
 from kubesync.domain.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def create_tables(client: DynamoDBClient, prefix: str, clock: Clock | None = Non
         StoreUnavailableError: access is denied, DynamoDB was unreachable for 10 seconds, a table of that name has other keys, or a
             table is not ready within two minutes. The message is one line that says what to do.
     """
-    setup = _Setup(client, clock or SystemClock())
+    setup = _Setup(client, clock or ThreadScheduler())
     names = table_names(prefix)
     named = [(table, names[table.logical_name]) for table in TABLES]
     made = {name: setup.create(table, name) for table, name in named}

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import boto3
 from botocore.exceptions import BotoCoreError
 
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.clock import SystemClock
 from kubesync.domain.errors import UsageError
 from kubesync.settings import Settings
 from kubesync_local.terminal.logs import set_up_logs
@@ -84,7 +84,7 @@ class Workplace:
         Raises:
             UsageError: they belong to another deployment.
         """
-        store = stores.open_store(self.boto, self.settings, SystemClock())
+        store = stores.open_store(self.boto, self.settings, ThreadScheduler())
         LeaseTable(store, self.settings.shard).check_owner(self.settings.deployment)
         return store
 
@@ -122,7 +122,7 @@ class Workplace:
 
     def now(self) -> float:
         """Seconds since 1970."""
-        return SystemClock().epoch()
+        return ThreadScheduler().epoch()
 
     def chosen(self, name: str) -> Sequence[ClusterConfig]:
         """All clusters, or the one of this name.

@@ -17,8 +17,8 @@ from chaos.sections import Effort, Outcome, Section
 from harness.fakes.memory_store import MemoryStore
 from harness.session_process import environment_of
 from harness.stack import RunningSession, Stack, a_stack
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.state import StateTable
-from kubesync.clock import SystemClock
 
 FOREIGN = "by-hand.example.com A"
 # A lease that the next session need not wait for long; where it is lost to a slow machine, that is one fault more.
@@ -191,7 +191,7 @@ def _the_next_master(stack: Stack) -> RunningSession:
 
 def _anew(stack: Stack, crowded: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """What undisturbed sessions make of the cluster as it is now, from nothing."""
-    fresh = Stack(stack.api, stack.r53, MemoryStore(clock=SystemClock()), None)
+    fresh = Stack(stack.api, stack.r53, MemoryStore(clock=ThreadScheduler()), None)
     try:
         fresh.add_cluster()
         running = fresh.start(**_CALM_LEASE)

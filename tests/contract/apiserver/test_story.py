@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.wire.raw_http import Stream, ask
-from kubesync.clock import SystemClock
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.urls import list_page
@@ -201,7 +201,7 @@ def test_command_writes_a_kubeconfig_that_leads_to_it(capsys: pytest.CaptureFixt
     thread.start()
     try:
         url = serving_url(capsys, thread)
-        api = ApiClient(load_kubeconfig(file, "two", SystemClock()))
+        api = ApiClient(load_kubeconfig(file, "two", ThreadScheduler()))
         with closing(api):
             listed = json.loads(api.fetch(list_page(Resource.SERVICES)))
         assert [item["metadata"]["name"] for item in listed["items"]] == ["kubernetes"]

@@ -10,9 +10,9 @@ import pytest
 
 from harness.dynamodb import a_table_prefix, dynamodb_url_by_socket
 from harness.fakes.memory_store import MemoryStore
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store, table_names
-from kubesync.clock import SystemClock
 from kubesync_local.workplace.tables import create_tables
 
 
@@ -22,14 +22,14 @@ def moto_store() -> Iterator[Store]:
     client = build_dynamodb_client(session, connect_timeout=5, read_timeout=30, endpoint_url=dynamodb_url_by_socket())
     prefix = a_table_prefix()
     create_tables(client, prefix)
-    yield DynamoStore(client, table_names(prefix), SystemClock())
+    yield DynamoStore(client, table_names(prefix), ThreadScheduler())
     client.close()
 
 
 @pytest.fixture(params=["memory", "moto"])
 def store(request: pytest.FixtureRequest) -> Store:
     if request.param == "memory":
-        return MemoryStore(clock=SystemClock())
+        return MemoryStore(clock=ThreadScheduler())
     found: Store = request.getfixturevalue("moto_store")
     return found
 

@@ -19,9 +19,9 @@ from botocore.validate import ParamValidationDecorator, ParamValidator
 from harness.dynamodb import dynamodb_url_by_socket
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store, table_names
-from kubesync.clock import SystemClock
 from kubesync_local.workplace.tables import create_tables
 
 ENDPOINT_VARIABLE = "KUBESYNC_TEST_DYNAMODB_ENDPOINT"
@@ -53,7 +53,7 @@ def _dynamo_store(session: boto3.session.Session, url: str) -> Iterator[Store]:
     assert not isinstance(client._serializer, ParamValidationDecorator)  # type: ignore[attr-defined]  # what botocore validates with
     client.meta.events.register("provide-client-params.dynamodb", _validate)
     create_tables(client, prefix)
-    yield DynamoStore(client, table_names(prefix), SystemClock())
+    yield DynamoStore(client, table_names(prefix), ThreadScheduler())
     for name in table_names(prefix).values():
         client.update_table(TableName=name, DeletionProtectionEnabled=False)
         client.delete_table(TableName=name)

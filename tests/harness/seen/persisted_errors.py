@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Store
 from kubesync.aws.tables.control.listeners import ListenerErrors
 from kubesync.aws.tables.items import unpack
-from kubesync.clock import SystemClock
 from kubesync.domain.objects import Resource
 from kubesync_local.documents.audit_log import AuditLog
 from kubesync_local.workplace.readings import ListenerReadings
@@ -31,13 +31,13 @@ def ended_of(store: Store, cluster: str = "prod", resource: Resource = Resource.
 
 def history_of(store: Store, cluster: str = "prod") -> list[dict[str, Any]]:
     """The audit table's errors of a cluster, newest first."""
-    found = AuditLog(store).read_errors(cluster, SystemClock().epoch(), 1000)
+    found = AuditLog(store).read_errors(cluster, ThreadScheduler().epoch(), 1000)
     return [cast("dict[str, Any]", dict(item)) for item in found]
 
 
 def sessions_of(store: Store) -> list[dict[str, Any]]:
     """How sessions ended that never were master, newest first."""
-    found = AuditLog(store).read_sessions(SystemClock().epoch(), 1000)
+    found = AuditLog(store).read_sessions(ThreadScheduler().epoch(), 1000)
     return [cast("dict[str, Any]", dict(item)) for item in found]
 
 

@@ -9,12 +9,12 @@ import pytest
 from harness.fakes.memory_store import MemoryStore
 from harness.hurried import a_hurried_stack
 from harness.stack import TOKEN, Stack, a_boto_session, a_stack
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import CONTROL, Key
 from kubesync.aws.route53.client import build_route53_client
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.clock import SystemClock
 from kubesync.domain.errors import UsageError
 from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState
@@ -74,7 +74,7 @@ def test_i2_restored_tables_are_recognised_by_the_first_session_though_it_has_no
         first = stack.start()
         first.wait_for(stack.at_rest)
         assert first.end().clean
-        backup = MemoryStore(clock=SystemClock())
+        backup = MemoryStore(clock=ThreadScheduler())
         copy_tables(stack.store, backup)
         temporary = "temporary.default.svc.prod.example.com A"
         second = stack.start()
@@ -109,7 +109,7 @@ def test_recovery_says_that_deletions_from_before_the_backup_are_held_back() -> 
         first = stack.start()
         first.wait_for(lambda: stack.at_rest() and len(stack.records()) == 26)
         assert first.end().clean
-        backup = MemoryStore(clock=SystemClock())
+        backup = MemoryStore(clock=ThreadScheduler())
         copy_tables(stack.store, backup)
         second = stack.start()
         for number in range(12):
@@ -220,7 +220,7 @@ def test_i3_set_that_tables_know_of_its_last_owner_is_not_lost_with_that_owner(
         first = stack.start()
         first.wait_for(lambda: "www.example.com A" in stack.records() and at_rest(stack))
         assert first.end().clean
-        backup = MemoryStore(clock=SystemClock())
+        backup = MemoryStore(clock=ThreadScheduler())
         copy_tables(stack.store, backup)
         second = stack.start()
         with_address(apis[heir], "new", "www.example.com", "203.0.113.10")

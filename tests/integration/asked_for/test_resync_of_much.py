@@ -14,9 +14,9 @@ from harness.hurried import a_hurried_stack
 from harness.seen.resync_requests import a_request, leave, wait_for_answer
 from harness.stack import Stack, a_stack
 from harness.waiting import PATIENCE_SECONDS
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import UPSTREAMS
 from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
-from kubesync.clock import SystemClock
 from kubesync.operations.resync_report import with_counts, within_limits
 
 _LIST = "ListResourceRecordSets"
@@ -77,7 +77,7 @@ def test_thousands_of_differences_fit_every_way_of_answering() -> None:
         assert len(prod["changes"]) > 5_000
         assert len(json.dumps(report)) < _LAMBDA_ANSWER_BYTES
         # As a running master answers: a transaction, whose limits this store holds.
-        mailbox = ResyncTable(MemoryStore(clock=SystemClock()), "0")
+        mailbox = ResyncTable(MemoryStore(clock=ThreadScheduler()), "0")
         assert delivered(mailbox, report) == json.loads(json.dumps(report))
 
 
@@ -102,7 +102,7 @@ def test_report_that_nothing_can_compress_fits_a_transaction() -> None:
         }
     )
     assert len(json.dumps(report)) < MAX_TRANSACTION_BYTES // 2
-    assert delivered(ResyncTable(MemoryStore(clock=SystemClock()), "0"), report) == json.loads(json.dumps(report))
+    assert delivered(ResyncTable(MemoryStore(clock=ThreadScheduler()), "0"), report) == json.loads(json.dumps(report))
 
 
 class EightAtOnce(NoFaults):

@@ -9,14 +9,14 @@ import pytest
 from harness.cli_stack import CliStack, Ran, a_cli_stack
 from harness.fakes.sts import StsStandIn
 from harness.memory_tables import WHERE
-from kubesync.clock import SystemClock
+from kubesync.actors.threads import ThreadScheduler
 
 ROLE = "arn:aws:iam::222222222222:role/dns,zones"
 
 
 @pytest.fixture(scope="module", params=WHERE)
 def stack(request: pytest.FixtureRequest) -> Iterator[CliStack]:
-    with a_cli_stack(in_memory=request.param) as made, StsStandIn(SystemClock(), {ROLE: "shared-dns"}) as sts:
+    with a_cli_stack(in_memory=request.param) as made, StsStandIn(ThreadScheduler(), {ROLE: "shared-dns"}) as sts:
         made.make_tables()
         made.environment["AWS_ENDPOINT_URL_STS"] = sts.url
         made.route53.move_to_account(made.zone_id, "222222222222")

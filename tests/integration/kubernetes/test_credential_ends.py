@@ -12,7 +12,7 @@ import pytest
 
 from harness.fakes.certificates import Authority, Leaf, make_authority, make_leaf
 from harness.wire.scripted_server import Answer, ScriptedServer, answer, status_answer
-from kubesync.clock import SystemClock
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import DeniedError, HandshakeError, KubesyncError
 from kubesync.kubernetes.ports import ReflectorPolicy
@@ -38,7 +38,7 @@ IN_2021 = 1609459200.0
 EARLIER = {IN_2021: dt.datetime(2021, 1, 1, tzinfo=dt.UTC)}
 
 
-class Clock(SystemClock):
+class Clock(ThreadScheduler):
     """The machine's, as TLS goes by it, that can be put forward."""
 
     ahead = 0.0

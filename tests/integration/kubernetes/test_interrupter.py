@@ -6,12 +6,12 @@ import socket
 
 import pytest
 
-from kubesync.clock import SystemClock
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.kubernetes.transport.connections import Interrupter, StoppedError
 
 
 def test_socket_made_after_the_stop_is_refused() -> None:
-    interrupter = Interrupter(SystemClock())
+    interrupter = Interrupter(ThreadScheduler())
     interrupter.interrupt()
     with socket.socket() as sock, pytest.raises(StoppedError):
         interrupter.hold(sock)
@@ -19,7 +19,7 @@ def test_socket_made_after_the_stop_is_refused() -> None:
 
 
 def test_socket_made_before_the_stop_is_shut_down() -> None:
-    interrupter = Interrupter(SystemClock())
+    interrupter = Interrupter(ThreadScheduler())
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.settimeout(10.0)
@@ -30,7 +30,7 @@ def test_socket_made_before_the_stop_is_shut_down() -> None:
 
 
 def test_socket_that_was_let_go_is_left_alone() -> None:
-    interrupter = Interrupter(SystemClock())
+    interrupter = Interrupter(ThreadScheduler())
     ours, theirs = socket.socketpair()
     with ours, theirs:
         interrupter.release(interrupter.hold(ours))
@@ -41,7 +41,7 @@ def test_socket_that_was_let_go_is_left_alone() -> None:
 
 
 def test_handle_of_an_older_connection_does_not_let_go_of_the_newer() -> None:
-    interrupter = Interrupter(SystemClock())
+    interrupter = Interrupter(ThreadScheduler())
     first, second = socket.socketpair()
     with first, second:
         old = interrupter.hold(first)

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from harness.wire.scripted_server import Answer, ScriptedServer, answer, silence, status_answer
-from kubesync.clock import SystemClock
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.errors import DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.lister import cluster_identity
@@ -70,7 +70,7 @@ def test_server_that_stays_silent_is_asked_for_its_identity_until_the_deadline_o
         closing(ApiClient(ClusterAccess(server.url, policy=policy))) as api,
         pytest.raises(ListenerError, match=r"no answer|silent|time"),
     ):
-        cluster_identity(api, SystemClock().monotonic() + 0.2)
+        cluster_identity(api, ThreadScheduler().monotonic() + 0.2)
 
 
 SLICES = answer({"kind": "EndpointSliceList", "metadata": {"resourceVersion": "1"}, "items": []})

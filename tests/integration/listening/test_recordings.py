@@ -12,7 +12,7 @@ import pytest
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.recorded import RECORDINGS, recorded
 from harness.stack import TOKEN, RunningSession, Stack, a_stack, token_in_environment
-from kubesync.clock import SystemClock
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.objects import Resource
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.apiserver.replay import Replay
@@ -125,7 +125,7 @@ def test_story_cut_into_two_sessions_leads_to_the_same(
     """I1: whatever the first session had read when it ended, the second one goes on behind it, without a list."""
     api, r53 = servers
     replay = Replay.of_story(api, RECORDINGS)
-    stack = Stack(api, r53, MemoryStore(clock=SystemClock()), None)
+    stack = Stack(api, r53, MemoryStore(clock=ThreadScheduler()), None)
     try:
         stack.add_cluster(endpoints_source=source)
         first = stack.start(window_seconds=0.005)

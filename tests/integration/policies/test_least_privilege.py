@@ -26,6 +26,7 @@ from harness.stack import TOKEN, Stack, a_stack
 from harness.waiting import wait_until
 from harness.wire.aws_calls import AwsCalls
 from harness.wire.template import read_template, resolved
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, Delete, Key, Put, Store, Update
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import ZoneClient
@@ -34,7 +35,6 @@ from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.bootstrap.application import Application
-from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import ErrorCode, StoreOutcomeUnknownError
 from kubesync.domain.report import SessionReport
@@ -191,7 +191,7 @@ class Play:
 @pytest.fixture(scope="module")
 def play() -> Iterator[Play]:
     faults = StoreFaults()
-    store = MemoryStore(clock=SystemClock(), faults=faults)
+    store = MemoryStore(clock=ThreadScheduler(), faults=faults)
     roles = {OTHER_ACCOUNT: ""}
     with a_stack(store=store) as stack, StsStandIn(ShiftedClock(), roles) as sts:
         secrets = dynamodb_url()

@@ -9,9 +9,9 @@ import boto3
 from harness.dynamodb import a_table_prefix, dynamodb_url
 from harness.secrets_watch import AWS_SECRET
 from harness.wire.aws_calls import AwsCalls
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import CONTROL, STATE, Absent, Check, Delete, Key, Put, Update, table_names
-from kubesync.clock import SystemClock
 from kubesync_local.workplace.tables import create_tables
 
 
@@ -25,7 +25,7 @@ def test_every_call_of_the_store_asks_dynamodb_for_what_the_recorder_says() -> N
     recorded = build_dynamodb_client(
         wire.record(session), connect_timeout=2, read_timeout=10, endpoint_url=dynamodb_url()
     )
-    store = port.recording(DynamoStore(recorded, table_names(prefix), SystemClock()))
+    store = port.recording(DynamoStore(recorded, table_names(prefix), ThreadScheduler()))
     one, other = Key(CONTROL, "p", "one"), Key(STATE, "p", "other")
     calls: list[Callable[[], object]] = [
         lambda: store.get(one),

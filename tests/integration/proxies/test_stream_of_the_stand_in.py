@@ -8,10 +8,10 @@ import boto3
 import pytest
 
 from harness.dynamodb import a_table_prefix, dynamodb_url
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import build_dynamodb_client
 from kubesync.aws.dynamodb.store import UPSTREAMS, Delete, Key, Put
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import TransactionRefusedError
 from kubesync.domain.state import UpstreamState
@@ -37,7 +37,7 @@ class _Followed:
     def put(self, count: int) -> None:
         nodes = [Node(f"10.0.{n // 250}.{n % 250 + 1}", 80, ready=True, pod=f"web-{n:080}") for n in range(count)]
         self.state, actions = UpstreamTable.put(KEY, self.state, nodes, 0.0)
-        upstream_store(self.boto, self.prefix, SystemClock()).transact(
+        upstream_store(self.boto, self.prefix, ThreadScheduler()).transact(
             actions, f"put-{self.state.version}-{count}-{self.prefix}"[:36]
         )
 
@@ -50,7 +50,7 @@ class _Followed:
 @pytest.fixture
 def followed(monkeypatch: pytest.MonkeyPatch) -> _Followed:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_url())
-    boto, prefix, clock = boto3.Session("test", "test", region_name="eu-west-1"), a_table_prefix(), SystemClock()
+    boto, prefix, clock = boto3.Session("test", "test", region_name="eu-west-1"), a_table_prefix(), ThreadScheduler()
     create_tables(build_dynamodb_client(boto, connect_timeout=2, read_timeout=10), prefix)
     reader = UpstreamReader(upstream_store(boto, prefix, clock), clock, lambda _: None)
     time, said = [0.0], list[str]()
@@ -69,7 +69,7 @@ def test_changes_of_one_and_of_several_slices_arrive(followed: _Followed) -> Non
 def test_change_after_a_refused_transaction_arrives(followed: _Followed) -> None:
     followed.put(1)
     assert followed.seen() == 1
-    store = upstream_store(followed.boto, followed.prefix, SystemClock())
+    store = upstream_store(followed.boto, followed.prefix, ThreadScheduler())
     _, stale = UpstreamTable.put(KEY, UpstreamState(99, "", 1), [], 0.0)
     with pytest.raises(TransactionRefusedError):
         store.transact([*stale, Put(Key(UPSTREAMS, "named/other", 0), {"version": 1})], f"stale-{followed.prefix}"[:36])
@@ -81,7 +81,7 @@ def test_change_after_a_refused_transaction_arrives(followed: _Followed) -> None
 def test_mark_that_expires_leaves_the_upstream_deleted_and_an_item_removed_by_hand_does_not(
     followed: _Followed,
 ) -> None:
-    store = upstream_store(followed.boto, followed.prefix, SystemClock())
+    store = upstream_store(followed.boto, followed.prefix, ThreadScheduler())
     followed.put(1)
     assert followed.seen() == 1
     store.transact(UpstreamTable.remove(KEY, followed.state, 0.0), f"remove-{followed.prefix}"[:36])

@@ -9,11 +9,11 @@ import pytest
 from harness.deployment import ZONE_ID, Deployment
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_service
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import CONTROL, Key
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.report import SessionReport
@@ -278,7 +278,7 @@ def test_i1_recovery_of_older_tables_is_not_undone_by_what_was_owed_then(owing: 
     owing.change(owing.other)
     owing.pass_time(RECORDED_SECONDS)
     assert owing.owed() == {"slow": [SLOW]}
-    backup = MemoryStore(clock=SystemClock())
+    backup = MemoryStore(clock=ThreadScheduler())
     copy_tables(owing.store, backup)
     owing.pass_time(owing.left + 2 * GOES_ON_SECONDS)
     slow = owing.change(owing.slow)

@@ -10,9 +10,9 @@ import pytest
 
 from harness.stack import Stack, a_stack
 from harness.watched_deployment import WatchedDeployment
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.clock import SystemClock
 from kubesync.kubernetes.transport.connections import ClientCertificate, Interrupter, StoppedError, build_tls_context
 from kubesync_local.commands.show import status
 from kubesync_local.documents import alarm_causes
@@ -58,7 +58,7 @@ def test_i10_status_says_how_many_are_left_out(monkeypatch: pytest.MonkeyPatch) 
     }
     (found,) = status._too_many(known)
     assert found == {"shard": "1", "clusters": 3}
-    seen = alarm_causes.Seen({"too_many": [found]}, SystemClock().epoch(), {})
+    seen = alarm_causes.Seen({"too_many": [found]}, ThreadScheduler().epoch(), {})
     (cause,) = alarm_causes._too_many(seen)
     assert (cause.cause, cause.subject) == ("ListenersFailing", "shard 1")
     assert cause.message == "3 clusters, and one session serves 2: 1 of them are not watched"
@@ -92,7 +92,7 @@ def test_watch_takes_one_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(not FDS.is_dir(), reason="no /proc")
 def test_socket_that_the_interrupter_has_taken_is_shut_down_and_let_go_before_it_is_closed() -> None:
-    interrupter = Interrupter(SystemClock())
+    interrupter = Interrupter(ThreadScheduler())
     ours, theirs = socket.socketpair()
     with ours, theirs:
         before = _descriptors()
@@ -113,7 +113,7 @@ def test_socket_that_the_interrupter_has_taken_is_shut_down_and_let_go_before_it
 
 
 def test_socket_that_was_released_is_not_shut_down_whoever_has_its_descriptor_now() -> None:
-    interrupter = Interrupter(SystemClock())
+    interrupter = Interrupter(ThreadScheduler())
     ours, theirs = socket.socketpair()
     interrupter.take(interrupter.hold(ours), ours)
     interrupter.release(ours)

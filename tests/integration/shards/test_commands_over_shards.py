@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.clock import SystemClock
 from kubesync_local.workplace.registry import ClusterRegistry
 
 
@@ -21,7 +21,7 @@ def stack() -> Iterator[CliStack]:
 
 def hold(stack: CliStack, shard: str, *, ago: float = 0.0) -> None:
     """A session of this shard took the lease so long ago, and held it for a minute."""
-    table, now_ms = LeaseTable(stack.store, shard), int((SystemClock().epoch() - ago) * 1000)
+    table, now_ms = LeaseTable(stack.store, shard), int((ThreadScheduler().epoch() - ago) * 1000)
     taken = table.take(table.read(), f"session-{shard}", table.draw_epoch(), now_ms + 60_000)
     table.renew(taken, now_ms + 60_000, now_ms + 60_000)
 

@@ -14,10 +14,10 @@ import pytest
 from boto3.dynamodb.conditions import Key
 
 from harness.dynamodb import a_table_prefix, dynamodb_url_by_socket
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import UPSTREAMS, table_names
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import Node
 from kubesync.domain.state import UpstreamState
 from kubesync_local.workplace.tables import create_tables
@@ -79,7 +79,7 @@ def test_reader_never_sees_a_half_written_upstream(
     client = build_dynamodb_client(session, connect_timeout=5, read_timeout=30, endpoint_url=url)
     prefix = a_table_prefix()
     create_tables(client, prefix)
-    store = DynamoStore(client, table_names(prefix), SystemClock())
+    store = DynamoStore(client, table_names(prefix), ThreadScheduler())
     resource: Any = session.resource("dynamodb", endpoint_url=url)
     read_upstream, seen = published_reader(), []
 

@@ -67,9 +67,7 @@ class Bench:
         self.client = build_dynamodb_client(
             a_session(), connect_timeout=10, read_timeout=read_timeout, endpoint_url=server.url
         )
-        self.store = DynamoStore(
-            self.client, table_names("kubesync"), clock, retry=RetryPolicy(attempts=4), jitter=lambda: 0.0
-        )
+        self.store = DynamoStore(self.client, table_names("kubesync"), clock, retry=RetryPolicy(attempts=4))
 
 
 @contextmanager
@@ -77,7 +75,7 @@ def a_bench(*steps: Step, listening: bool = True, clock: ManualClock | None = No
     # Only silence needs a timeout that passes; long enough that a loaded machine answers within it after all.
     read_timeout = 1.0 if any(isinstance(step, Silence) for step in steps) else 20.0
     with ScriptedDynamoDB(*steps, listening=listening) as server:
-        bench = Bench(server, clock or ManualClock(), read_timeout)
+        bench = Bench(server, clock or ManualClock(jitter=0.0), read_timeout)
         yield bench
         bench.client.close()
 

@@ -33,7 +33,7 @@ def a_part(found: list[Key], unprocessed: list[Key]) -> Answer:
 def a_store(server: ScriptedDynamoDB, clock: ManualClock) -> DynamoStore:
     session = boto3.session.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="eu-west-1")
     client = build_dynamodb_client(session, connect_timeout=5, read_timeout=5, endpoint_url=server.url)
-    return DynamoStore(client, table_names("kubesync"), clock, retry=RetryPolicy(attempts=3), jitter=lambda: 0.0)
+    return DynamoStore(client, table_names("kubesync"), clock, retry=RetryPolicy(attempts=3))
 
 
 def asked(server: ScriptedDynamoDB) -> list[list[str]]:
@@ -44,7 +44,7 @@ def asked(server: ScriptedDynamoDB) -> list[list[str]]:
 
 
 def test_unprocessed_keys_are_asked_for_again_after_a_pause() -> None:
-    clock = ManualClock()
+    clock = ManualClock(jitter=0.0)
     with ScriptedDynamoDB(a_part([A], [C, B]), a_part([], [C, B]), a_part([C], [B]), a_part([B], [])) as server:
         store = a_store(server, clock)
         found = store.batch_get([A, B, C])
@@ -56,11 +56,11 @@ def test_unprocessed_keys_are_asked_for_again_after_a_pause() -> None:
 
 def test_key_that_does_not_exist_is_not_asked_for_again() -> None:
     with ScriptedDynamoDB(a_part([A], [])) as server:
-        assert set(a_store(server, ManualClock()).batch_get([A, B])) == {A}
+        assert set(a_store(server, ManualClock(jitter=0.0)).batch_get([A, B])) == {A}
 
 
 def test_batch_that_brings_nothing_at_all_is_busy_in_the_end() -> None:
-    clock = ManualClock()
+    clock = ManualClock(jitter=0.0)
     with ScriptedDynamoDB(a_part([A], [B]), a_part([], [B]), a_part([], [B]), a_part([], [B])) as server:
         store = a_store(server, clock)
         with pytest.raises(StoreBusyError, match="1 keys"):
@@ -71,7 +71,7 @@ def test_batch_that_brings_nothing_at_all_is_busy_in_the_end() -> None:
 def test_unprocessed_keys_join_those_not_asked_for_yet() -> None:
     keys = [Key(CONTROL, "p", f"{number:03}") for number in range(120)]
     with ScriptedDynamoDB(a_part(keys[:90], keys[90:100]), a_part(keys[90:], [])) as server:
-        assert set(a_store(server, ManualClock()).batch_get(keys)) == set(keys)
+        assert set(a_store(server, ManualClock(jitter=0.0)).batch_get(keys)) == set(keys)
     assert [len(request) for request in asked(server)] == [100, 30]
 
 
@@ -82,7 +82,7 @@ def test_empty_page_is_not_the_end_of_a_query() -> None:
         Answer({"Items": [], "LastEvaluatedKey": last}),
         Answer({"Items": [attributes(B)]}),
     ) as server:
-        found = list(a_store(server, ManualClock()).query(CONTROL, "p"))
+        found = list(a_store(server, ManualClock(jitter=0.0)).query(CONTROL, "p"))
     assert [item["sk"] for item in found] == ["a", "b"]
     assert [request.body.get("ExclusiveStartKey") for request in server.received] == [None, last, last]
 
@@ -92,13 +92,13 @@ def test_limit_shrinks_from_page_to_page_and_asks_no_page_too_many() -> None:
         Answer({"Items": [attributes(A)], "LastEvaluatedKey": attributes(A)}),
         Answer({"Items": [attributes(B), attributes(C)], "LastEvaluatedKey": attributes(C)}),
     ) as server:
-        found = list(a_store(server, ManualClock()).query(CONTROL, "p", limit=3))
+        found = list(a_store(server, ManualClock(jitter=0.0)).query(CONTROL, "p", limit=3))
     assert len(found) == 3
     assert [request.body["Limit"] for request in server.received] == [3, 2]
 
 
 def test_next_page_is_asked_for_only_when_it_is_wanted() -> None:
     with ScriptedDynamoDB(Answer({"Items": [attributes(A)], "LastEvaluatedKey": attributes(A)})) as server:
-        items = a_store(server, ManualClock()).query(CONTROL, "p")
+        items = a_store(server, ManualClock(jitter=0.0)).query(CONTROL, "p")
         assert next(items)["sk"] == "a"
         assert len(server.received) == 1

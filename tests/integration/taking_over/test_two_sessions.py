@@ -6,8 +6,8 @@ from harness.fakes.memory_store import Call, MemoryStore
 from harness.fakes.store_faults import StoreFaults, writes_to
 from harness.seen.persisted_errors import errors_of
 from harness.stack import RunningSession, Stack, a_stack
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.lease import LeaseTable, lease_key
-from kubesync.clock import SystemClock
 from kubesync.domain.errors import ErrorCode
 from kubesync_local.standins.apiserver.transport.request_log import RecordedRequest
 
@@ -27,7 +27,7 @@ def releases_of(store: MemoryStore) -> list[float]:
 
     def note(call: Call) -> None:
         if any("released" in getattr(action, "set", {}) and action.set["released"] for action in call.actions):  # type: ignore[union-attr]
-            found.append(SystemClock().monotonic())
+            found.append(ThreadScheduler().monotonic())
 
     faults.do(writes_to(lease_key("0")), note, after=True, times=None)
     return found

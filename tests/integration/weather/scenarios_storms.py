@@ -20,9 +20,9 @@ from harness.fakes.store_faults import StoreFaults
 from harness.hurried import a_hurried_stack
 from harness.seen.raw_objects import put_raw, raw_service
 from harness.stack import RunningSession, Stack, a_boto_session
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import table_names
-from kubesync.clock import SystemClock
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.report import SessionReport
 from kubesync_local.standins.apiserver.transport.faults import Answer
@@ -121,7 +121,7 @@ def play_dynamodb(probability: float, seed: int, *, at_start: bool = False) -> N
     faults = StoreFaults()
     storm = Storm(probability, seed, spare_lease=probability >= 1.0)
     faults.do(lambda _: True, storm.strike, times=None)
-    with a_hurried_stack(store=MemoryStore(clock=SystemClock(), faults=faults)) as stack:
+    with a_hurried_stack(store=MemoryStore(clock=ThreadScheduler(), faults=faults)) as stack:
         if at_start:
             stack.add_cluster()
             put_raw(stack.api, raw_service("before"))
@@ -191,7 +191,7 @@ def play_unprocessed(seed: int) -> None:
             a_boto_session(), connect_timeout=2, read_timeout=10, endpoint_url=stack.dynamodb_url
         )
         busy: Any = UnprocessedClient(client, seed)
-        stack.store = DynamoStore(busy, table_names(stack.prefix), SystemClock())
+        stack.store = DynamoStore(busy, table_names(stack.prefix), ThreadScheduler())
         running = _begun(stack)
         busy.blowing.set()
         for n in range(20):

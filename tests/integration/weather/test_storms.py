@@ -9,7 +9,7 @@ from harness.fakes.store_faults import StoreFaults
 from harness.hurried import a_hurried_stack
 from harness.seen.raw_objects import put_raw, raw_service
 from integration.weather import scenarios_storms as scenarios
-from kubesync.clock import SystemClock
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.errors import StoreBusyError
 
 
@@ -46,7 +46,7 @@ def test_throttled_reading_of_open_keys_does_not_end_a_cluster(monkeypatch: pyte
         faults.fail(lambda call: call.operation == "batch_get_item", StoreBusyError("throttled"), times=2)
 
     faults.do(lambda call: "state" in call.tables and call.operation == "transact_write_items", arm, after=True)
-    with a_hurried_stack(store=MemoryStore(clock=SystemClock(), faults=faults)) as stack:
+    with a_hurried_stack(store=MemoryStore(clock=ThreadScheduler(), faults=faults)) as stack:
         stack.add_cluster()
         for n in range(6):
             put_raw(stack.api, raw_service(f"s{n}"))
@@ -59,7 +59,7 @@ def test_throttled_reading_of_open_keys_does_not_end_a_cluster(monkeypatch: pyte
 
 def test_cluster_that_is_added_while_dynamodb_throttles_is_begun_with_later() -> None:
     faults = StoreFaults()
-    with a_hurried_stack(store=MemoryStore(clock=SystemClock(), faults=faults)) as stack:
+    with a_hurried_stack(store=MemoryStore(clock=ThreadScheduler(), faults=faults)) as stack:
         stack.add_cluster("alpha")
         put_raw(stack.api, raw_service("web"))
         running = stack.start(control_seconds=2.0)
@@ -73,7 +73,7 @@ def test_cluster_that_is_added_while_dynamodb_throttles_is_begun_with_later() ->
 def test_requests_that_cannot_be_read_at_the_start_do_not_end_the_session() -> None:
     faults = StoreFaults()
     faults.fail(lambda call: call.partition.startswith("resync#"), StoreBusyError("throttled"))
-    with a_hurried_stack(store=MemoryStore(clock=SystemClock(), faults=faults)) as stack:
+    with a_hurried_stack(store=MemoryStore(clock=ThreadScheduler(), faults=faults)) as stack:
         stack.add_cluster()
         put_raw(stack.api, raw_service("web"))
         running = stack.start()

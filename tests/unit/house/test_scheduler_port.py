@@ -16,8 +16,6 @@ OF_THE_MACHINE: Final = frozenset(
 )
 # What may be imported where, and why.
 ALLOWED: Final[dict[str, frozenset[str]]] = {
-    # The machine's clock, for whoever only tells the time.
-    "clock.py": frozenset({"time"}),
     # Inner locks of adapters. They guard counters and caches; nobody meets another actor there.
     "aws/secrets/references.py": frozenset({"threading"}),
     "aws/route53/rate.py": frozenset({"threading"}),
@@ -28,8 +26,6 @@ ALLOWED: Final[dict[str, frozenset[str]]] = {
     "kubernetes/transport/credential_ends.py": frozenset({"threading"}),
     # Tokens that make one transaction idempotent; nothing is decided by them, and nothing stored holds them.
     "aws/fencing/take_over.py": frozenset({"secrets"}),
-    # Jitter of a client over real sockets; ``bootstrap`` gives it the scheduler's.
-    "aws/dynamodb/client.py": frozenset({"random"}),
     # A look at what one invocation reaches: no actor takes part.
     "bootstrap/reach.py": frozenset({"concurrent"}),
     # The signals of the process itself.

@@ -11,9 +11,9 @@ import pytest
 from harness.dynamodb import a_table_prefix
 from harness.fake_stream import FakeStream
 from harness.memory_tables import memory_tables
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import UPSTREAMS, Action, Delete, Item, Key, Put, Store
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.clock import SystemClock
 from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync.domain.state import UpstreamState
@@ -83,7 +83,7 @@ def _polled(
     return PolledUpstreams(UpstreamReader(table, _NoWait(), say), table, keys or (KEY,), LostUpstreams(say), now)
 
 
-class _NoWait(SystemClock):
+class _NoWait(ThreadScheduler):
     def sleep(self, seconds: float) -> None:
         pass
 
@@ -419,7 +419,7 @@ def test_scan_takes_wanted_upstreams_and_refuses_other_keys(table: _Table) -> No
     for key in ("prod/shop/web/80/TCP", "prod/shop/dns/53/UDP", "dr/shop/web/80/TCP", "named/prod"):
         table.put(nodes(1), key)
     table.put(nodes(1), "prod/shop/web;}/80/TCP")
-    reader: Any = UpstreamReader(table, SystemClock(), said.append)  # type: ignore[arg-type]
+    reader: Any = UpstreamReader(table, ThreadScheduler(), said.append)  # type: ignore[arg-type]
 
     assert sorted(reader.every(selection([], ["TCP"]))) == ["dr/shop/web/80/TCP", "named/prod", "prod/shop/web/80/TCP"]
     assert sorted(reader.every(selection(["prod"], ["UDP"]))) == ["prod/shop/dns/53/UDP"]

@@ -223,8 +223,7 @@ class Application:
 
     def _guarded(self, counted: StoreCalls | None, retry: RetryPolicy, *, connect: float, read: float) -> Store:
         client = build_dynamodb_client(self.session, connect_timeout=connect, read_timeout=read)
-        tables, jitter = table_names(self.settings.tables), self.scheduler.random
-        store = DynamoStore(client, tables, self.scheduler, retry=retry, jitter=jitter, counted=counted)
+        store = DynamoStore(client, table_names(self.settings.tables), self.scheduler, retry=retry, counted=counted)
         return SchemaGuard(store, self.schema)
 
     def zones(self) -> ZoneClient:

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.secrets.issued_tokens import AssumedRole
 from kubesync.aws.secrets.references import parse_secret_reference
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain_all, valid_cluster_name
 from kubesync.aws.tables.control.zone_access import ZoneAccess
-from kubesync.clock import SystemClock
 from kubesync.domain.errors import UsageError
 from kubesync.domain.plan import Policy
 from kubesync.domain.sources.registry import KINDS
@@ -281,7 +281,7 @@ def _known_place(config: ClusterConfig) -> dict[str, Any]:
 def _place(arguments: argparse.Namespace, work: Workplace) -> dict[str, Any]:
     if arguments.kubeconfig or arguments.context:
         files = os.pathsep.join(map(str, listed(arguments.kubeconfig or usual_files(os.environ))))
-        access = load_kubeconfig(files, arguments.context, SystemClock())  # reports now what would fail later
+        access = load_kubeconfig(files, arguments.context, ThreadScheduler())  # reports now what would fail later
         return {"kubeconfig": files, "context": arguments.context, "server": access.server}
     if arguments.eks:
         role = None

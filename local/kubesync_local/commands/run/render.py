@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kubesync.clock import Clock, SystemClock
+from kubesync.actors.threads import ThreadScheduler
+from kubesync.clock import Clock
 from kubesync.domain.errors import KubesyncError, StoreError, StoreUnavailableError, UsageError
 from kubesync_local.commands.run.render_bounds import given_bounds, given_namespaces
 from kubesync_local.proxies.belief import Asked, BelievedOutput
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Render once, or with ``--watch`` until SIGTERM or Ctrl-C."""
     form = _form(arguments)
     _check(arguments, form)
-    clock = SystemClock()
+    clock = ThreadScheduler()
     bounds = given_bounds(arguments)
     left_out = LeftOut(bounds.max_nodes, _say, clock.monotonic)
     renderer = Renderer(form, arguments.zone, WhenEmpty(arguments.when_empty), _say, left_out, bounds)
@@ -65,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _render(arguments, renderer, clock)
 
 
-def _render(arguments: argparse.Namespace, renderer: Renderer, clock: Clock) -> int:
+def _render(arguments: argparse.Namespace, renderer: Renderer, clock: ThreadScheduler) -> int:
     work = Workplace()
     store = upstream_store(work.boto, work.settings.tables, clock)
     reader = UpstreamReader(store, clock, _say)
@@ -203,7 +204,7 @@ def _warn(arguments: argparse.Namespace) -> None:
         _say(line)
 
 
-def _output(arguments: argparse.Namespace, renderer: Renderer, clock: Clock) -> Output:
+def _output(arguments: argparse.Namespace, renderer: Renderer, clock: ThreadScheduler) -> Output:
     output = Output(
         renderer,
         Path(arguments.output_dir or arguments.output_file),

@@ -20,7 +20,7 @@ from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.clock import Clock, SystemClock
+from kubesync.clock import Clock
 from kubesync.domain.errors import KubesyncError, UsageError
 from kubesync_local.commands.show.status import lease_document
 from kubesync_local.commands.show.watch_screen import MINUTES, ClusterView, View, screen
@@ -57,7 +57,7 @@ def watch(work: Workplace, cluster: str) -> int:
     console = new_console()
     with (
         suppress(KeyboardInterrupt),
-        Reading(lambda: gathered(work, cluster), SystemClock()) as reading,
+        Reading(lambda: gathered(work, cluster), ThreadScheduler()) as reading,
         Live(console=console, screen=True, auto_refresh=False) as live,
     ):
         while True:

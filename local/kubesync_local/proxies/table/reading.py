@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
 from kubesync.aws.dynamodb.store import UPSTREAMS, Item, Store, table_names
 from kubesync.aws.dynamodb.values import item_bytes
@@ -199,7 +200,9 @@ def snapshot_of_head(item: Mapping[str, Any]) -> Snapshot | None:
     return Snapshot(item["upstream"], item["version"], nodes, present=not deleted, digest=item.get("digest", ""))
 
 
-def upstream_store(session: boto3.Session, prefix: str, clock: Clock, *, consistent: bool = True) -> DynamoStore:
+def upstream_store(
+    session: boto3.Session, prefix: str, scheduler: Scheduler, *, consistent: bool = True
+) -> DynamoStore:
     """A store for the upstreams table alone.
 
     Args:
@@ -209,7 +212,7 @@ def upstream_store(session: boto3.Session, prefix: str, clock: Clock, *, consist
     if not consistent:
         client.meta.events.register("provide-client-params.dynamodb.BatchGetItem", _eventual)
     names = {UPSTREAMS: table_names(prefix)[UPSTREAMS]}
-    return DynamoStore(client, names, clock, retry=RetryPolicy(attempts=3), decoded=decoded)
+    return DynamoStore(client, names, scheduler, retry=RetryPolicy(attempts=3), decoded=decoded)
 
 
 def _eventual(params: dict[str, Any], **_: object) -> None:

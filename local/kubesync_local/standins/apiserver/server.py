@@ -9,7 +9,8 @@ from functools import cached_property
 from types import TracebackType
 from typing import Final, Self
 
-from kubesync.clock import Clock, SystemClock
+from kubesync.actors.threads import ThreadScheduler
+from kubesync.clock import Clock
 from kubesync_local.standins.apiserver.objects import status
 from kubesync_local.standins.apiserver.objects.allocation import ServiceAllocations
 from kubesync_local.standins.apiserver.objects.resources import (
@@ -60,7 +61,7 @@ class ApiServer:
     ) -> None:
         """Raises OSError if the address cannot be used. ``tokens`` None: no token is needed."""
         self.options = options or ServerOptions()
-        self.clock: Clock = clock or SystemClock()
+        self.clock: Clock = clock or ThreadScheduler()
         self.store = Store(self.options.first_version, self.options.history_limit)
         self.allocations = ServiceAllocations(self.options.ipv4_cidr, self.options.ipv6_cidr)
         self.writer = Writer(self.store, self.clock, self.allocations, self.options.new_uid)

@@ -17,7 +17,6 @@ is definite: for ten minutes DynamoDB answers a repeat of a landed transaction w
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,12 +25,12 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from botocore.config import Config
 
 from kubesync.actors.backoff import Backoff
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.errors import CAUGHT, Failure, Outcome, failure_of
 from kubesync.aws.dynamodb.expressions import key_request, query_request, transact_request, write_request
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Delete, Item, Key, Put, QueryOptions, Value, Write
 from kubesync.aws.dynamodb.store_calls import Kind, StoreCalls
 from kubesync.aws.dynamodb.values import from_attributes, to_attributes
-from kubesync.clock import Clock
 from kubesync.domain.errors import (
     ConditionFailedError,
     StoreBusyError,
@@ -99,7 +98,6 @@ class DynamoStore:
     Args:
         client: from ``build_dynamodb_client``.
         table_names: real name by logical name.
-        jitter: a number in [0, 1) for each sleep.
         counted: counts each request; may be replaced while no call is under way.
         decoded: what batches, queries and scans make of an item.
     """
@@ -108,19 +106,17 @@ class DynamoStore:
         self,
         client: DynamoDBClient,
         table_names: Mapping[str, str],
-        clock: Clock,
+        scheduler: Scheduler,
         *,
         retry: RetryPolicy = RetryPolicy(),
-        jitter: Callable[[], float] = random.random,
         counted: StoreCalls | None = None,
         decoded: Callable[[Mapping[str, Mapping[str, Any]]], dict[str, Value]] = from_attributes,
     ) -> None:
         self.counted = counted or StoreCalls()
         self._client = client
         self._table_names = dict(table_names)
-        self._clock = clock
+        self._scheduler = scheduler
         self._retry = retry
-        self._jitter = jitter
         self._decoded = decoded
 
     def get(self, key: Key) -> Item | None:
@@ -252,7 +248,7 @@ class DynamoStore:
         )
 
     def _sleep(self, failures: int) -> None:
-        self._clock.sleep(self._retry.backoff.delay(failures, self._jitter()))
+        self._scheduler.sleep(self._retry.backoff.delay(failures, self._scheduler.random()))
 
 
 def _key_of(table: str, item: Mapping[str, Value]) -> Key:

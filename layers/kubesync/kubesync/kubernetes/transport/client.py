@@ -13,7 +13,8 @@ from typing import Final, Protocol
 import requests
 import urllib3
 
-from kubesync.clock import Clock, SystemClock
+from kubesync.actors.threads import ThreadScheduler
+from kubesync.clock import Clock
 from kubesync.domain.errors import (
     TOO_LONG,
     DeniedError,
@@ -115,7 +116,7 @@ class ApiClient:
 
     def __init__(self, access: ClusterAccess, clock: Clock | None = None, ends: CredentialEnds | None = None) -> None:
         self._access = access
-        self._clock = clock or SystemClock()
+        self._clock = clock or ThreadScheduler()
         self._ends = ends or CredentialEnds(self._clock)
         self._interrupter = Interrupter(self._clock)
         self._ready: tuple[Server, requests.Session] | None = None
