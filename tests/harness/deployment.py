@@ -18,13 +18,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from harness.seen.builders import a_service
+from harness.seen.resync_requests import collected, leave
 from harness.seen.stored import StoredItems
 from kubesync.aws.dynamodb.store import CONTROL, Item, Key, Put
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
-from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import BatchRefusedError
@@ -167,13 +166,10 @@ class Deployment(StoredItems):
         self, cluster: str = "", *, dry_run: bool = False, force: bool = False, scheduled: bool = False
     ) -> dict[str, Any]:
         """The answer of the session that runs to a full resync that a person, or the schedule, asks for."""
-        mailbox, clock = ResyncTable(self.store, "0"), self.world.clock
-        request = new_request("asked", cluster, clock.epoch(), dry_run=dry_run, force=force, scheduled=scheduled)
-        mailbox.leave(request)
-        LeaseTable(self.store, "0").signal()
+        request = leave(self.world, cluster, dry_run=dry_run, force=force, scheduled=scheduled, name="asked")
         for _ in range(60):
-            clock.advance(1.0)
-            if (answer := mailbox.collect(request)) is not None:
+            self.world.clock.advance(1.0)
+            if (answer := collected(self.world, request)) is not None:
                 return answer
         raise AssertionError("the resync is not answered")
 

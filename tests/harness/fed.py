@@ -15,12 +15,12 @@ from harness.fakes.fed_listeners import FedConnector, FedListener
 from harness.fakes.memory_store import Call
 from harness.fakes.store_faults import CrashError, DiesAt
 from harness.seen.builders import a_config, a_list, identity
+from harness.seen.resync_requests import collected, leave
 from harness.seen.stored import StoredItems, unpacked_state
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, Key
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ListenerError
@@ -259,14 +259,11 @@ class FedSession:
         return self.wait_for_answer(self._ask(dry_run=True, force=force))
 
     def _ask(self, *, dry_run: bool, force: bool) -> ResyncRequest:
-        request = new_request("asked", "", self.deployment.clock.epoch(), dry_run=dry_run, force=force)
-        ResyncTable(self.deployment.store, "0").leave(request)
-        LeaseTable(self.deployment.store, "0").signal()
-        return request
+        return leave(self.deployment.world, dry_run=dry_run, force=force, name="asked")
 
     def answer(self, request: ResyncRequest) -> dict[str, Any] | None:
         """The answer to a resync. None: not yet."""
-        return ResyncTable(self.deployment.store, "0").collect(request)
+        return collected(self.deployment.world, request)
 
     def wait_for_answer(self, request: ResyncRequest, seconds: int = 60) -> dict[str, Any]:
         for _ in range(seconds):

@@ -9,14 +9,13 @@ from chaos.stories.steps import Step, Story
 from chaos.stories.story import FOREIGN, PRIVATE, ZONE, a_world
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_service, an_endpoints
+from harness.seen.resync_requests import leave
 from kubesync.aws.tables.control.clusters import OnDelete, ZoneReference
-from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
 from kubesync_local.recovery.recovery import RecoveryRequest
 from simulation.cluster import ScriptedCluster
-from simulation.world import SETTINGS, World, copy_tables
+from simulation.world import World, copy_tables
 
 _INNER: Final = (ZoneReference(id=PRIVATE, name="inner.example.com"),)
 _WEB: Final = RecordKey(ZONE, "web.shop.svc.prod.example.com", "A")
@@ -58,11 +57,7 @@ def _begin(world: World) -> None:
 
 def ask(world: World, cluster: str = "", *, dry_run: bool = False, force: bool = False) -> None:
     """Somebody asks for a resync, and tells the master."""
-    at = world.clock.epoch()
-    ResyncTable(world.store, SETTINGS.shard).leave(
-        new_request(f"{len(world.store.calls):08x}", cluster, at, dry_run=dry_run, force=force)
-    )
-    LeaseTable(world.store, SETTINGS.shard).signal()
+    leave(world, cluster, dry_run=dry_run, force=force, name=f"{len(world.store.calls):08x}")
 
 
 def _zone_is_denied(world: World) -> None:

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from harness.stack import RunningSession, Stack
+from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
+from kubesync.clock import Clock
+
+if TYPE_CHECKING:
+    from harness.stack import RunningSession, Stack
+
+
+class Place(Protocol):
+    """Tables, and the time: a ``Stack``, a ``World``, a deployment of tests."""
+
+    @property
+    def store(self) -> Store: ...
+    @property
+    def clock(self) -> Clock: ...
 
 
 def a_request(cluster: str = "", *, dry_run: bool = False, force: bool = False) -> ResyncRequest:
@@ -15,18 +28,26 @@ def a_request(cluster: str = "", *, dry_run: bool = False, force: bool = False) 
     return ResyncRequest("test", cluster, dry_run=dry_run, force=force, at_ms=0)
 
 
-def leave(stack: Stack, cluster: str = "", *, dry_run: bool = False, force: bool = False) -> ResyncRequest:
-    """Put a request into the mailbox, and tell the master."""
-    mailbox = ResyncTable(stack.store, "0")
-    request = new_request(secrets.token_hex(4), cluster, stack.clock.epoch(), dry_run=dry_run, force=force)
-    mailbox.leave(request)
-    LeaseTable(stack.store, "0").signal()
+def leave(
+    place: Place,
+    cluster: str = "",
+    *,
+    dry_run: bool = False,
+    force: bool = False,
+    scheduled: bool = False,
+    name: str = "",
+) -> ResyncRequest:
+    """Put a request into the mailbox, and tell the master. ``name``: empty: a random one."""
+    kind = {"dry_run": dry_run, "force": force, "scheduled": scheduled}
+    request = new_request(name or secrets.token_hex(4), cluster, place.clock.epoch(), **kind)
+    ResyncTable(place.store, "0").leave(request)
+    LeaseTable(place.store, "0").signal()
     return request
 
 
-def collected(stack: Stack, request: ResyncRequest) -> dict[str, Any] | None:
+def collected(place: Place, request: ResyncRequest) -> dict[str, Any] | None:
     """The answer, if there is one."""
-    return ResyncTable(stack.store, "0").collect(request)
+    return ResyncTable(place.store, "0").collect(request)
 
 
 def wait_for_answer(stack: Stack, running: RunningSession, request: ResyncRequest) -> dict[str, Any]:

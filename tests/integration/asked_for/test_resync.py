@@ -7,37 +7,13 @@ from typing import Any
 import pytest
 
 from harness.fakes.memory_store import MemoryStore
+from harness.seen.resync_requests import a_request, leave, wait_for_answer
 from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.dynamodb.store import STATE, UPSTREAMS, Delete, Key, Update
-from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
 from kubesync.aws.tables.state import StateTable
 
 WEB = "web.default.svc.prod.example.com"
 UPSTREAM = "prod/default/web/80/TCP"
-
-
-def a_request(**wanted: bool) -> ResyncRequest:
-    return ResyncRequest("test", "", dry_run=wanted.get("dry_run", False), force=wanted.get("force", False), at_ms=0)
-
-
-def ask(stack: Stack, running: RunningSession, **wanted: bool) -> dict[str, Any]:
-    """Leave a request in the mailbox of the running master, tell it, and collect the answer."""
-    mailbox = ResyncTable(stack.store, "0")
-    request = new_request(
-        "abc123", "", stack.clock.epoch(), dry_run=wanted.get("dry_run", False), force=wanted.get("force", False)
-    )
-    mailbox.leave(request)
-    LeaseTable(stack.store, "0").signal()
-    answers: list[dict[str, Any]] = []
-
-    def answered() -> bool:
-        answer = mailbox.collect(request)
-        answers.extend([answer] if answer is not None else [])
-        return bool(answers)
-
-    running.wait_for(answered)
-    return answers[0]
 
 
 def prepare(stack: Stack) -> RunningSession:
@@ -81,8 +57,10 @@ def test_drift_in_zone_and_table_is_reported_by_a_dry_run_and_mended_by_a_resync
             assert running.end().clean
         spoil(stack)
 
-        def resync(**wanted: bool) -> dict[str, Any]:
-            return ask(stack, running, **wanted) if master == "running" else stack.resync(a_request(**wanted))
+        def resync(*, dry_run: bool = False) -> dict[str, Any]:
+            if master == "none":
+                return stack.resync(a_request(dry_run=dry_run))
+            return wait_for_answer(stack, running, leave(stack, dry_run=dry_run))
 
         before = contents(stack)
         said = resync(dry_run=True)

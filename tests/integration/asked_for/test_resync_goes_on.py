@@ -11,11 +11,11 @@ import pytest
 
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service
+from harness.seen.resync_requests import collected, leave
 from kubesync.aws.dynamodb.store import CONTROL, UPSTREAMS, Key, Update
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.control.clusters import ZoneReference
-from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
+from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import ConnectError, ErrorCode, StoreUnavailableError
@@ -97,16 +97,13 @@ class Three(Deployment):
         return sorted(str(row["upstream"]) for row in rows if not row.get("deleted"))
 
     def ask(self, *, force: bool = False, dry_run: bool = False, scheduled: bool = True) -> ResyncRequest:
-        now = self.world.clock.epoch()
-        self.request = new_request("asked", "", now, dry_run=dry_run, force=force, scheduled=scheduled)
-        ResyncTable(self.store, "0").leave(self.request)
-        LeaseTable(self.store, "0").signal()
+        self.request = leave(self.world, dry_run=dry_run, force=force, scheduled=scheduled, name="asked")
         return self.request
 
     def answer(self, seconds: float = 60.0) -> dict[str, Any] | None:
         assert self.request is not None
         for _ in range(round(seconds)):
-            if (answer := ResyncTable(self.store, "0").collect(self.request)) is not None:
+            if (answer := collected(self.world, self.request)) is not None:
                 return answer
             if self.running is None or not self.running.alive:
                 break
