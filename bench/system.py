@@ -15,7 +15,7 @@ from bench.child_route53 import Route53
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
-from kubesync.aws.route53.rate import TokenBucket
+from kubesync.aws.route53.rate import Buckets, TokenBucket
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
@@ -51,8 +51,10 @@ class BenchApplication(Application):
         return Route53ZoneClient(
             build_route53_client(self.session, self._zone_url),
             clock,
-            requests=TokenBucket(settings.route53_requests_per_second, settings.route53_request_burst, clock),
-            changes=TokenBucket(settings.route53_changes_per_second, settings.route53_changes_per_second, clock),
+            Buckets(
+                TokenBucket(settings.route53_requests_per_second, settings.route53_request_burst, clock),
+                TokenBucket(settings.route53_changes_per_second, settings.route53_changes_per_second, clock),
+            ),
         )
 
 

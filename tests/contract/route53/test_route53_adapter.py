@@ -13,7 +13,7 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.route53 import a_change, a_client, a_set
 from harness.waiting import wait_until
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
-from kubesync.aws.route53.rate import TokenBucket
+from kubesync.aws.route53.rate import Buckets, TokenBucket
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet
 from kubesync.domain.dns.routing.policies import (
@@ -190,7 +190,7 @@ def test_walk_that_fails_in_the_middle_raises(r53: StrictRoute53, zone_id: str, 
 
 def test_buckets_are_asked_before_requests_and_changes(zone_id: str, boto: Route53Client, clock: ManualClock) -> None:
     requests, changes = TokenBucket(1, 2, clock), TokenBucket(10, 20, clock)
-    adapter = Route53ZoneClient(boto, clock, requests=requests, changes=changes)
+    adapter = Route53ZoneClient(boto, clock, Buckets(requests, changes))
     adapter.zone(zone_id)
     adapter.zone(zone_id)
     assert clock.slept == []

@@ -15,8 +15,8 @@ from harness.fakes.route53 import a_change
 from harness.fakes.sts import OWN_ACCOUNT, StsStandIn
 from harness.secrets_watch import AWS_SECRET, leak_in
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put
-from kubesync.aws.route53.accounts import Buckets, RoutedZoneClient, ZoneAccounts
-from kubesync.aws.route53.rate import TokenBucket
+from kubesync.aws.route53.accounts import RoutedZoneClient, ZoneAccounts
+from kubesync.aws.route53.rate import Buckets, TokenBucket
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.domain.errors import UsageError, ZoneThrottledError, ZoneUnavailableError
 from kubesync_local.registration.roles import parse_zone_access

@@ -18,8 +18,8 @@ from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store, table_names
 from kubesync.aws.dynamodb.store_calls import StoreCalls
-from kubesync.aws.route53.accounts import Buckets, RoutedZoneClient, ZoneAccounts
-from kubesync.aws.route53.rate import TokenBucket
+from kubesync.aws.route53.accounts import RoutedZoneClient, ZoneAccounts
+from kubesync.aws.route53.rate import Buckets, TokenBucket
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.secrets.certificates import CertificateReferences, SecretCertificates
 from kubesync.aws.secrets.issued_tokens import AssumedRole, EksToken, WebIdentityToken

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -18,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.route53 import errors as route53_errors
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
-from kubesync.aws.route53.rate import TokenBucket
+from kubesync.aws.route53.rate import Buckets
 from kubesync.aws.route53.zones import BatchChange, ZoneClient
 from kubesync.aws.sts import STS_CONFIG, assume, why_not_assumed
 from kubesync.aws.tables.control.zone_access import ZoneAccess
@@ -36,14 +35,6 @@ _REFRESH_SECONDS: Final = 300.0
 _RETRY_SECONDS: Final = 15.0
 # How long a zone's role is cached. A refusal ends this at once.
 _KNOWN_SECONDS: Final = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Buckets:
-    """Our share of one account's limits: see ``rate``."""
-
-    requests: TokenBucket
-    changes: TokenBucket
 
 
 class ZoneAccounts:
@@ -85,7 +76,7 @@ class ZoneAccounts:
             account = ""
         with self._lock:
             buckets = self._buckets.setdefault(account, self._new_buckets())
-        return Route53ZoneClient(client, self._scheduler, requests=buckets.requests, changes=buckets.changes)
+        return Route53ZoneClient(client, self._scheduler, buckets)
 
     def assume(self, access: ZoneAccess) -> tuple[Route53Client, float]:
         """A boto3 client with fresh credentials of a role, and their expiry (seconds since 1970).

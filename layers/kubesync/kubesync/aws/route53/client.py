@@ -18,7 +18,7 @@ from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.route53 import errors as route53_errors
 from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
-from kubesync.aws.route53.rate import TokenBucket
+from kubesync.aws.route53.rate import Buckets
 from kubesync.aws.route53.routing import from_fields, to_fields
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.sts import RoleCredentials
@@ -66,24 +66,11 @@ def build_route53_client(
 class Route53ZoneClient:
     """Route 53 over boto3. Thread-safe."""
 
-    def __init__(
-        self,
-        client: Route53Client,
-        scheduler: Scheduler,
-        *,
-        requests: TokenBucket | None = None,
-        changes: TokenBucket | None = None,
-    ) -> None:
-        """Wrap a client made by ``build_route53_client``.
-
-        Args:
-            requests: our share of the account's requests; every request takes from it first. None: unlimited.
-            changes: our share of the account's changes; ``change`` sleeps until they are available. None: unlimited.
-        """
+    def __init__(self, client: Route53Client, scheduler: Scheduler, buckets: Buckets | None = None) -> None:
+        """Wrap a client made by ``build_route53_client``. It sleeps until requests and changes are available; None: they always are."""
         self._client = client
         self._scheduler = scheduler
-        self._requests = requests
-        self._changes = changes
+        self._buckets = buckets
 
     def zone(self, zone_id: str) -> Zone:
         """Raises ZoneThrottledError if Route 53 was unreachable in several tries."""
@@ -94,8 +81,7 @@ class Route53ZoneClient:
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
         """Waits for the token buckets first, if there are any."""
         batch = [_change(change) for change in changes]
-        self._wait(self._changes, len(batch))
-        self._wait(self._requests, 1)
+        self._wait(changes=len(batch))
         began = self._scheduler.monotonic()
         failure = ""
         try:
@@ -142,7 +128,7 @@ class Route53ZoneClient:
     def _reading[T](self, call: Callable[[], T]) -> T:
         """Repeat a read while it may help. Raises ZoneThrottledError or ZoneUnavailableError."""
         for attempt in range(1, _ATTEMPTS + 1):
-            self._wait(self._requests, 1)
+            self._wait()
             try:
                 return call()
             except (botocore_errors.BotoCoreError, botocore_errors.ClientError) as error:
@@ -152,9 +138,12 @@ class Route53ZoneClient:
             self._scheduler.sleep(_BACKOFF.delay(attempt, self._scheduler.random()))
         raise AssertionError("the last attempt returns or raises")
 
-    def _wait(self, bucket: TokenBucket | None, tokens: int) -> None:
-        seconds = 0.0 if bucket is None else bucket.take(tokens)
-        if seconds > 0:
+    def _wait(self, changes: int = 0) -> None:
+        if self._buckets is None:
+            return
+        if changes and (seconds := self._buckets.changes.take(changes)) > 0:
+            self._scheduler.sleep(seconds)
+        if (seconds := self._buckets.requests.take()) > 0:
             self._scheduler.sleep(seconds)
 
 

@@ -7,6 +7,7 @@ a second bucket for changes (Developer Guide, "Throttling for Amazon Route 53 AP
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 
 from kubesync.clock import Clock
 
@@ -36,3 +37,11 @@ class TokenBucket:
             gained = max(0.0, now - self._filled_at) * self._rate
             self._tokens, self._filled_at = min(self._burst, self._tokens + gained) - tokens, now
             return max(0.0, -self._tokens / self._rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Our share of one account's limits: of requests, and of changes besides."""
+
+    requests: TokenBucket
+    changes: TokenBucket
