@@ -46,6 +46,8 @@ _AFTER_DEATH_SECONDS: Final = 30.0
 # Longer than any backoff, with time for a name to change hands and for its heir to be refused once more.
 QUIET_SECONDS: Final = (1.0, 60.0, 1200.0, 1200.0, 1200.0)
 _MOST_SESSIONS: Final = 100
+# Longer than a name waits for its heir: the shortest session that can be told to run is far longer.
+_QUIET_SESSION_SECONDS: Final = 12.0
 _BEGIN_SECONDS: Final = 0.2
 ROUND_SECONDS: Final = 4.0
 _AS_USUAL: Final = Round()
@@ -94,7 +96,7 @@ class Player:
             while running.alive and self._next(running):
                 pass
         else:
-            world.clock.sleep(ROUND_SECONDS)
+            world.clock.sleep(_QUIET_SESSION_SECONDS)
         self._let_all_go_on(running)
         report = running.end()
         self.reports.append(report)
