@@ -7,6 +7,7 @@ from typing import Final
 from mutation.mutant import Mutant
 
 _ROWS = "integration/names/test_names_that_pass_on.py::test_row_of_names_that_pass_on"
+_TURNS = "integration/attacks/test_turns.py::"
 _HEIRS = "integration/names/test_heirs_that_fail.py::"
 _SHARE = "integration/names/test_policies_that_share.py::"
 _BATCHES = "unit/domain/test_batches.py::"
@@ -155,9 +156,29 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="a key that waits is not planned again when the owner of its name publishes something else",
         invariants="I9",
         file=_BOOK,
-        old="            self.promoted += sorted(self._behind.pop(after.key, ()))\n",
-        new="            self._behind.pop(after.key, None)\n",
+        old="        self.promoted += sorted(told)\n",
+        new="",
         caught_by=(_ROWS,),
+    ),
+    Mutant(
+        name="every-waiter-hears-of-the-owners-change",
+        without="all keys that wait for a name are planned again with each change of its owner",
+        invariants="I9",
+        file=_BOOK,
+        old=" if differs(each, before.intended, after.intended)}",
+        new="}",
+        caught_by=(_TURNS + "test_i9_only_waiters_whose_answer_changes_are_planned_when_the_owner_changes",),
+    ),
+    Mutant(
+        name="heirs-are-planned-all-at-once",
+        without="a window that is being recorded waits until all keys are planned that were given a name",
+        invariants="I9",
+        file="cluster/served_keys.py",
+        old="waiting[:_AT_A_TIME], dict.fromkeys(waiting[_AT_A_TIME:])",
+        new="waiting, {}",
+        caught_by=(
+            "unit/cluster/test_promoted_keys.py::test_i9_keys_that_were_given_a_name_are_planned_some_at_a_time_and_all_of_them",
+        ),
     ),
     Mutant(
         name="holders-do-not-agree",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,9 @@ from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service, an_endpoints
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.cluster.keys import committer
+from kubesync.cluster.keys.planner import Planner
 from kubesync.domain.objects import EndpointPort, Resource, ServicePort
+from kubesync.domain.state import KeyState
 from simulation.gate import Outward
 from simulation.writes import RECORD
 
@@ -77,6 +80,19 @@ class Slow(Deployment):
 
     def checkpoint(self) -> int:
         return ListenerTable(self.store).checkpoints("prod")[Resource.SERVICES].resource_version
+
+
+def plans_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of keys, each time that one is planned."""
+    planned: list[str] = []
+    real = Planner._write
+
+    def write(planner: Planner, before: KeyState, *given: Any) -> Any:
+        planned.append(before.key.name)
+        return real(planner, before, *given)
+
+    monkeypatch.setattr(Planner, "_write", write)
+    return planned
 
 
 @contextmanager
@@ -201,6 +217,26 @@ def test_i9_first_list_of_many_delays_no_other_namespace(count: int) -> None:
         listed = deployment.until(lambda: "friend A" in deployment.sets())
         later = deployment.lag("later")
         assert max(listed, later) <= alone + MOST_SECONDS
+
+
+def test_i9_only_waiters_whose_answer_changes_are_planned_when_the_owner_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with slow(write_seconds=0.0) as deployment:
+        deployment.begin()
+        waiters(deployment, 60)
+        deployment.until(lambda: len(deployment.sets()) == 62)
+        deployment.pass_time(3.0)
+        planned = plans_of(monkeypatch)
+        others = []
+        for ip in ("10.0.0.7", "10.0.0.8", "10.9.0.1", "10.0.0.9"):
+            asks = {"hostname": "www.example.com"}
+            deployment.apply("owner", a_service(cluster_ips=(ip,), annotations=asks))
+            deployment.pass_time(4.0)
+            others.append(len({*planned} - {"owner"}))
+            planned.clear()
+        assert deployment.sets()["www.example.com A"] == ("10.0.0.9",)
+    assert others == [0, 0, 60, 60]
 
 
 def test_i9_name_that_is_let_go_is_handed_on_while_a_long_window_is_recorded() -> None:

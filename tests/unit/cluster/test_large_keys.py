@@ -15,9 +15,9 @@ from harness.seen.builders import SERVICES, SLICES, a_config, a_key, a_service, 
 from kubesync.aws.dynamodb.store import Put
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.keys.committer import Change, Committer, Pair, Recorded, Section
+from kubesync.cluster.keys.committer import Change, Committer, Pair, Section
 from kubesync.cluster.keys.key_states import KeyStates, size_of
-from kubesync.cluster.keys.key_writes import Chunk, Planned
+from kubesync.cluster.keys.key_writes import Chunk, Planned, Recorded
 from kubesync.domain.errors import NotMasterError
 from kubesync.domain.large_keys import Deaths, LargeKeys
 from kubesync.domain.objects import EndpointPort, EndpointsObject, ObjectKey, Observation, Resource, Service

@@ -12,7 +12,7 @@ from aws_lambda_powertools import Logger
 from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Steps
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import Entry
-from kubesync.cluster.keys.committer import Recorded
+from kubesync.cluster.keys.key_writes import Recorded
 from kubesync.cluster.keys.outcomes import ConflictCheck, Outcome, Outcomes, judge
 from kubesync.cluster.served_keys import ServedKeys
 from kubesync.domain.batches import Unit

@@ -10,7 +10,7 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger
 
 from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Host, Steps
-from kubesync.cluster.keys.committer import Recorded
+from kubesync.cluster.keys.key_writes import Recorded
 from kubesync.cluster.keys.reconciler import CHECKPOINT_SECONDS
 from kubesync.cluster.listener import Listener, Listeners, ListRound, round_of
 from kubesync.cluster.listener_reports import CredentialDates, ListenerErrors

@@ -18,8 +18,9 @@ from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.cluster.keys.committer import Committer, Recorded
+from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.keys.key_writes import Recorded
 from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import ClusterPorts, Connector
 from kubesync.domain.objects import ObjectKey, Resource
@@ -31,7 +32,7 @@ logger = Logger(service="kubesync", child=True)
 
 KEYS_AT_A_TIME: Final = 500
 """So many are published in one step, and with one message. A zone asks for the others when their turn comes."""
-_READERS_AT_A_TIME: Final = 200
+_AT_A_TIME: Final = 200
 
 
 class Published:
@@ -188,26 +189,28 @@ class ServedKeys:
 
 
 class PromotedKeys:
-    """Plans keys that were given a name. Until their own objects are known they are planned again: their durable notes stay until then."""
+    """Plans keys that were given a name, some at a time. Until their own objects are known they are planned again: their durable notes stay
+    until then."""
 
     def __init__(self, served: ServedKeys) -> None:
         self._served = served
-        self._keys: set[ObjectKey] = set()
+        self._keys: dict[ObjectKey, None] = {}
         self._early: set[ObjectKey] = set()
 
     def add(self, keys: Collection[ObjectKey]) -> None:
-        self._keys.update(keys)
+        self._keys |= dict.fromkeys(keys)
 
     def due_at(self) -> float:
         return AT_ONCE if self._keys or any(map(self._served.states.plannable, self._early)) else WHEN_TOLD
 
     def steps(self) -> Steps[None]:
         early = {key for key in self._early if self._served.states.plannable(key)}
-        keys, self._keys, self._early = self._keys | early, set(), self._early - early
+        waiting, self._early = [*self._keys, *early], self._early - early
+        keys, self._keys = waiting[:_AT_A_TIME], dict.fromkeys(waiting[_AT_A_TIME:])
         try:
             yield from self.plan(keys, "a name was let go")
         except BaseException:
-            self._keys |= keys
+            self.add(keys)
             raise
 
     def plan(self, keys: Collection[ObjectKey], why: str) -> Steps[None]:
@@ -241,7 +244,7 @@ class Readers:
         reference, number = next(iter(self._changed.items()))
         name, table = self._served.states.config.name, self._served.ports.tables.state
         left = self._left.setdefault(reference, []) or sorted(table.readers(name, reference))
-        some, rest = left[:_READERS_AT_A_TIME], left[_READERS_AT_A_TIME:]
+        some, rest = left[:_AT_A_TIME], left[_AT_A_TIME:]
         yield from self._served.promoted.plan(some, f"{reference.kind} {reference.name} changed")
         if self._changed.get(reference) != number:
             return  # it changed again

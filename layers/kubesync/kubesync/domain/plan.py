@@ -117,7 +117,7 @@ def assign_names(
 
     def alike(name: Name, keys: Iterable[RecordKey]) -> bool:
         found = published.get((name.zone_id, name.name), {})
-        return all(k in found and replace(found[k], ttl=wanted[k].ttl) == wanted[k] for k in keys)
+        return all(_same(wanted[k], found.get(k)) for k in keys)
 
     for name in sorted(policies):
         line, owner = lines.get(name, name), owners.get(name)
@@ -153,6 +153,18 @@ def assign_names(
         intended |= {key: each for key, each in own.items() if names_of({key: each}) <= state.claims}
     free = frozenset(name for name in gained if (name.zone_id, name.name) not in blocked)
     return Assignment(intended, free, frozenset(taken.values()), tuple(problems))
+
+
+def differs(
+    wanted: Mapping[RecordKey, RecordSet], before: Mapping[RecordKey, RecordSet], after: Mapping[RecordKey, RecordSet]
+) -> bool:
+    """Whether it matters to who wants these sets that another one published ``before``, and now ``after``."""
+    return any(_same(each, before.get(key)) != _same(each, after.get(key)) for key, each in wanted.items())
+
+
+def _same(wanted: RecordSet, found: RecordSet | None) -> bool:
+    """Whether they answer the same, whatever the TTL."""
+    return found is not None and replace(found, ttl=wanted.ttl) == wanted
 
 
 def _why_taken(name: Name, line: Name, policy: str, owner: ObjectKey) -> str:

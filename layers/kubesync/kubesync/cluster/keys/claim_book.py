@@ -27,10 +27,15 @@ from kubesync.domain.dns.records import RecordKey, RecordSet, clash
 from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey
-from kubesync.domain.plan import waits_for
+from kubesync.domain.plan import differs, waits_for
 from kubesync.domain.state import KeyState, Name, names_of, policies_of
 
 _TOLD: Final = 20  # of those in line for a name, when types of it are free
+_FEW: Final = 50
+
+
+type Behind = dict[ObjectKey, dict[ObjectKey, Mapping[RecordKey, RecordSet]]]
+"""By the owner of a name, keys of the cluster that wait for it, as far as this session has planned them, and what each wants there."""
 
 
 @dataclass(slots=True)
@@ -53,7 +58,6 @@ class ClaimBook:
 
     Args:
         fenced_here: clusters whose fence this master has raised: only their keys can be told that they were given a name.
-        behind: by the owner of a name, keys of the cluster that wait for it, as far as this session has planned them.
     """
 
     def __init__(
@@ -61,7 +65,7 @@ class ClaimBook:
         claims: ClaimTable,
         states: StateTable,
         fenced_here: AbstractSet[str],
-        behind: dict[ObjectKey, set[ObjectKey]] | None = None,
+        behind: Behind | None = None,
     ) -> None:
         self._behind = {} if behind is None else behind
         self._table = claims
@@ -210,18 +214,23 @@ class ClaimBook:
     def published(
         self,
         seen: KeyState,
+        wanted: Mapping[RecordKey, RecordSet],
         owners: Mapping[Name, ObjectKey | None],
         lines: Mapping[Name, Name],
         beside: Mapping[Name, Mapping[RecordKey, ObjectKey]],
     ) -> Mapping[tuple[str, str], Mapping[RecordKey, RecordSet]]:
-        """What others publish at names where the key waits. It is planned again when they publish something else."""
+        """What others publish at names where the key waits. It is planned again when that makes a difference for it (``is_planned``)."""
         found: dict[tuple[str, str], dict[RecordKey, RecordSet]] = {}
+        before: set[ObjectKey] = set()
         for name, owner in owners.items():
             own = owner in (None, seen.key) or (name in seen.claims and lines.get(name, name) == name)
             for each in {*(() if own else (owner,)), *beside.get(name, {}).values()}:
                 if each is not None:
-                    self._behind.setdefault(each, set()).add(seen.key)
+                    before.add(each)
                     found.setdefault((name.zone_id, name.name), {}).update(self._publishes(each))
+        there = {key: each for key, each in wanted.items() if (key.zone_id, key.name) in found}
+        for other in before:
+            self._behind.setdefault(other, {})[seen.key] = there
         return found
 
     def _publishes(self, owner: ObjectKey) -> Mapping[RecordKey, RecordSet]:
@@ -234,10 +243,19 @@ class ClaimBook:
         return self._intended[owner]
 
     def is_planned(self, before: KeyState, after: KeyState) -> None:
-        """Who waits for names of the key is planned again if it publishes something else now."""
+        """Who waits for names of the key is planned again if only one of them published the same before, or does now. Where sets of the key come
+        or go, some others are too, neighbours first: they may share the name, or say who has it now. For the rest, of which there may be
+        thousands, nothing changes."""
         self._intended[after.key] = after.intended
-        if after.intended != before.intended:
-            self.promoted += sorted(self._behind.pop(after.key, ()))
+        behind = self._behind.get(after.key)
+        if after.intended == before.intended or not behind:
+            return
+        told = {key for key, each in behind.items() if differs(each, before.intended, after.intended)}
+        if before.intended.keys() != after.intended.keys():
+            told.update(sorted(behind, key=lambda key: (not _neighbours(key, after.key), key))[:_FEW])
+        self.promoted += sorted(told)
+        for key in told:
+            del behind[key]
 
     def owner(self, name: Name) -> ObjectKey | None:
         """Who owns a name by now."""

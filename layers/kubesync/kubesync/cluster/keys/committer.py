@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import batched, chain
 from typing import Final
@@ -38,6 +38,7 @@ from kubesync.cluster.keys.key_writes import (
     Closing,
     KeyWrite,
     Planned,
+    Recorded,
     chunks_of,
     no_closing,
     write_full,
@@ -48,7 +49,7 @@ from kubesync.domain.large_keys import LARGE, LargeKeys
 from kubesync.domain.merge import Believed
 from kubesync.domain.objects import ObjectKey, Observation, Resource
 from kubesync.domain.sources.registry import KINDS
-from kubesync.domain.state import KeyState, Reference
+from kubesync.domain.state import KeyState
 from kubesync.domain.window import Turns, WindowContent
 
 _ATTEMPTS: Final = 8
@@ -131,25 +132,6 @@ class Section:
     last: bool
     again: Sequence[ObjectKey] = ()
     gives_way: bool = False
-
-
-@dataclass(slots=True)
-class Recorded:
-    """What was recorded, and what follows: keys that are open now, keys that were given a name, keys that changed, and shared objects that
-    changed (with the numbers of their notes). Of lists also what was held back, and ``ListMerge.missed``."""
-
-    opened: dict[ObjectKey, None] = field(default_factory=dict)
-    promoted: dict[ObjectKey, None] = field(default_factory=dict)
-    changed: set[ObjectKey] = field(default_factory=set)
-    shared: dict[Reference, int] = field(default_factory=dict)
-    held: Mapping[Resource, str] = field(default_factory=dict)
-    missed: AbstractSet[ObjectKey] = frozenset()
-
-    def add(self, other: Recorded) -> None:
-        self.opened |= other.opened
-        self.promoted |= other.promoted
-        self.changed |= other.changed
-        self.shared |= other.shared
 
 
 class Following:

@@ -143,6 +143,25 @@ class Planned:
 
 
 @dataclass(slots=True)
+class Recorded:
+    """What was recorded, and what follows: keys that are open now, keys that were given a name, keys that changed, and shared objects that
+    changed (with the numbers of their notes). Of lists also what was held back, and ``ListMerge.missed``."""
+
+    opened: dict[ObjectKey, None] = field(default_factory=dict)
+    promoted: dict[ObjectKey, None] = field(default_factory=dict)
+    changed: set[ObjectKey] = field(default_factory=set)
+    shared: dict[Reference, int] = field(default_factory=dict)
+    held: Mapping[Resource, str] = field(default_factory=dict)
+    missed: AbstractSet[ObjectKey] = frozenset()
+
+    def add(self, other: Recorded) -> None:
+        self.opened |= other.opened
+        self.promoted |= other.promoted
+        self.changed |= other.changed
+        self.shared |= other.shared
+
+
+@dataclass(slots=True)
 class Preview:
     """What recording would lead to: states as they would be, changes, and deletions that would be held back.
 

@@ -19,8 +19,8 @@ from kubesync.actors.actor import Steps
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.tables.audit import Entry, describe
 from kubesync.cluster.keys.claim_book import ClaimBook
-from kubesync.cluster.keys.committer import Change, Committer, Pair, Recorded
-from kubesync.cluster.keys.key_writes import KeyWrite, Piece, Planned, claiming, unclaiming
+from kubesync.cluster.keys.committer import Change, Committer, Pair
+from kubesync.cluster.keys.key_writes import KeyWrite, Piece, Planned, Recorded, claiming, unclaiming
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
 from kubesync.domain.dns.standing import Stands, what_stands, why_foreign

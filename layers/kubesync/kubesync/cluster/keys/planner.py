@@ -18,7 +18,7 @@ from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.keys.allowed_names import NamespaceLimit, held_only
-from kubesync.cluster.keys.claim_book import ClaimBook, of_line
+from kubesync.cluster.keys.claim_book import Behind, ClaimBook, of_line
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import (
     NO_NOTES,
@@ -69,7 +69,6 @@ class Planner:
         distrust_upstreams: look at what really stands in the upstreams table (a full resync).
         listed: resources whose complete lists are being recorded: for the keys given here their views are whole already.
         untrusted: upstreams that turned out not to stand in the table as they were written.
-        behind: by the owner of a name, keys of the cluster that wait for it, as far as this session has planned them.
         followers: keys whose aliases lead to names.
         hold: whether record sets that a configuration or rules no longer want are kept. None: those that are kept already.
     """
@@ -85,7 +84,7 @@ class Planner:
         listed: AbstractSet[Resource] = frozenset(),
         untrusted: AbstractSet[str] = frozenset(),
         hold: bool | None = None,
-        behind: dict[ObjectKey, set[ObjectKey]] | None = None,
+        behind: Behind | None = None,
         followers: Followers | None = None,
     ) -> None:
         self._states = states
@@ -324,7 +323,7 @@ class Planner:
                 seen = after = replace(seen, claims=seen.claims - {mine})
             pieces += [Piece((note,)) for note in self._book.agreeing(before, seen, lines)]
             beside = self._book.others(seen, want.records, lines, moved=told or before.parts != seen.parts)
-            published = self._book.published(seen, owners, lines, beside)
+            published = self._book.published(seen, want.records, owners, lines, beside)
             assignment = assign_names(seen, want.records, owners, lines, published, beside)
             problems += assignment.problems
             after, of_names = self._names(before, after, assignment, given)

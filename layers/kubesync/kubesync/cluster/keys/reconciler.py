@@ -21,9 +21,10 @@ from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.listeners import Basis
 from kubesync.cluster.keys.allowed_names import names_asked, namespaces_apart
-from kubesync.cluster.keys.committer import Change, Committer, Ending, Following, Pair, Recorded
+from kubesync.cluster.keys.claim_book import Behind
+from kubesync.cluster.keys.committer import Change, Committer, Ending, Following, Pair
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, size_of
-from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes, Planned, Preview
+from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes, Planned, Preview, Recorded
 from kubesync.cluster.keys.list_diff import NOT_ANSWERED, ListMerge
 from kubesync.cluster.keys.observations import Observations, sort_observations
 from kubesync.cluster.keys.planner import Planner
@@ -83,7 +84,7 @@ class Reconciler:
         self._probe_identity = probe_identity
         # Record sets that lists take away because the configuration, or the rules, do not want them: also where a checkpoint is taken back.
         self._gone = Counter[Basis]()
-        self._behind: dict[ObjectKey, set[ObjectKey]] = {}
+        self._behind: Behind = {}
         self._quiet = False  # since the last checkpoints only bookmarks came
         # What a try that failed has written: the next try does not see it as a change any more.
         self._of_failed_tries = Recorded()
