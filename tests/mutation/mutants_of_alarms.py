@@ -100,8 +100,8 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="one transaction that met other items ends the alarms for what is open",
         invariants="I10",
         file="cluster/keys/key_states.py",
-        old="        self._states.clear()\n        self.counts.forget()\n        self._cached = 0\n",
-        new="        self._states.clear()\n        self.counts.forget()\n        self._cached = 0\n        self.open_keys.forget()\n",
+        old="        self._cache.clear()\n        self.counts.forget()\n",
+        new="        self._cache.clear()\n        self.counts.forget()\n        self.open_keys.forget()\n",
         caught_by=("unit/cluster/test_open_keys.py::test_i10_transaction_that_met_other_items_forgets_no_open_key",),
     ),
     Mutant(

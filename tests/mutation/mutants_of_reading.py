@@ -156,7 +156,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="a key that was read before is read again",
         invariants="I7",
         file="cluster/keys/key_states.py",
-        old="        missing = [key for key in wanted if key not in self._states]\n",
+        old="        missing = [key for key in wanted if key not in states]\n",
         new="        missing = [*wanted]\n",
         caught_by=("unit/cluster/test_key_states.py::test_key_is_read_once_i7",),
     ),

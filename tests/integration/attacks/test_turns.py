@@ -87,9 +87,9 @@ def plans_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     planned: list[str] = []
     real = Planner._write
 
-    def write(planner: Planner, before: KeyState, *given: Any) -> Any:
+    def write(planner: Planner, before: KeyState, *given: Any, **told: Any) -> Any:
         planned.append(before.key.name)
-        return real(planner, before, *given)
+        return real(planner, before, *given, **told)
 
     monkeypatch.setattr(Planner, "_write", write)
     return planned

@@ -7,8 +7,8 @@ from typing import Final
 
 from kubesync.actors.actor import Steps
 from kubesync.clock import Clock
-from kubesync.cluster.keys.committer import Following
 from kubesync.cluster.keys.key_writes import Recorded
+from kubesync.cluster.keys.observations import Following
 from kubesync.cluster.tasks import Task
 from kubesync.domain.window import Turns, WindowContent
 

@@ -26,7 +26,8 @@ ZonesBlocked                 service                          Count    zones tha
 OldestOpenSeconds            service                          Seconds  age of the oldest change that should get through by itself: an
                                                                        open key, or events that cannot be recorded
 TurnWaitSeconds              service                          Seconds  for how long the oldest event of a namespace waits until it is
-                                                                       recorded; only if it is a second or more
+                                                                       recorded; only if it is a second or more. It begins with each
+                                                                       session, which reads again what the last one left
 OpenKeys                     service                          Count    such keys
 ListenersFailing             service                          Count    listeners of enabled clusters that have not worked for 3
                                                                        minutes; also where no listener could be made

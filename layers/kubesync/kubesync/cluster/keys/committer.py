@@ -50,7 +50,6 @@ from kubesync.domain.merge import Believed
 from kubesync.domain.objects import ObjectKey, Observation, Resource
 from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState
-from kubesync.domain.window import Turns, WindowContent
 
 _ATTEMPTS: Final = 8
 _WRITE_SECONDS: Final = 2.0
@@ -132,24 +131,6 @@ class Section:
     last: bool
     again: Sequence[ObjectKey] = ()
     gives_way: bool = False
-
-
-class Following:
-    """What goes on while a long window is recorded. This one: nothing. ``turns``: the keys in the order in which they are recorded."""
-
-    def __init__(self) -> None:
-        self.turns = Turns()
-
-    def window(self) -> WindowContent | None:
-        """Close the next window, if it is due and holds no list."""
-        return None
-
-    def others(self) -> Steps[None]:
-        """Steps of others that must not wait for a long window."""
-        yield from ()
-
-    def written(self, part: Recorded) -> None:
-        """A section is recorded, or a part of it."""
 
 
 class Committer:

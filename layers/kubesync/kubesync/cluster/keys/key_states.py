@@ -78,6 +78,27 @@ class ListenerView:
             self.failing_since = now
 
 
+class _Cache:
+    """``states``: key states as last read or written, those of long ago first. There is ``room`` for so many keys, each with its weight."""
+
+    def __init__(self, room: Callable[[], int]) -> None:
+        self._room = room
+        self._weight = 0
+        self.states: OrderedDict[ObjectKey, KeyState] = OrderedDict()
+
+    def put(self, state: KeyState) -> None:
+        if (known := self.states.pop(state.key, None)) is not None:
+            self._weight -= _weight_of(known)
+        self.states[state.key] = state
+        self._weight += _weight_of(state)
+        while self._weight > min(CACHED_KEYS, self._room()) and len(self.states) > 1:
+            self._weight -= _weight_of(self.states.popitem(last=False)[1])
+
+    def clear(self) -> None:
+        self.states.clear()
+        self._weight = 0
+
+
 class KeyStates:
     """State of one cluster in this process. Only the cluster's actor uses it, or a preview that has one of its own.
 
@@ -108,13 +129,11 @@ class KeyStates:
         # Who is told of problems that came up anew.
         self.on_problems: Callable[[KeyState, Collection[Problem]], None] = lambda _state, _fresh: None
         self._table = table
-        self._cached_keys = cached_keys
-        self._states: OrderedDict[ObjectKey, KeyState] = OrderedDict()
+        self._cache = _Cache(cached_keys)
         self._sizes: dict[ObjectKey, int] = {}  # of keys with many endpoints; also of keys not in the cache
         self.large = LargeKeys()
         # Their endpoints are not taken in until the next list shows all of them.
         self.aside: set[ObjectKey] = set()
-        self._cached = 0  # keys, each with its weight
 
     def configure(
         self,
@@ -201,8 +220,9 @@ class KeyStates:
     def each(self, keys: Iterable[ObjectKey]) -> Iterator[KeyState]:
         """The same, one after the other, in any order: not all of them need to fit into memory."""
         wanted = list(keys)
-        missing = [key for key in wanted if key not in self._states]
-        yield from [self._states[key] for key in wanted if key in self._states]
+        states = self._cache.states
+        missing = [key for key in wanted if key not in states]
+        yield from [states[key] for key in wanted if key in states]
         for state in self._table.each(missing) if missing else ():
             self.remember(state)
             yield state
@@ -227,7 +247,7 @@ class KeyStates:
 
     def remember(self, state: KeyState) -> None:
         """Keep what was read or written last, and note tombstones that a later sweep may drop."""
-        known = self._states.get(state.key)
+        known = self._cache.states.get(state.key)
         fresh = {*state.problems}.difference(known.problems) if known is not None else ()
         if fresh:
             self.on_problems(state, fresh)
@@ -237,17 +257,11 @@ class KeyStates:
             self._sizes[state.key] = size
         else:
             self._sizes.pop(state.key, None)
-        self._cached += _weight_of(state) - (0 if known is None else _weight_of(known))
-        self._states[state.key] = state
         if state.tombstoned:
             self.tombstoned[state.key] = None
         else:
             self.tombstoned.pop(state.key, None)
-        self._states.move_to_end(state.key)
-        room = min(CACHED_KEYS, self._cached_keys())
-        while self._cached > room and len(self._states) > 1:
-            _, evicted = self._states.popitem(last=False)
-            self._cached -= _weight_of(evicted)
+        self._cache.put(state)
 
     def kept_empty(self, state: KeyState) -> frozenset[Name]:
         """Claims that a key keeps although it publishes nothing there (see ``domain.dns.desired.keeping``)."""
@@ -271,9 +285,8 @@ class KeyStates:
 
     def forget(self) -> None:
         """Read all keys anew next time. What is open or in conflict stays known: each key corrects it when it is read."""
-        self._states.clear()
+        self._cache.clear()
         self.counts.forget()
-        self._cached = 0
 
     def forget_work(self) -> None:
         """Know of no open key any more: nothing is served, or all of them are read anew."""

@@ -73,12 +73,9 @@ class ListMerge:
         self._snapshots: Mapping[Resource, Snapshot] = {}
         self._found = Absences()
         self._reread: set[Resource] = set()
-        self._kept = 0
         self.unwanted = 0
         self.hold: bool | None = False if forced else None  # see ``Planner``
-        self._tombstones: dict[Resource, Counter[int]] = defaultdict(Counter)  # by version
         self.held: dict[Resource, str] = {}
-        self.believed: dict[Resource, Believed] = {}  # as it is to be stored before anything of the lists is recorded
         self.identity_actions: tuple[Action, ...] = ()
         self.missed: set[ObjectKey] = set()
 
@@ -87,6 +84,7 @@ class ListMerge:
     ) -> Steps[list[ObjectKey]]:
         """Compare lists with everything that is stored, read once (I7). Returns every key, oldest Service first. ``note``: called with each."""
         created: dict[ObjectKey, str] = {}
+        kept, tombstones = 0, defaultdict[Resource, Counter[int]](Counter)  # by version
         parts: list[LivePart] = []
         slices_of_old: list[LivePart] = []
         unused = MOVING - self._states.listeners.keys()
@@ -94,11 +92,11 @@ class ListMerge:
         for bucket in range(BUCKETS):
             for state in self._table.load_bucket(self._states.config.name, bucket):
                 created[state.key] = created_at(state)
-                self._kept += len(state.kept)
+                kept += len(state.kept)
                 parts += live_parts(state, snapshots)
                 for part_id, part in state.parts.items():
                     if part.deleted:
-                        self._tombstones[part_id.resource][part.resource_version] += 1
+                        tombstones[part_id.resource][part.resource_version] += 1
                 slices_of_old += live_parts(state, unused)
                 self._states.remember(state)
                 note(state)
@@ -108,13 +106,17 @@ class ListMerge:
             created[key] = observed.created_at(key) or created.get(key, "")
         self.observed, self._snapshots = observed, snapshots
         self._reread = {resource for resource in snapshots if self._states.outdated(resource)}
-        self._found = self._absences(snapshots, parts)
-        self.believed = self._found.believed
+        self._found = self._absences(snapshots, parts, tombstones, kept)
         for resource in MOVING:
             self._forget_slices(self._found.gone.get(resource, {}), observed)
             self._forget_slices(self._found.left.get(resource, {}), observed)
         self._forget_slices(_by_key(slices_of_old), observed)  # their parts are dropped
         return sorted(created, key=lambda key: (created[key], key))
+
+    @property
+    def believed(self) -> Mapping[Resource, Believed]:
+        """As it is to be stored before anything of the lists is recorded."""
+        return self._found.believed
 
     def seen(self, before: KeyState) -> KeyState:
         """A key as stored, merged with the lists and with the events that followed them."""
@@ -152,7 +154,13 @@ class ListMerge:
         late = seen.resource_version <= recorded.resource_version and not (part is not None and part.held)
         return late and observe(part, seen, view.generation) is not None
 
-    def _absences(self, snapshots: Mapping[Resource, Snapshot], parts: list[LivePart]) -> Absences:
+    def _absences(
+        self,
+        snapshots: Mapping[Resource, Snapshot],
+        parts: list[LivePart],
+        tombstones: Mapping[Resource, Counter[int]],
+        sets_kept: int,
+    ) -> Absences:
         found = Absences()
         uid = self._identify(snapshots.get(IDENTITY[0]))
         scope = self._states.config.scope
@@ -170,7 +178,7 @@ class ListMerge:
             moved = moved_in(snapshot, parts, self._states.listeners[resource].generation)
             checkpoint = self._states.listeners[resource].checkpoint
             earlier = Believed() if checkpoint is None else checkpoint.believed
-            done = earlier.done(self._tombstones[resource])
+            done = earlier.done(tombstones[resource])
             believed = earlier.within_the_hour(self._epoch, self._states.pause_seconds) + done
             verdict = judge_absences(live, len(missing), believed, same_cluster=same, forced=self._forced)
             # What was too much stays held, also where there is more beside it by now, or an hour has passed.
@@ -187,10 +195,10 @@ class ListMerge:
             found.believed[resource] = replace(memory, holding=holds, limit=most(live, believed))
             if held:
                 self.tell(resource, verdict.reason or f"earlier lists lacked {len(held)} objects, too many at once")
-            elif (kept or self._kept) and resource in _MAIN and not self._forced:
+            elif (kept or sets_kept) and resource in _MAIN and not self._forced:
                 self.tell(
                     resource,
-                    f"a configuration or release would have deleted {self._kept or len(kept)}, too many at once",
+                    f"a configuration or release would have deleted {sets_kept or len(kept)}, too many at once",
                 )
         return found
 

@@ -6,12 +6,32 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kubesync.actors.actor import Steps
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.keys.key_writes import Notes
+from kubesync.cluster.keys.key_writes import Notes, Recorded
 from kubesync.domain.objects import ObjectKey, Observation, Resource, Snapshot
 from kubesync.domain.sources.registry import KINDS, SOURCES, bucket_of, kind_of, part_of, place_of
 from kubesync.domain.state import KeyState, PartId, Reference
+from kubesync.domain.window import Turns, WindowContent
+
+
+class Following:
+    """What goes on while a long window is recorded. This one: nothing. ``turns``: the keys in the order in which they are recorded."""
+
+    def __init__(self) -> None:
+        self.turns = Turns()
+
+    def window(self) -> WindowContent | None:
+        """Close the next window, if it is due and holds no list."""
+        return None
+
+    def others(self) -> Steps[None]:
+        """Steps of others that must not wait for a long window."""
+        yield from ()
+
+    def written(self, part: Recorded) -> None:
+        """A section is recorded, or a part of it."""
 
 
 @dataclass(slots=True)

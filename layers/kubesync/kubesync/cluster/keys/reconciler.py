@@ -22,11 +22,11 @@ from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.listeners import Basis
 from kubesync.cluster.keys.allowed_names import names_asked, namespaces_apart
 from kubesync.cluster.keys.claim_book import Behind
-from kubesync.cluster.keys.committer import Change, Committer, Ending, Following, Pair
+from kubesync.cluster.keys.committer import Change, Committer, Ending, Pair
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, size_of
 from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes, Planned, Preview, Recorded
 from kubesync.cluster.keys.list_diff import NOT_ANSWERED, ListMerge
-from kubesync.cluster.keys.observations import Observations, sort_observations
+from kubesync.cluster.keys.observations import Following, Observations, sort_observations
 from kubesync.cluster.keys.planner import Planner
 from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.errors import ListenerError
