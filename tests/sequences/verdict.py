@@ -82,11 +82,16 @@ def upstreams(world: World) -> dict[str, tuple[dict[str, Any], ...]]:
 
 
 def contested_places(world: World) -> set[Place]:
-    """Names in zones that several Services want."""
+    """Names in zones that several Services want, and those that lead there: an alias follows what stands."""
     wanted: dict[Place, set[object]] = defaultdict(set)
+    leads: dict[Place, set[Place]] = defaultdict(set)
     for name, by_key in _wanted(world).items():
         wanted[name.zone_id, name.name].update(by_key)
-    return {place for place, keys in wanted.items() if len(keys) > 1}
+        for record_set in (each for sets in by_key.values() for each in sets.values()):
+            host = record_set.alias.name if record_set.alias else next(iter(record_set.values)).rstrip(".")
+            leads[name.zone_id, name.name].add((name.zone_id, host))
+    contested = {place for place, keys in wanted.items() if len(keys) > 1}
+    return contested | {place for place, hosts in leads.items() if hosts & contested}
 
 
 def _wanted(world: World) -> Wanted:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import cast
 
 from kubesync.aws.dynamodb.store import CONTROL, STATE
@@ -23,7 +24,7 @@ from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable, open_key
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import RULES_VERSION, rules_of
-from kubesync.domain.dns.desired import Desired
+from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.records import RecordKey, RecordSet, clash, exclude_each_other, in_the_way
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource, Service
 from kubesync.domain.sources.services import desired
@@ -100,7 +101,15 @@ def desired_by_key(world: World, config: ClusterConfig) -> Iterator[tuple[Object
                 endpoints[namespace, owner].append(seen.value)
     for namespace, name in sorted(services.keys() | endpoints.keys()):
         key = ObjectKey(config.name, namespace, name)
-        yield key, desired(key, services.get((namespace, name)), endpoints[namespace, name], rules_of(config))
+        want = desired(key, services.get((namespace, name)), endpoints[namespace, name], rules_of(config))
+        yield key, with_zone_aliases(want, partial(_alias_types, world))
+
+
+def _alias_types(world: World, zone_id: str, target: str, alias: str) -> tuple[set[str], set[str]]:
+    """Types of an alias to a name of its zone: those that stand, as far as they stand at the target too. Else it is to be a CNAME."""
+    stands = world.route53.records(zone_id)
+    own = {key.type for key, each in stands.items() if key.name == alias and each.alias and each.alias.name == target}
+    return own & {key.type for key in stands if key.name == target}, {"A", "AAAA"}
 
 
 def _named(world: World, upstreams: dict[str, list[dict[str, object]]]) -> dict[str, list[dict[str, object]]]:
