@@ -237,9 +237,21 @@ def _claims(world: World, wanted: Wanted, unsettled: AbstractSet[Name]) -> Itera
                 yield f"claim {place}: {owner} owns it, and its record sets do not stand there"
 
 
+def _has_alias(world: World, key: ObjectKey) -> bool:
+    seen = world.clusters[key.cluster].live.get((Resource.SERVICES, key.namespace, key.name))
+    value = None if seen is None else seen.value
+    return isinstance(value, Service) and any(
+        name.endswith("/alias") and text != "false" for name, text in value.annotations
+    )
+
+
 def _rest(world: World, keys: set[ObjectKey], in_conflict: set[ObjectKey]) -> Iterator[str]:
     marks = {open_key(key) for key in in_conflict}
+    # Who has an alias to a name of the zone leaves a note that the next session has to plan it.
+    following = tuple(f"{open_key(key).sort}#heir#" for key in keys if _has_alias(world, key))
     for key, item in world.store.dump().items():
+        if key.table == STATE and str(key.sort).startswith(following):
+            continue
         if key.table == STATE and "#open#" in key.partition and key not in marks:
             yield f"mark left over: {key.partition} {key.sort}"
         if key.table == CONTROL and key.partition.startswith("inflight#") and "batch" not in item:

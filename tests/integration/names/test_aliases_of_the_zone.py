@@ -192,7 +192,7 @@ def test_alias_leaves_a_target_that_becomes_a_cname_while_others_wait_for_it(dep
     deployment.do("a", service("192.0.2.1", hostname=TARGET))
     deployment.do("c", service("192.0.2.3", hostname=TARGET))
     deployment.do("b", an_alias())
-    deployment.do("a", service(host="lb.example.net", hostname=TARGET))
+    deployment.do("a", service(host="lb.example.net", hostname=TARGET), 9.0)  # it waits for an heir
     assert deployment.answers[1:] == [ALIAS_A, CNAME]
 
 
