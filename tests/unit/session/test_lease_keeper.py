@@ -214,6 +214,12 @@ def test_patient_stand_by_waits_whoever_holds_the_lease_and_takes_it_the_moment_
     assert (before.released, lease.holder, sum(bench.clock.slept)) == (False, "me", 14.5)
 
 
+def test_patient_stand_by_does_not_oversleep_a_lease_that_expires_in_a_moment(bench: Bench) -> None:
+    bench.other(ends_in=3600.0, expires_in=14.1)
+    bench.take(times=PATIENT)
+    assert sum(bench.clock.slept) == pytest.approx(14.1, abs=0.01)
+
+
 def test_patient_stand_by_polls_often_once_the_session_should_end(bench: Bench) -> None:
     held = bench.other(ends_in=9.5)
 

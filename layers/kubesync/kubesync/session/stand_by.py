@@ -97,7 +97,7 @@ class LeaseTaker:
             return POLL_SECONDS
         ends_at_ms = seen.ends_at_ms - 1000 if seen.ends_at_ms else math.inf
         until = (min(seen.expires_at_ms, ends_at_ms) - now_ms(self._scheduler)) / 1000
-        return min(max(until, POLL_SECONDS), PATIENT_POLL_SECONDS)
+        return min(until if until > 0 else POLL_SECONDS, PATIENT_POLL_SECONDS)
 
     def _worth_waiting(self, seen: Lease, *, renewed: bool) -> bool:
         until_end = (seen.ends_at_ms - now_ms(self._scheduler)) / 1000
