@@ -12,6 +12,17 @@ _METRICS = "unit/telemetry/test_metrics.py::"
 
 OF_HEARTBEATS: Final[tuple[Mutant, ...]] = (
     Mutant(
+        name="stand-by-oversleeps",
+        without="a process that stands by sleeps no longer than until the lease expires",
+        invariants="I10",
+        file="session/stand_by.py",
+        old="until if until > 0 else POLL_SECONDS",
+        new="max(until, POLL_SECONDS)",
+        caught_by=(
+            "unit/session/test_lease_keeper.py::test_patient_stand_by_does_not_oversleep_a_lease_that_expires_in_a_moment",
+        ),
+    ),
+    Mutant(
         name="below-the-fences-for-days",
         without="a session whose epoch is below the fences ends, and so does the next one",
         invariants="I10",

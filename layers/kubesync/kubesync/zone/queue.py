@@ -63,14 +63,13 @@ class ZoneQueue:
         self._ports = ports
         self._queue: dict[ObjectKey, None] = {}
         self._wishes = WishCache()
-        self._unlearned: set[ObjectKey] = set()  # published, and ``learn`` has not seen yet what they want
-        self._inherited: set[ObjectKey] = set()  # of these, open since before the session
+        # Published, and ``learn`` has not seen yet what they want. True: open since before the session.
+        self._unlearned: dict[ObjectKey, bool] = {}
         self._late: dict[str, float] = {}
         self._groups: deque[Sequence[Unit]] = deque()
         self._denied: dict[Namespace, None] = {}  # they go apart; whose turn was last comes last
         self._turn_of_denied = False
         self._last_turns: dict[Namespace, int] = {}  # numbers of batches
-        self._turns = 0
         self._waits = Waits()
         self._full: FullZone | None = None
         self.held: set[str] = set()  # clusters of which nothing goes now
@@ -87,18 +86,14 @@ class ZoneQueue:
             self._wishes.news(key, message.since, of_list=message.of_list or message.inherited)
             self._waits.wake(key)
             self._queue.setdefault(key)
-            self._unlearned.add(key)
-            if message.inherited:
-                self._inherited.add(key)
+            self._unlearned[key] = message.inherited or self._unlearned.get(key, False)
         self.learn(message.wishes)
 
     def learn(self, wishes: Iterable[Wish], *, asked: bool = False) -> None:
         """What these keys want now replaces what the zone knew. Keys that want nothing leave the queue."""
         for wish in wishes:
             key = wish.key
-            news, inherited = key in self._unlearned, key in self._inherited
-            self._unlearned.discard(key)
-            self._inherited.discard(key)
+            news, inherited = key in self._unlearned, self._unlearned.pop(key, False)
             if not wish.changes:
                 self._leave(key)
                 continue
@@ -117,8 +112,7 @@ class ZoneQueue:
 
     def _leave(self, key: ObjectKey) -> None:
         self._queue.pop(key, None)
-        self._unlearned.discard(key)
-        self._inherited.discard(key)
+        self._unlearned.pop(key, None)
         self._wishes.forget(key)
         self.passing.see(Wish(key))
         self.checks.drop(key)
@@ -285,8 +279,8 @@ class ZoneQueue:
         taken, _, oversized = fill([*by_turns(together(first_come), lambda group: group[0].key)], room())
         if oversized:
             return Due(oversized=oversized)
-        self._turns += 1
-        self._last_turns.update((namespace_of(unit.key), self._turns) for unit in taken)
+        turn = max(self._last_turns.values(), default=0) + 1
+        self._last_turns.update((namespace_of(unit.key), turn) for unit in taken)
         return Due(in_stable_order(taken))
 
     def _enough(self, units: Iterable[Unit]) -> bool:
