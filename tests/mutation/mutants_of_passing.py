@@ -308,4 +308,13 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         new="",
         caught_by=(_ROWS,),
     ),
+    Mutant(
+        name="late-heir-comes-after-a-gap",
+        without="who comes to wait for a name that is being let go gets it only once the old set is gone",
+        invariants="I9",
+        file=_BOOK,
+        old="            self.promoted.append(claim.owner)\n",
+        new="            pass\n",
+        caught_by=(_HEIRS + "test_heir_that_appears_before_the_old_set_is_sent_gets_the_name_without_a_gap",),
+    ),
 )

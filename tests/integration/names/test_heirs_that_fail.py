@@ -216,6 +216,40 @@ def test_heirs_of_more_names_than_one_batch_holds_all_come_without_a_gap(deploym
     assert (deployment.open(), deployment.refusals) == ({}, [])
 
 
+@pytest.mark.parametrize("heir", ["b", "web/b", "dev/shop/b"])
+def test_heir_that_appears_before_the_old_set_is_sent_gets_the_name_without_a_gap(
+    deployment: Failing, heir: str
+) -> None:
+    deployment.line_up("a")
+    deployment.at(SENT, lambda: deployment.hold(6.0))
+    deployment.put("other", a_service(cluster_ips=("10.0.0.1",), ports=()))
+    deployment.pass_time(2.0)  # its batch is under way
+    deployment.put("a", None)
+    deployment.pass_time(2.0)
+    deployment.put(heir, asks("192.0.2.2"))
+    deployment.pass_time(12.0)
+    assert deployment.answers == [ONE, TWO]
+    assert (deployment.open(), deployment.heirs(), deployment.reported([heir])) == ({}, [], [])
+
+
+@pytest.mark.parametrize("heir", ["dev/shop/b", "late/shop/b"])
+def test_heir_whose_cluster_is_taken_up_first_waits_for_the_old_set(deployment: Failing, heir: str) -> None:
+    """A session dies between the two halves. Clusters are taken up in any order: here before that of the owner, and after it."""
+    deployment.add_cluster("late")
+    deployment.end()
+    deployment.start()
+    deployment.line_up("a", heir)
+    deployment.at(RECORD, deployment.kill, after=True)
+    deployment.put("a", None)
+    deployment.pass_time(20.0)
+    deployment.spare()
+    assert deployment.answer == ONE
+    deployment.start()
+    deployment.pass_time(12.0)
+    assert (deployment.answers, deployment.refusals) == ([ONE, TWO], [])
+    assert (deployment.open(), deployment.heirs(), deployment.reported([heir])) == ({}, [], [])
+
+
 def test_heir_of_another_shard_is_not_waited_for(deployment: Failing) -> None:
     """Its own master has a journal and an inflight item of its own: the two cannot share a batch."""
     deployment.line_up("a")

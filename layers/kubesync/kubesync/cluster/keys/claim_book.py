@@ -379,6 +379,9 @@ class ClaimBook:
         self._came[name][place] = key
         self._left[name].discard(place)
         comes, changed = self._table.wait(claim, key, created_at)
+        # It may leave, with its deletion yet to be sent: then it hands the name on.
+        if claim.owner.cluster in self._fenced_here and name not in names_of(self._publishes(claim.owner)):
+            self.promoted.append(claim.owner)
         if key in claim.types.values():  # nothing is left of what it shared
             return [comes, *self._replaced(claim, claim.owner, claim.without(key), waiting=claim.waiting + 1)]
         self._claims[name] = replace(claim, version=claim.version + 1, waiting=claim.waiting + 1)
