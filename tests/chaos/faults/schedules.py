@@ -45,7 +45,7 @@ _SHORT_CASES: Final = 40
 _LENGTH: Final = 24
 # A lease of 15 s, by a clock that is ahead by what is drawn, and by as much again after a pause.
 _LEASE_SECONDS: Final = 120.0
-_SETTLING_SECONDS: Final = 5.0
+_SETTLING_SECONDS: Final = 20.0  # longer than a name waits for its heir
 _RESYNC_SECONDS: Final = 30.0
 _QUIET_SECONDS: Final = (0.0, 60.0, 1200.0, 1200.0)
 _AHEAD_SECONDS: Final = 20.0
