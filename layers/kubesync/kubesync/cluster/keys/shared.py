@@ -98,17 +98,17 @@ class Followers:
 
     def __init__(self, tell: Callable[[str, object], object] = lambda _cluster, _message: None) -> None:
         self.tell = tell
-        self._at: dict[Name, set[ObjectKey]] = defaultdict(set)
+        self.at: dict[Name, set[ObjectKey]] = defaultdict(set)
 
     def add(self, name: Name, key: ObjectKey) -> bool:
         """Whether it is new."""
-        known = key in self._at[name]
-        self._at[name].add(key)
+        known = key in self.at[name]
+        self.at[name].add(key)
         return not known
 
     def of(self, names: Iterable[Name | RecordKey]) -> set[ObjectKey]:
         """Who follows these names."""
-        at = self._at
+        at = self.at
         return {key for each in names for key in at.get(Name(each.zone_id, each.name), ())} if at else set()
 
 
@@ -128,6 +128,8 @@ class AliasTargets:
 
     def beside(self, pairs: Iterable[tuple[KeyState, KeyState]]) -> list[tuple[KeyState, KeyState]]:
         """Keys of the cluster that follow names of these keys."""
+        if not self._followers.at:
+            return []
         planned = {seen.key: seen for _, seen in pairs}
         names: list[Name | RecordKey] = []
         for seen in planned.values():
