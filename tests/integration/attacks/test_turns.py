@@ -14,6 +14,7 @@ import pytest
 
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service, an_endpoints
+from kubesync.aws.dynamodb.store import UPSTREAMS
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.cluster.keys import committer
 from kubesync.cluster.keys.planner import Planner
@@ -187,6 +188,34 @@ def test_i9_change_of_a_friend_does_not_wait_until_a_large_service_is_written(sl
         found = {name: nodes for name, nodes in deployment.upstreams().items() if "/large/" in name}
         assert len(found) == 100 > there, "it was still being written"
         assert {len(nodes) for nodes in found.values()} == {min(1000 * slices, 5323)}
+
+
+def test_i1_large_service_that_gave_way_is_written_to_its_end_by_the_next_session() -> None:
+    with slow(write_seconds=1.0) as deployment:
+        deployment.slow = (RECORD,)
+        deployment.begin()
+        deployment.until(lambda: "owner A" in deployment.sets())
+        many_ports(deployment, 2)
+        deployment.pass_time(6.0)
+        assert LARGE not in deployment.sets()
+        some = {name: found["version"] for name, found in heads(deployment).items()}
+        assert 0 < len(some) < 100
+        deployment.kill()
+        deployment.want("friend", "10.0.0.2")
+        deployment.pass_time(30.0)
+        deployment.begin()
+        deployment.until(lambda: LARGE in deployment.sets() and "friend A" in deployment.sets())
+        deployment.pass_time(3.0)
+        found = heads(deployment)
+        assert {head["node_count"] for head in found.values()} == {2000}
+        assert len(found) == 100
+        assert {name: found[name]["version"] for name in some} == some, "what was written is not written again"
+
+
+def heads(deployment: Slow) -> dict[str, Any]:
+    """Slice 0 of each upstream of the large Service."""
+    items = deployment.store.scan(UPSTREAMS)
+    return {str(item["upstream"]): item for item in items if "/large/" in str(item["upstream"]) and item["slice"] == 0}
 
 
 def test_i9_large_service_that_changes_on_and_on_is_written_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
