@@ -65,6 +65,7 @@ NOT_HERE: Final = {
     "part of a resync, slice": "the same",
     "result of a resync, slice": "the same",
     "heir in another shard": "one shard is played; integration/shards",
+    "claim of a seat": "the code that reads a claim of a set identifier reads it",
     "report of a recovery": "nothing but what people look up",
     "end of a session": "the same",
 }

@@ -83,7 +83,13 @@ class Fleet:
 
 @pytest.mark.parametrize(
     ("clusters", "services"),
-    [(15, 4), pytest.param(1000, 100, marks=[pytest.mark.thorough, pytest.mark.soak, pytest.mark.timeout(3600)])],
+    [
+        (15, 4),
+        *(
+            pytest.param(1000, services, marks=[pytest.mark.thorough, pytest.mark.soak, pytest.mark.timeout(3600)])
+            for services in (10, 100)
+        ),
+    ],
 )
 def test_fleet_on_five_shards_is_listed_resynchronised_and_survives_a_master(clusters: int, services: int) -> None:
     fleet = Fleet(clusters, services)
