@@ -301,7 +301,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         without="a process that stands by polls at a fixed pace",
         invariants="I10",
         file="session/stand_by.py",
-        old="return min(max(until, POLL_SECONDS), PATIENT_POLL_SECONDS)",
+        old="return min(until if until > 0 else POLL_SECONDS, PATIENT_POLL_SECONDS)",
         new="return PATIENT_POLL_SECONDS",
         caught_by=(
             _KEEPER + "test_patient_stand_by_waits_whoever_holds_the_lease_and_takes_it_the_moment_it_expires",
