@@ -265,7 +265,8 @@ def test_i9_count_is_right_whenever_a_session_dies(*, after: bool) -> None:
         assert (count(deployment) or 0) == by_keys(deployment), f"transaction {transaction}"
         play(deployment)
         # Where the list is read again once names have gone, a Service that was refused finds room.
-        assert count(deployment) == by_keys(deployment) in (8, 9), f"transaction {transaction}"
+        assert count(deployment) == by_keys(deployment), f"transaction {transaction}"
+        assert 8 <= by_keys(deployment) <= 12, f"transaction {transaction}"
     assert died.keys() >= {0, 8, 11, 13}, "it dies in between too; names that go are held until they are gone"
 
 
