@@ -7,7 +7,7 @@ from typing import Final
 from mutation.mutant import Mutant
 
 _REFUSED = "integration/names/test_refused_annotations.py::"
-_ALLOWED = "cluster/keys/allowed_names.py"
+_ALLOWED = "cluster/claims/allowed_names.py"
 _KNOWN = "unit/domain/dns/test_known_annotations.py::"
 
 OF_ANNOTATIONS: Final[tuple[Mutant, ...]] = (

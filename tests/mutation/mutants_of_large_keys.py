@@ -89,7 +89,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         name="large-upstreams-are-made-together",
         without="all upstreams of a Service are in memory at the same time, as they are stored",
         invariants="I9",
-        file="cluster/keys/planner.py",
+        file="cluster/keys/upstream_plans.py",
         old="made = Made(put, notes, (count, sum(sizes)))",
         new="made = (*put()[1], *notes)",
         caught_by=(_LARGE_SERVICE + "test_i9_upstreams_of_a_large_service_are_not_in_memory_together",),

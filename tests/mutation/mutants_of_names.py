@@ -15,7 +15,7 @@ _RANDOM = "integration/names/test_names_kept_at_random.py::"
 _RESTORED = "integration/names/test_restored_items.py::"
 _TURNS = "unit/zone/test_zone_turns.py::"
 _FILE = "domain/dns/permissions.py"
-_ALLOWED = "cluster/keys/allowed_names.py"
+_ALLOWED = "cluster/claims/allowed_names.py"
 
 OF_NAMES: Final[tuple[Mutant, ...]] = (
     Mutant(
@@ -166,7 +166,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         name="simple-wish-waits-for-no-weighted-set",
         without="a simple set takes a name whose weighted set is gone for a moment",
         invariants="I9",
-        file="cluster/keys/claim_book.py",
+        file="cluster/claims/claim_book.py",
         old="            self._beside[name] = set(found)\n",
         new="            self._beside[name] = set()\n",
         caught_by=(
@@ -332,7 +332,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         name="resync-takes-names-away",
         without="a full resync takes names from owners that have them",
         invariants="I9",
-        file="cluster/keys/claim_book.py",
+        file="cluster/claims/claim_book.py",
         old="if c.name not in known.get(c.owner, {c.name}))",
         new=")",
         caught_by=(_RESTORED + "test_i9_resync_takes_a_name_from_nobody_who_has_it_or_is_about_to",),
@@ -352,7 +352,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         name="newer-owners-have-nothing",
         without="a full resync takes names from owners that a newer release wrote",
         invariants="I4",
-        file="cluster/keys/claim_book.py",
+        file="cluster/claims/claim_book.py",
         old="known.get(c.owner, {c.name})",
         new="known.get(c.owner, ())",
         caught_by=(_RESTORED + "test_i4_owner_that_a_newer_release_wrote_keeps_its_name_and_ends_no_resync",),
@@ -361,7 +361,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         name="claims-meet-for-ever",
         without="who was given the simple claim gives way to a claim of the other kind that is still on its way",
         invariants="I9",
-        file="cluster/keys/claim_book.py",
+        file="cluster/claims/claim_book.py",
         old="        if line != name and given:\n",
         new="        if False:\n",
         caught_by=(

@@ -13,7 +13,8 @@ _SHARE = "integration/names/test_policies_that_share.py::"
 _BATCHES = "unit/domain/test_batches.py::"
 _PASSING = "zone/passing.py"
 _PLANNER = "cluster/keys/planner.py"
-_BOOK = "cluster/keys/claim_book.py"
+_BOOK = "cluster/claims/claim_book.py"
+_PUBLISHED = "cluster/claims/published.py"
 _TYPES = "integration/names/test_types_of_one_name.py::"
 
 OF_PASSING: Final[tuple[Mutant, ...]] = (
@@ -155,16 +156,16 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         name="who-waits-does-not-hear-of-the-owners-change",
         without="a key that waits is not planned again when the owner of its name publishes something else",
         invariants="I9",
-        file=_BOOK,
-        old="        self.promoted += sorted(told)\n",
-        new="",
+        file=_PUBLISHED,
+        old="        return sorted(told)\n",
+        new="        return []\n",
         caught_by=(_ROWS,),
     ),
     Mutant(
         name="every-waiter-hears-of-the-owners-change",
         without="all keys that wait for a name are planned again with each change of its owner",
         invariants="I9",
-        file=_BOOK,
+        file=_PUBLISHED,
         old=" if differs(each, before.intended, after.intended)}",
         new="}",
         caught_by=(_TURNS + "test_i9_only_waiters_whose_answer_changes_are_planned_when_the_owner_changes",),
@@ -250,7 +251,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="an object of another namespace gets a type that nobody has at a name",
         invariants="I9",
         file=_BOOK,
-        old="            if not mine and (not _neighbours(claim.owner, seen.key) or (name in seen.waits and not moved)):\n",
+        old="            if not mine and (not neighbours(claim.owner, seen.key) or (name in seen.waits and not moved)):\n",
         new="            if not mine and (name in seen.waits and not moved):\n",
         caught_by=(_ROWS, _TYPES + "test_i9_mail_of_another_namespace_waits_for_the_name"),
     ),
@@ -259,8 +260,8 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="who waited for a name is given a type of it by a list or a resync",
         invariants="I6",
         file=_BOOK,
-        old="            if not mine and (not _neighbours(claim.owner, seen.key) or (name in seen.waits and not moved)):\n",
-        new="            if not mine and not _neighbours(claim.owner, seen.key):\n",
+        old="            if not mine and (not neighbours(claim.owner, seen.key) or (name in seen.waits and not moved)):\n",
+        new="            if not mine and not neighbours(claim.owner, seen.key):\n",
         caught_by=(_TYPES + "test_who_waited_before_the_update_waits_until_something_about_it_changes",),
     ),
     Mutant(

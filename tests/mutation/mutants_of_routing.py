@@ -99,7 +99,7 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         name="impossible-policy-takes-what-is-held",
         without="a Service whose policy is not possible loses the set that it holds",
         invariants="I9",
-        file="cluster/keys/allowed_names.py",
+        file="cluster/claims/allowed_names.py",
         old="            if (stays := _as_held(key, record_set, state)) is not None:\n",
         new="            if (stays := None) is not None:\n",
         caught_by=(_ROWS,),

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.cluster.keys.allowed_names import held_only
+from kubesync.cluster.claims.allowed_names import held_only
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.desired import Desired, with_zone_aliases, without_valid_target
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from harness.dns_cases.notation import key_of, line_of, rules_for, sets_of
 from harness.dns_cases.passing import PassingCase
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, explain
-from kubesync.cluster.keys.allowed_names import held_only
+from kubesync.cluster.claims.allowed_names import held_only
 from kubesync.domain.batches import units_of
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.records import RecordKey

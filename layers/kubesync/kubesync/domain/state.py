@@ -198,6 +198,12 @@ def names_of(record_sets: Mapping[RecordKey, RecordSet]) -> frozenset[Name]:
     return frozenset(policies_of(record_sets))
 
 
+def of_line(state: KeyState) -> frozenset[Name]:
+    """Claims that a key has at names where it waits for another one."""
+    places = {(name.zone_id, name.name) for name in state.waits}
+    return frozenset(name for name in state.claims if (name.zone_id, name.name) in places)
+
+
 def policies_of(record_sets: Mapping[RecordKey, RecordSet]) -> dict[Name, str]:
     """As ``names_of``, each with the routing policy of its sets."""
     found: dict[Name, str] = {}

@@ -16,7 +16,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.cluster.keys.allowed_names import held_only
+from kubesync.cluster.claims.allowed_names import held_only
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.shared import SharedReader
 from kubesync.domain.dns.desired import Desired, with_zone_aliases

@@ -30,7 +30,7 @@ from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state_codec import bounded
 from kubesync.clock import Clock
-from kubesync.cluster.keys.allowed_names import namespaces_apart
+from kubesync.cluster.claims.allowed_names import namespaces_apart
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, KeyStates, size_of
 from kubesync.cluster.keys.key_writes import (
     MAX_CLUSTERS,

@@ -303,6 +303,10 @@ class KeyStates:
         # Tombstones of a list that is not recorded yet show how much of it is, also if it is no newer than the checkpoint.
         return {r: (known.generation, known.believed.floor(known.resource_version)) for r, known in stored.items()}
 
+    def has_checkpoint_before(self, monotonic: float) -> bool:
+        """Whether a checkpoint that could move was last written at this time, or before it."""
+        return any(view.whole and view.written_at <= monotonic for view in self.listeners.values())
+
     def checkpoints(
         self, listed: AbstractSet[Resource], below: Mapping[Resource, int], epoch: float
     ) -> dict[Resource, Checkpoint]:

@@ -18,7 +18,7 @@ from typing import Final
 from kubesync.actors.actor import Steps
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.tables.audit import Entry, describe
-from kubesync.cluster.keys.claim_book import ClaimBook
+from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.keys.committer import Change, Committer, Pair
 from kubesync.cluster.keys.key_writes import KeyWrite, Piece, Planned, Recorded, claiming, unclaiming
 from kubesync.domain.batches import Unit

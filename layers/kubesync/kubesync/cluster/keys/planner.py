@@ -13,17 +13,14 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.parallel import one_by_one
-from kubesync.aws.dynamodb.store import Action
-from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.of_clusters import Tables
-from kubesync.cluster.keys.allowed_names import NamespaceLimit, held_only
-from kubesync.cluster.keys.claim_book import Behind, ClaimBook, of_line
+from kubesync.cluster.claims.allowed_names import NamespaceLimit, held_only
+from kubesync.cluster.claims.claim_book import ClaimBook
+from kubesync.cluster.claims.published import Behind
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import (
     NO_NOTES,
     KeyWrite,
-    Made,
     Notes,
     Piece,
     Planned,
@@ -31,13 +28,12 @@ from kubesync.cluster.keys.key_writes import (
     record_entries,
     unclaiming,
     waiting,
-    with_upstream,
 )
 from kubesync.cluster.keys.shared import AliasTargets, Followers, SharedReader, reading, telling
+from kubesync.cluster.keys.upstream_plans import UpstreamPlans
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
-from kubesync.domain.dns.records import Node, Problem, RecordKey, RecordSet
-from kubesync.domain.large_keys import LARGE
+from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Assignment, Policy, assign_names, changes_of, leaves, surplus
 from kubesync.domain.sources.port import Kind, UnknownObjectError
@@ -50,10 +46,10 @@ from kubesync.domain.state import (
     UpstreamState,
     conflict_problems,
     names_of,
+    of_line,
     policies_of,
     problems_of_parts,
 )
-from kubesync.domain.upstreams.nodes import ChosenNodes, digest, slices_of
 
 logger = Logger(service="kubesync", child=True)
 
@@ -68,7 +64,7 @@ class Planner:
         clock_epoch: current time in seconds since 1970, for labels only.
         distrust_upstreams: look at what really stands in the upstreams table (a full resync).
         listed: resources whose complete lists are being recorded: for the keys given here their views are whole already.
-        untrusted: upstreams that turned out not to stand in the table as they were written.
+        untrusted: see ``UpstreamPlans``.
         followers: keys whose aliases lead to names.
         hold: whether record sets that a configuration or rules no longer want are kept. None: those that are kept already.
     """
@@ -89,10 +85,9 @@ class Planner:
     ) -> None:
         self._states = states
         self._tables = tables
-        self._now = clock_epoch
         self._distrust_upstreams = distrust_upstreams
+        self._upstreams = UpstreamPlans(tables, clock_epoch, distrust=distrust_upstreams, untrusted=untrusted)
         self._listed = listed
-        self._untrusted = untrusted
         self._hold = hold
         self._limit = NamespaceLimit(states.counts, states.config.policy)
         self._book = ClaimBook(tables.claims, tables.state, fenced_here, behind)
@@ -131,7 +126,7 @@ class Planner:
         if any(self._leaving(seen, want) for _, seen, want in wants):
             for seen, records in ((seen, want.records) for _, seen, want in wants if want.records is not None):
                 self._book.expect(seen, created_at(seen), names_of(records))
-        stands = self._stands(wants)
+        stands = self._upstreams.stands(wants)
         writes: list[KeyWrite] = []
         for before, seen, want in wants:
             early, late = notes.early.get(before.key, ()), notes.late.get(before.key, ())
@@ -257,38 +252,6 @@ class Planner:
         kept = wanted | names_of(seen.applied)
         return kept | self._states.kept_empty(seen) if seen.claims - kept else kept
 
-    def _stands(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> dict[str, UpstreamState]:
-        """What stands in the table of upstreams that the key's own state does not know, or does not know for sure.
-
-        The digest is empty where the nodes are not those that the key needs, so that they are written again.
-        """
-        if self._distrust_upstreams or self._untrusted:
-            wanted: dict[str, Sequence[Node] | None] = {}
-            for _, seen, want in wants:
-                if want.upstreams is None:  # they stay as they are
-                    continue
-                names = want.upstreams.keys() | seen.upstreams.keys()
-                wanted |= {name: want.upstreams.get(name) for name in names if self._doubts(name, seen)}
-            return self._stored(wanted)
-        unknown = {
-            upstream for _, seen, want in wants for upstream in want.upstreams or {} if upstream not in seen.upstreams
-        }
-        return self._tables.upstreams.current(sorted(unknown)) if unknown else {}
-
-    def _stored(self, wanted: Mapping[str, Sequence[Node] | None]) -> dict[str, UpstreamState]:
-        names = sorted(wanted)
-        # One after the other, thousands would hold up the cluster's events for a minute. Large ones would fill the memory together.
-        large = sum(len(nodes or ()) for nodes in wanted.values()) > LARGE
-        found = (one_by_one if large else self._tables.reads)(partial(self._compared, wanted), names)
-        return {name: state for name, state in zip(names, found, strict=True) if state is not None}
-
-    def _compared(self, wanted: Mapping[str, Sequence[Node] | None], name: str) -> UpstreamState | None:
-        stored, nodes = self._tables.upstreams.read(name), wanted[name]
-        if stored is None:
-            return None
-        same = digest(nodes) if nodes is not None and stored.holds(nodes) else ""
-        return UpstreamState(stored.version, same, stored.items)
-
     def _write(
         self,
         before: KeyState,
@@ -323,7 +286,7 @@ class Planner:
                 seen = after = replace(seen, claims=seen.claims - {mine})
             pieces += [Piece((note,)) for note in self._book.agreeing(before, seen, lines)]
             beside = self._book.others(seen, want.records, lines, moved=told or before.parts != seen.parts)
-            published = self._book.published(seen, want.records, owners, lines, beside)
+            published = self._book.published.beside(seen, want.records, owners, lines, beside)
             assignment = assign_names(seen, want.records, owners, lines, published, beside)
             problems += assignment.problems
             after, of_names = self._names(before, after, assignment, given)
@@ -332,9 +295,9 @@ class Planner:
                 after = self._handed_on(after, pieces)
             after = self._freed(before, after, pieces)
             self._limit.planned(before, after)
-            self._book.is_planned(before, after)
+            self._book.promoted += self._book.published.planned(before, after)
         if want.upstreams is not None:
-            after, of_upstreams = self._upstreams(after, want.upstreams, stands, of_nodes)
+            after, of_upstreams = self._upstreams.plan(after, want.upstreams, stands, of_nodes)
             pieces += of_upstreams
         pieces += reading(before, after)
         if kind.shared:
@@ -415,43 +378,6 @@ class Planner:
             pieces.append(Piece(tuple(actions), unclaiming(name), clusters))
             after = replace(after, claims=after.claims - {name})
         return after
-
-    def _upstreams(
-        self, seen: KeyState, wanted: Mapping[str, Sequence[Node]], stands: Mapping[str, UpstreamState], why: str
-    ) -> tuple[KeyState, list[Piece]]:
-        table = self._tables.upstreams
-        pieces: list[Piece] = []
-        upstreams = dict(seen.upstreams)
-        for upstream, nodes in sorted(wanted.items()):
-            known = seen.upstreams.get(upstream)
-            stored = stands.get(upstream) if self._doubts(upstream, seen) else known
-            if known is not None and stored == known and known.digest == digest(nodes):
-                continue
-            put = partial(table.put, upstream, stored, nodes, self._now())
-            sizes = nodes.sizes if isinstance(nodes, ChosenNodes) else ()
-            state, actions = (table.following(stored, nodes, slices_of(sizes)), []) if sizes else put()
-            notes = self._tables.named.marks(upstream, state.version)
-            made: Sequence[Action] | Made = (*actions, *notes)
-            if sizes:
-                count = max(state.slices, 0 if stored is None else stored.slices) + len(notes)
-                made = Made(put, notes, (count, sum(sizes)))
-            upstreams[upstream] = state
-            before_text = None if known is None else f"version {known.version}"
-            after_text = f"version {state.version}, {len(nodes)} nodes"
-            entry = Entry(f"upstream {upstream}", before_text, after_text, why, str(seen.key))
-            pieces.append(Piece(made, with_upstream(upstream, state), entries=(entry,)))
-        for upstream in sorted(seen.upstreams.keys() - wanted.keys()):
-            known = upstreams.pop(upstream)
-            stored = stands.get(upstream) if self._doubts(upstream, seen) else known
-            actions = table.remove(upstream, stored, self._now())
-            notes = self._tables.named.marks(upstream, known.version + 1)
-            entry = Entry(f"upstream {upstream}", f"version {known.version}", None, why, str(seen.key))
-            pieces.append(Piece((*actions, *notes), with_upstream(upstream, None), entries=(entry,)))
-        return replace(seen, upstreams=upstreams), pieces
-
-    def _doubts(self, upstream: str, seen: KeyState) -> bool:
-        """Whether the table has to be asked about an upstream, rather than the key's own state."""
-        return self._distrust_upstreams or upstream in self._untrusted or upstream not in seen.upstreams
 
     def _opened(self, before: KeyState, after: KeyState, why: str, *, aside: bool) -> KeyState:
         since = self._states.open_keys.since(before.key)

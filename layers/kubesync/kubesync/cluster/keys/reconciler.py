@@ -20,8 +20,8 @@ from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.listeners import Basis
-from kubesync.cluster.keys.allowed_names import names_asked, namespaces_apart
-from kubesync.cluster.keys.claim_book import Behind
+from kubesync.cluster.claims.allowed_names import names_asked, namespaces_apart
+from kubesync.cluster.claims.published import Behind
 from kubesync.cluster.keys.committer import Change, Committer, Ending, Pair
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, size_of
 from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes, Planned, Preview, Recorded
@@ -150,8 +150,7 @@ class Reconciler:
         self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState | None], why: str
     ) -> Steps[Recorded]:
         """Plan keys anew, each as ``see`` makes it of the stored state. None: leave it alone."""
-        wanted = self._by_age(keys, _as_stored)
-        return (yield from self._commit(Change(wanted, see, self._plan(why))))
+        return (yield from self._commit(Change(self._by_age(keys, _as_stored), see, self._plan(why))))
 
     def preview(self, content: WindowContent, mode: Mode, go_on: Callable[[], None] = lambda: None) -> Preview:
         """What recording these lists would lead to. Writes nothing, and spoils its key states. ``go_on`` raises to break it off."""
@@ -174,7 +173,7 @@ class Reconciler:
     def sweep(self) -> Steps[None]:
         """Drop tombstones that no event can contradict any more: everything before the checkpoints is durable."""
         swept = tuple(self._states.tombstoned)[:_SWEPT_AT_A_TIME]
-        change = Change(swept, self._without_tombstones, _as_seen, outputs=False)
+        change = Change(swept, lambda state: without_tombstones(state, self._states.floors()), _as_seen, outputs=False)
         yield from self._committer.commit(change, Recorded())
 
     def _at_once[T](self, steps: Steps[T], go_on: Callable[[], None]) -> T:
@@ -399,14 +398,11 @@ class Reconciler:
     def _checkpoints_due(self) -> bool:
         # Of a part of a cluster: what happens elsewhere makes its API server forget.
         quiet = self._quiet and self._states.config.scope.everything
-        views = self._states.listeners.values()
-        return any(view.doubtful for view in views) or self._old(
-            _QUIET_CHECKPOINT_SECONDS if quiet else CHECKPOINT_SECONDS
-        )
+        doubtful = any(view.doubtful for view in self._states.listeners.values())
+        return doubtful or self._old(_QUIET_CHECKPOINT_SECONDS if quiet else CHECKPOINT_SECONDS)
 
     def _old(self, seconds: float) -> bool:
-        now = self._clock.monotonic()
-        return any(view.whole and now - view.written_at >= seconds for view in self._states.listeners.values())
+        return self._states.has_checkpoint_before(self._clock.monotonic() - seconds)
 
     def _midway(
         self, observed: Observations, listed: Collection[Resource], left: Iterable[ObjectKey]
@@ -440,9 +436,6 @@ class Reconciler:
                 view.written_at = self._clock.monotonic()
 
         return Closing((*extra, *actions), committed, frozenset({name}))
-
-    def _without_tombstones(self, state: KeyState) -> KeyState:
-        return without_tombstones(state, self._states.floors())
 
 
 def _as_stored(state: KeyState) -> KeyState:

@@ -21,7 +21,7 @@ from typing import Final
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.keys.claim_book import ClaimBook
+from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import Piece
 from kubesync.domain.dns.records import RecordKey, RecordSet

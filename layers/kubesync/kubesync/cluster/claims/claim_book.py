@@ -23,19 +23,15 @@ from kubesync.aws.dynamodb.store import Action, Key
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.heirs import HeirTable
 from kubesync.aws.tables.state import StateTable
+from kubesync.cluster.claims.published import Behind, Published, neighbours
 from kubesync.domain.dns.records import RecordKey, RecordSet, clash
 from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey
-from kubesync.domain.plan import differs, waits_for
-from kubesync.domain.state import KeyState, Name, names_of, policies_of
+from kubesync.domain.plan import waits_for
+from kubesync.domain.state import KeyState, Name, names_of, of_line, policies_of
 
 _TOLD: Final = 20  # of those in line for a name, when types of it are free
-_FEW: Final = 50
-
-
-type Behind = dict[ObjectKey, dict[ObjectKey, Mapping[RecordKey, RecordSet]]]
-"""By the owner of a name, keys of the cluster that wait for it, as far as this session has planned them, and what each wants there."""
 
 
 @dataclass(slots=True)
@@ -67,7 +63,7 @@ class ClaimBook:
         fenced_here: AbstractSet[str],
         behind: Behind | None = None,
     ) -> None:
-        self._behind = {} if behind is None else behind
+        self.published = Published(states, {} if behind is None else behind)
         self._table = claims
         self._states = states
         self._fenced_here = fenced_here
@@ -79,7 +75,6 @@ class ClaimBook:
         self._gained: set[Name] = set()
         self._nobodys: frozenset[Name] | None = None
         self._commit = _Commit()
-        self._intended: dict[ObjectKey, Mapping[RecordKey, RecordSet]] = {}
         self.promoted: list[ObjectKey] = []
 
     def read(self, names: Iterable[Name]) -> None:
@@ -211,52 +206,6 @@ class ClaimBook:
         self._claims[name] = replace(claim, owner=heir, version=claim.version + 1, waiting=left)
         return self._table.let_go(claim, (heir, place))
 
-    def published(
-        self,
-        seen: KeyState,
-        wanted: Mapping[RecordKey, RecordSet],
-        owners: Mapping[Name, ObjectKey | None],
-        lines: Mapping[Name, Name],
-        beside: Mapping[Name, Mapping[RecordKey, ObjectKey]],
-    ) -> Mapping[tuple[str, str], Mapping[RecordKey, RecordSet]]:
-        """What others publish at names where the key waits. It is planned again when that makes a difference for it (``is_planned``)."""
-        found: dict[tuple[str, str], dict[RecordKey, RecordSet]] = {}
-        before: set[ObjectKey] = set()
-        for name, owner in owners.items():
-            own = owner in (None, seen.key) or (name in seen.claims and lines.get(name, name) == name)
-            for each in {*(() if own else (owner,)), *beside.get(name, {}).values()}:
-                if each is not None:
-                    before.add(each)
-                    found.setdefault((name.zone_id, name.name), {}).update(self._publishes(each))
-        there = {key: each for key, each in wanted.items() if (key.zone_id, key.name) in found}
-        for other in before:
-            self._behind.setdefault(other, {})[seen.key] = there
-        return found
-
-    def _publishes(self, owner: ObjectKey) -> Mapping[RecordKey, RecordSet]:
-        """What a key publishes, as this commit leaves it; nothing where a newer release wrote the key."""
-        if owner not in self._intended:
-            try:
-                self._intended[owner] = self._states.load([owner])[owner].intended
-            except NewerSchemaError:
-                self._intended[owner] = {}
-        return self._intended[owner]
-
-    def is_planned(self, before: KeyState, after: KeyState) -> None:
-        """Who waits for names of the key is planned again if only one of them published the same before, or does now. Where sets of the key come
-        or go, some others are too, neighbours first: they may share the name, or say who has it now. For the rest, of which there may be
-        thousands, nothing changes."""
-        self._intended[after.key] = after.intended
-        behind = self._behind.get(after.key)
-        if after.intended == before.intended or not behind:
-            return
-        told = {key for key, each in behind.items() if differs(each, before.intended, after.intended)}
-        if before.intended.keys() != after.intended.keys():
-            told.update(sorted(behind, key=lambda key: (not _neighbours(key, after.key), key))[:_FEW])
-        self.promoted += sorted(told)
-        for key in told:
-            del behind[key]
-
     def owner(self, name: Name) -> ObjectKey | None:
         """Who owns a name by now."""
         claim = self._claims.get(name)
@@ -294,9 +243,9 @@ class ClaimBook:
             if claim is None or self.owner(name) is None or lines.get(name, name) != name or name.seat:
                 continue
             mine = seen.key in claim.holders
-            if not mine and (not _neighbours(claim.owner, seen.key) or (name in seen.waits and not moved)):
+            if not mine and (not neighbours(claim.owner, seen.key) or (name in seen.waits and not moved)):
                 continue
-            of_owner = {k: each for k, each in self._publishes(claim.owner).items() if Name.of(k) == name}
+            of_owner = {k: each for k, each in self.published.of(claim.owner).items() if Name.of(k) == name}
             # An owner that has nothing there yet is planned first. All sets of a policy with seats are of one key.
             kinds = {policy, *(each.routing.kind for each in of_owner.values())}
             if mine or ((of_owner or claim.types) and kinds in ({Simple.kind}, {Weighted.kind})):
@@ -337,9 +286,9 @@ class ClaimBook:
             if not (claim.types or (claim.waiting and (shared or name in stays))):
                 continue
             line = sorted(self._waiters(name).items(), key=lambda each: str(each[0].sort)) if claim.waiting else []
-            near = [key for _, key in line if _neighbours(key, after.key)][:_TOLD]
+            near = [key for _, key in line if neighbours(key, after.key)][:_TOLD]
             for key in dict.fromkeys(each for each in (*claim.holders, *near) if each != after.key):
-                asks = [each for each in wants(key).keys() - self._publishes(key).keys() if Name.of(each) == name]
+                asks = [each for each in wants(key).keys() - self.published.of(key).keys() if Name.of(each) == name]
                 if room := {each for each in gone if any(clash(each, ask) for ask in asks)}:
                     passing |= room
                     notes.append(self._states.mark_promoted(key, name))
@@ -380,7 +329,7 @@ class ClaimBook:
         self._left[name].discard(place)
         comes, changed = self._table.wait(claim, key, created_at)
         # It may leave, with its deletion yet to be sent: then it hands the name on.
-        if claim.owner.cluster in self._fenced_here and name not in names_of(self._publishes(claim.owner)):
+        if claim.owner.cluster in self._fenced_here and name not in names_of(self.published.of(claim.owner)):
             self.promoted.append(claim.owner)
         if key in claim.types.values():  # nothing is left of what it shared
             return [comes, *self._replaced(claim, claim.owner, claim.without(key), waiting=claim.waiting + 1)]
@@ -489,16 +438,6 @@ class ClaimBook:
         for place in places:
             self._left[name].add(place)
             self._came[name].pop(place, None)
-
-
-def of_line(state: KeyState) -> AbstractSet[Name]:
-    """Claims that a key has at names where it waits for another one."""
-    places = {(name.zone_id, name.name) for name in state.waits}
-    return {name for name in state.claims if (name.zone_id, name.name) in places} if places else frozenset()
-
-
-def _neighbours(one: ObjectKey, other: ObjectKey) -> bool:
-    return (one.cluster, one.namespace) == (other.cluster, other.namespace)
 
 
 def _first(line: Iterable[Key]) -> Key:

@@ -1,0 +1,107 @@
+"""Plans a key's upstreams: what the table holds, and what has to be written to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from functools import partial
+
+from kubesync.actors.parallel import one_by_one
+from kubesync.aws.dynamodb.store import Action
+from kubesync.aws.tables.audit import Entry
+from kubesync.aws.tables.of_clusters import Tables
+from kubesync.cluster.keys.key_writes import Made, Piece, with_upstream
+from kubesync.domain.dns.desired import Desired
+from kubesync.domain.dns.records import Node
+from kubesync.domain.large_keys import LARGE
+from kubesync.domain.state import KeyState, UpstreamState
+from kubesync.domain.upstreams.nodes import ChosenNodes, digest, slices_of
+
+
+class UpstreamPlans:
+    """For one section of a commit.
+
+    Args:
+        clock_epoch: current time in seconds since 1970, for labels only.
+        distrust: look at what really stands in the table (a full resync).
+        untrusted: upstreams that turned out not to stand there as they were written.
+    """
+
+    def __init__(
+        self, tables: Tables, clock_epoch: Callable[[], float], *, distrust: bool, untrusted: AbstractSet[str]
+    ) -> None:
+        self._table, self._named, self._reads = tables.upstreams, tables.named, tables.reads
+        self._now = clock_epoch
+        self._distrust = distrust
+        self._untrusted = untrusted
+
+    def stands(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> dict[str, UpstreamState]:
+        """What stands in the table of upstreams that the key's own state does not know, or does not know for sure.
+
+        The digest is empty where the nodes are not those that the key needs, so that they are written again.
+        """
+        if self._distrust or self._untrusted:
+            wanted: dict[str, Sequence[Node] | None] = {}
+            for _, seen, want in wants:
+                if want.upstreams is None:  # they stay as they are
+                    continue
+                names = want.upstreams.keys() | seen.upstreams.keys()
+                wanted |= {name: want.upstreams.get(name) for name in names if self._doubts(name, seen)}
+            return self._stored(wanted)
+        unknown = {
+            upstream for _, seen, want in wants for upstream in want.upstreams or {} if upstream not in seen.upstreams
+        }
+        return self._table.current(sorted(unknown)) if unknown else {}
+
+    def _stored(self, wanted: Mapping[str, Sequence[Node] | None]) -> dict[str, UpstreamState]:
+        names = sorted(wanted)
+        # One after the other, thousands would hold up the cluster's events for a minute. Large ones would fill the memory together.
+        large = sum(len(nodes or ()) for nodes in wanted.values()) > LARGE
+        found = (one_by_one if large else self._reads)(partial(self._compared, wanted), names)
+        return {name: state for name, state in zip(names, found, strict=True) if state is not None}
+
+    def _compared(self, wanted: Mapping[str, Sequence[Node] | None], name: str) -> UpstreamState | None:
+        stored, nodes = self._table.read(name), wanted[name]
+        if stored is None:
+            return None
+        same = digest(nodes) if nodes is not None and stored.holds(nodes) else ""
+        return UpstreamState(stored.version, same, stored.items)
+
+    def plan(
+        self, seen: KeyState, wanted: Mapping[str, Sequence[Node]], stands: Mapping[str, UpstreamState], why: str
+    ) -> tuple[KeyState, list[Piece]]:
+        """The key with the upstreams that it wants, and what writes them. ``stands``: see there."""
+        table = self._table
+        pieces: list[Piece] = []
+        upstreams = dict(seen.upstreams)
+        for upstream, nodes in sorted(wanted.items()):
+            known = seen.upstreams.get(upstream)
+            stored = stands.get(upstream) if self._doubts(upstream, seen) else known
+            if known is not None and stored == known and known.digest == digest(nodes):
+                continue
+            put = partial(table.put, upstream, stored, nodes, self._now())
+            sizes = nodes.sizes if isinstance(nodes, ChosenNodes) else ()
+            state, actions = (table.following(stored, nodes, slices_of(sizes)), []) if sizes else put()
+            notes = self._named.marks(upstream, state.version)
+            made: Sequence[Action] | Made = (*actions, *notes)
+            if sizes:
+                count = max(state.slices, 0 if stored is None else stored.slices) + len(notes)
+                made = Made(put, notes, (count, sum(sizes)))
+            upstreams[upstream] = state
+            before_text = None if known is None else f"version {known.version}"
+            after_text = f"version {state.version}, {len(nodes)} nodes"
+            entry = Entry(f"upstream {upstream}", before_text, after_text, why, str(seen.key))
+            pieces.append(Piece(made, with_upstream(upstream, state), entries=(entry,)))
+        for upstream in sorted(seen.upstreams.keys() - wanted.keys()):
+            known = upstreams.pop(upstream)
+            stored = stands.get(upstream) if self._doubts(upstream, seen) else known
+            actions = table.remove(upstream, stored, self._now())
+            notes = self._named.marks(upstream, known.version + 1)
+            entry = Entry(f"upstream {upstream}", f"version {known.version}", None, why, str(seen.key))
+            pieces.append(Piece((*actions, *notes), with_upstream(upstream, None), entries=(entry,)))
+        return replace(seen, upstreams=upstreams), pieces
+
+    def _doubts(self, upstream: str, seen: KeyState) -> bool:
+        """Whether the table has to be asked about an upstream, rather than the key's own state."""
+        return self._distrust or upstream in self._untrusted or upstream not in seen.upstreams
