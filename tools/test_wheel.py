@@ -51,7 +51,7 @@ USES: Final = (
     Use("--help", 0, "usage: kubesync "),
     Use("cluster add --help", 0, "usage: kubesync cluster add "),
     Use("recods", 2, "kubesync: unknown command 'recods'; did you mean records?"),
-    Use("status", 2, "kubesync: no AWS region: set AWS_REGION"),
+    Use("status", 2, "kubesync: no AWS region: give --region, or set AWS_REGION"),
     Use("demo", 1, "kubesync: 'kubesync demo' needs packages that are not installed (moto): install its extra `demo`"),
     Use(
         "local up",

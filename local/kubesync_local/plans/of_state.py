@@ -77,7 +77,7 @@ def plan_of_change(before: ClusterConfig, after: ClusterConfig, store: Store, no
         planned = {state.key: state for state in some_states}
         for write in planner.plan(pairs, "plan").writes:
             planned[write.after.key] = write.after
-            entries += [entry for entry in write.entries if entry.what.startswith("upstream ")]
+            entries += [entry for entry in write.changes if entry.what.startswith("upstream ")]
         for state in some_states:
             if after.policy is Policy.SYNC:
                 unwanted += len(surplus(state, planned[state.key].intended))

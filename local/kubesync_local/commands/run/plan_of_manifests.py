@@ -45,7 +45,7 @@ def plan_of_manifests(given: Sequence[Given], namespace: str, config: ClusterCon
     planned = {after.key: after for _, after in pairs}
     for write in planner.plan(pairs, "plan").writes:
         planned[write.after.key] = write.after
-        entries += [entry for entry in write.entries if entry.what.startswith("upstream ")]
+        entries += [entry for entry in write.changes if entry.what.startswith("upstream ")]
     for before, _ in pairs:
         to_come = set(changes_of(before, config.policy))
         after = planned[before.key]

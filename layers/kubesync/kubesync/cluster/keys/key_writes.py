@@ -108,6 +108,12 @@ class KeyWrite:
     entries: tuple[Entry, ...] = ()
     trailing: tuple[Action, ...] = ()
 
+    @property
+    def changes(self) -> Iterator[Entry]:
+        """All that changes, on the way and at its end."""
+        yield from (entry for piece in self.pieces for entry in piece.entries)
+        yield from self.entries
+
     def steps(self, own: Sequence[Action], room: int) -> list[list[Piece]]:
         """Pieces in groups that fit one transaction each; the key's final state goes with the last.
 
@@ -180,7 +186,7 @@ class Preview:
             self.states[write.after.key] = write.after
             if word := news(write.before, write.after):
                 self.news[write.after.key] = word
-            self.entries += [*(entry for piece in write.pieces for entry in piece.entries), *write.entries]
+            self.entries += write.changes
 
     @property
     def set_aside(self) -> list[ObjectKey]:
