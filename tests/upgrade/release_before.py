@@ -36,6 +36,7 @@ ROWS_SINCE: Final = frozenset(
         "a chosen hosted zone of the target, by its whole id",
         "a chosen hosted zone of the target, that is no id",
         "a chosen hosted zone of the target without alias has no effect",
+        "an annotation that is neither true nor false",  # the same record set, and another message
         "a Service that is pinned to the private zone",
         "a Service that is pinned by a whole id",
         "a Service that is pinned to the shorter zone",

@@ -143,6 +143,7 @@ def parts_of(output: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.thorough
+@pytest.mark.soak  # the same commands as on a terminal
 def test_getting_started_prints_in_a_pipe_what_it_shows(place: Place) -> None:
     parts = parts_of(place.in_a_pipe(place.script()))
 
