@@ -230,16 +230,12 @@ def test_i3_set_that_tables_know_of_its_last_owner_is_not_lost_with_that_owner(
         copy_tables(backup, stack.store)
         stack.clock.advance(301)
         an_idle_session(stack)
-        seen = len(stack.r53.calls)
         for dry_run in (True, False):
             stack.application().new_session().run(recovery=RecoveryRequest(dry_run=dry_run))
         stack.resync(ResyncRequest("test", "", dry_run=False, force=True, at_ms=0))
         last = stack.start()
         last.wait_for(lambda: at_rest(stack))
         last.end()
-        for call in stack.r53.calls[seen:]:
-            of_www = [each.action for each in call.changes if each.record_set.key.name.startswith("www.example.com")]
-            assert not call.accepted or of_www in ([], ["DELETE", "CREATE"], ["UPSERT"]), "never away"
         assert stack.records()["www.example.com A"]["values"] == ["203.0.113.10"]
         assert (known_of(stack, owner, "old"), known_of(stack, heir, "new")) == ([], ["www.example.com"])
 
