@@ -22,6 +22,7 @@ def balancer(name: str, *addresses: str) -> dict[str, Any]:
     return item
 
 
+@pytest.mark.thorough
 def test_i9_shared_name_over_an_update_and_a_rollback(tmp_path_factory: pytest.TempPathFactory) -> None:
     with ExitStack() as resources:
         stage = resources.enter_context(a_stage(tmp_path_factory.mktemp("release-before")))

@@ -52,6 +52,7 @@ def test_i9_annotations_that_are_read_leave_out_the_services_that_have_them_unti
             Attack(services=1_570, annotation=HOSTNAME),
             {("flood", "Unreadable"), ("flood", "InvalidName")},
             id="kept",
+            marks=pytest.mark.soak,
         ),
     ],
 )
