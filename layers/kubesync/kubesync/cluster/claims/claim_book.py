@@ -369,7 +369,9 @@ class ClaimBook:
         asked = wanted - seen.claims - seen.conflicts.keys()
         for name in asked - seen.waits:
             self._commit.coming.setdefault(name, {})[self._table.waiter_place(name, seen.key, created_at)] = seen.key
-        self._commit.going.update((name, seen.key) for name in seen.waits - asked)
+        # Who wants a set with another identifier may stand in this line because of what excludes it.
+        stays = {(name.zone_id, name.name) for name in asked}
+        self._commit.going.update((n, seen.key) for n in seen.waits if (n.zone_id, n.name) not in stays)
 
     def begin(self, key: ObjectKey) -> frozenset[Name]:
         """The key is planned now. Returns names that it was given in this very commit."""
