@@ -31,6 +31,7 @@ from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state_codec import bounded
 from kubesync.clock import Clock
 from kubesync.cluster.claims.allowed_names import namespaces_apart
+from kubesync.cluster.keys.alias_targets import Followers
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, KeyStates, size_of
 from kubesync.cluster.keys.key_writes import (
     MAX_CLUSTERS,
@@ -43,7 +44,6 @@ from kubesync.cluster.keys.key_writes import (
     no_closing,
     write_full,
 )
-from kubesync.cluster.keys.shared import Followers
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError
 from kubesync.domain.large_keys import LARGE, LargeKeys
 from kubesync.domain.merge import Believed

@@ -17,6 +17,7 @@ from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.claims.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.claims.published import Behind
+from kubesync.cluster.keys.alias_targets import AliasTargets, Followers
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import (
     NO_NOTES,
@@ -29,7 +30,7 @@ from kubesync.cluster.keys.key_writes import (
     unclaiming,
     waiting,
 )
-from kubesync.cluster.keys.shared import AliasTargets, Followers, SharedReader, reading, telling
+from kubesync.cluster.keys.shared import SharedReader, reading, telling
 from kubesync.cluster.keys.upstream_plans import UpstreamPlans
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE

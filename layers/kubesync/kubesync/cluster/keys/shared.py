@@ -1,36 +1,24 @@
-"""What plans read besides their own key: shared objects, and what stands at names that aliases lead to.
+"""Shared objects: what plans read of them, which keys read which, and what follows where one changes.
 
     a plan reads an object          ── its key is in the index, also where the object does not exist
     an object changes               ── with its bucket: a durable note "plan its readers", where there are any
     the cluster has time            ── it plans the readers, some at a time, and removes the note
 
 A bucket is recorded before the keys of its window, so no plan is older than the objects that it read.
-
-An alias to a name of its zone depends on the sets there (ADR 0063). Its key is planned in one commit with a key of its cluster that changes
-what it publishes there, again when sets land or go there, and at the beginning of each session: a note stays for that.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
 from typing import Final
 
-from kubesync.aws.dynamodb.store import Action
-from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.claims.claim_book import ClaimBook
-from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import Piece
-from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.port import UnknownObjectError
 from kubesync.domain.sources.registry import KINDS, bucket_of, part_of, place_of
-from kubesync.domain.state import KeyState, Name, PartId, Reference
-from kubesync.messages import Follow
+from kubesync.domain.state import KeyState, PartId, Reference
 
 # Of more objects of a bucket the whole index is read.
 _ASKED_ONE_BY_ONE: Final = 4
@@ -91,104 +79,3 @@ def telling(table: StateTable, before: KeyState, after: KeyState) -> tuple[list[
         read = [each for each in changed if next(table.readers(cluster, each), None) is not None]
     pieces = [Piece((table.mark_changed(cluster, ref, number),)) for ref in read]
     return pieces, dict.fromkeys(read, number)
-
-
-class Followers:
-    """Keys whose aliases lead to names, as far as this session has planned them. ``tell``: sends a message to another cluster."""
-
-    def __init__(self, tell: Callable[[str, object], object] = lambda _cluster, _message: None) -> None:
-        self.tell = tell
-        self.at: dict[Name, set[ObjectKey]] = defaultdict(set)
-
-    def add(self, name: Name, key: ObjectKey) -> bool:
-        """Whether it is new."""
-        known = key in self.at[name]
-        self.at[name].add(key)
-        return not known
-
-    def of(self, names: Iterable[Name | RecordKey]) -> set[ObjectKey]:
-        """Who follows these names."""
-        at = self.at
-        return {key for each in names for key in at.get(Name(each.zone_id, each.name), ())} if at else set()
-
-
-class AliasTargets:
-    """What stands at names that aliases lead to, for one commit. ``wants``: of keys that are planned in it. ``asked``: names, by who follows them."""
-
-    def __init__(
-        self, states: KeyStates, tables: Tables, book: ClaimBook, fenced_here: AbstractSet[str], followers: Followers
-    ) -> None:
-        self.wants: Mapping[ObjectKey, Mapping[RecordKey, RecordSet]] = {}
-        self.asked: dict[ObjectKey, set[Name]] = defaultdict(set)
-        self._states = states
-        self._tables = tables
-        self._book = book
-        self._fenced_here = fenced_here
-        self._followers = followers
-
-    def beside(self, pairs: Iterable[tuple[KeyState, KeyState]]) -> list[tuple[KeyState, KeyState]]:
-        """Keys of the cluster that follow names of these keys."""
-        if not self._followers.at:
-            return []
-        planned = {seen.key: seen for _, seen in pairs}
-        names: list[Name | RecordKey] = []
-        for seen in planned.values():
-            names += (*seen.applied, *seen.claims, *seen.waits)
-        found = self._followers.of(names) - planned.keys()
-        own = sorted(key for key in found if key.cluster == self._states.config.name)
-        return [(state, state) for state in self._states.states(own).values()]
-
-    def at(self, key: ObjectKey, zone_id: str, target: str, alias: str) -> tuple[set[str], set[str]]:
-        """Types that stand at the target of an alias and are to stay, and types that are wanted there; without aliases that lead back."""
-        applied = self._states.states([key])[key].applied
-        return self._types(key, Name(zone_id, target), (alias,), applied)
-
-    def _types(
-        self, key: ObjectKey, name: Name, via: tuple[str, ...], applied: Mapping[RecordKey, RecordSet]
-    ) -> tuple[set[str], set[str]]:
-        """``via``: the name of the alias, and names on the way to it. ``applied``: of who has the alias. Where that stands, so does its target."""
-        stands = {
-            each.type for each, record_set in applied.items()
-            if (each.zone_id, each.name) == (name.zone_id, via[0]) and _leads_to(record_set, name)
-        }  # fmt: skip
-        self.asked[key].add(name)
-        comes, leaves, stays = set[str](), set[str](), False
-        for owner, state in self._owners(key, name).items():
-            leaves |= {each.type for each in state.applied if (each.zone_id, each.name) == (name.zone_id, name.name)}
-            for each, record_set in self.wants.get(owner, state.intended).items():
-                if (each.zone_id, each.name) != (name.zone_id, name.name):
-                    continue
-                stays = True
-                if (alias := record_set.alias) is not None and alias.zone_id == name.zone_id:
-                    beyond, way = Name(name.zone_id, alias.name), (name.name, *via)
-                    if alias.name in way or each.type not in self._types(key, beyond, way, state.applied)[0]:
-                        continue
-                comes.add(each.type)
-        if not stays and self._book.is_wanted_by_any(name):
-            comes = stands & leaves  # who is next in line may want the same: the alias is planned with it
-        stands |= leaves
-        return stands & comes, comes
-
-    def _owners(self, key: ObjectKey, name: Name) -> Mapping[ObjectKey, KeyState]:
-        self._book.read_beside({name}, self._tables.reads)
-        owners = self._book.owners(name)
-        found = self._states.states(sorted(each for each in owners if each.cluster == key.cluster))
-        # Of another shard nobody could tell that something changes.
-        others = sorted(each for each in owners - found.keys() if each.cluster in self._fenced_here)
-        clusters = {each.cluster for each in others}
-        fresh = self._fenced_here - {key.cluster} if self._followers.add(name, key) else clusters
-        for cluster in sorted(fresh | clusters):
-            self._followers.tell(cluster, Follow(name, key, cluster in clusters))
-        for other in others:
-            with suppress(NewerSchemaError):
-                found |= self._tables.state.load([other])
-        return found
-
-    def notes(self, key: ObjectKey) -> list[Action]:
-        """Notes to plan a key when the next session begins: nobody else remembers what it follows."""
-        return [StateTable.mark_promoted(key, name) for name in sorted(self.asked.get(key, ()))]
-
-
-def _leads_to(record_set: RecordSet, name: Name) -> bool:
-    alias = record_set.alias
-    return alias is not None and (alias.zone_id, alias.name) == (name.zone_id, name.name)
