@@ -1,4 +1,4 @@
-"""Writes the way of one MODIFIED event into ``docs/proof/invariants.md``: the functions that it passes, from the window to the closed key.
+"""Writes the way of one MODIFIED event into ``docs/architecture.md``: the functions that it passes, from the window to the closed key.
 
 A whole session runs in the simulation. A Service that is published already gets another address. Listed are functions of the actors' rooms,
 in the order in which they are entered, where one file calls another. A row ends where another actor goes on.
@@ -20,7 +20,7 @@ _TRIVIAL: Final = ("clock", "on_bookmark", "__init__", "closes_at", "problem", "
 _NOTHING_TO_DO: Final = ("step", "due_at", "turns", "run", "removal", "failed", "_next_work", "listed")
 """What an actor asks itself at every step."""
 ROOT: Final = Path(__file__).resolve().parent.parent
-PAGE: Final = ROOT / "docs" / "proof" / "invariants.md"
+PAGE: Final = ROOT / "docs" / "architecture.md"
 BEGIN: Final = "<!-- way of an event -->"
 END: Final = "<!-- end -->"
 PACKAGE: Final = f"{ROOT}/layers/kubesync/kubesync/"

@@ -134,5 +134,5 @@ def test_event_enters_its_cluster_twice_and_its_zone_once() -> None:
 
 
 def test_way_of_an_event_is_as_the_page_says() -> None:
-    page = (ROOT / "docs/proof/invariants.md").read_text()
+    page = (ROOT / "docs/architecture.md").read_text()
     assert event_way.page_with(page, event_way.table()) == page, "make pictures"
