@@ -23,7 +23,7 @@ from kubesync.aws.dynamodb.store import Action, Key
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.heirs import HeirTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.claims.published import Behind, Published, neighbours
+from kubesync.cluster.claims.published import Behind, PublishedSets, neighbours
 from kubesync.domain.dns.records import RecordKey, RecordSet, clash
 from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError
@@ -63,7 +63,7 @@ class ClaimBook:
         fenced_here: AbstractSet[str],
         behind: Behind | None = None,
     ) -> None:
-        self.published = Published(states, {} if behind is None else behind)
+        self.published = PublishedSets(states, {} if behind is None else behind)
         self._table = claims
         self._states = states
         self._fenced_here = fenced_here

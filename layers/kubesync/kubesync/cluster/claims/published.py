@@ -18,7 +18,7 @@ type Behind = dict[ObjectKey, dict[ObjectKey, Mapping[RecordKey, RecordSet]]]
 """By the owner of a name, keys of the cluster that wait for it, as far as this session has planned them, and what each wants there."""
 
 
-class Published:
+class PublishedSets:
     """For one section of a commit. ``behind``: of the session."""
 
     def __init__(self, states: StateTable, behind: Behind) -> None:
