@@ -357,13 +357,13 @@ class Planner:
 
     def _freed(self, before: KeyState, after: KeyState, pieces: list[Piece]) -> KeyState:
         """Types that the key no longer wants make room for those of others of its namespace (ADR 0062)."""
-        going, stays = after.applied.keys() - after.intended.keys(), self._states.config
-        if stays.paused or stays.policy is not Policy.SYNC:
+        config = self._states.config
+        if config.paused or config.policy is not Policy.SYNC:
             return replace(after, passing=frozenset())
         freed, notes = self._book.freed(before, after, self._wants)
         written = {action.key for piece in pieces for action in piece.actions} if notes else set()
         pieces += [Piece((note,)) for note in notes if note.key not in written]
-        return replace(after, passing=(after.passing | freed) & going)
+        return replace(after, passing=(after.passing | freed) & (after.applied.keys() - after.intended.keys()))
 
     def _wants(self, key: ObjectKey) -> Mapping[RecordKey, RecordSet]:
         return self._wanted(self._states.states([key])[key])[1].records or {}
