@@ -34,7 +34,7 @@ class FollowedTable:
         self.during_scan: list[Any] = []
         self.unreadable = ""
         self.tries = 0
-        reader = UpstreamReader(self, ThreadScheduler(), lambda _: None)  # type: ignore[arg-type]
+        reader = UpstreamReader(self, ThreadScheduler(), lambda _: None)  # type: ignore[arg-type]  # as much of a table as it reads
         self.arn = "arn"
         table_stream = TableStream(self.stream, lambda: self.arn, lambda: self.time)
         self.said: list[str] = []

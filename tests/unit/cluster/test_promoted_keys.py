@@ -31,7 +31,7 @@ def test_i9_keys_that_were_given_a_name_are_planned_some_at_a_time_and_all_of_th
         reconciler=SimpleNamespace(replan=replan),
         follow_up=lambda _recorded: None,
     )
-    promoted = PromotedKeys(served)  # type: ignore[arg-type]
+    promoted = PromotedKeys(served)  # type: ignore[arg-type]  # as much as it uses
     keys = [a_key(f"k{n:03}") for n in range(450)]
     promoted.add(keys)
 

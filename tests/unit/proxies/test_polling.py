@@ -419,7 +419,7 @@ def test_scan_takes_wanted_upstreams_and_refuses_other_keys(table: _Table) -> No
     for key in ("prod/shop/web/80/TCP", "prod/shop/dns/53/UDP", "dr/shop/web/80/TCP", "named/prod"):
         table.put(nodes(1), key)
     table.put(nodes(1), "prod/shop/web;}/80/TCP")
-    reader: Any = UpstreamReader(table, ThreadScheduler(), said.append)  # type: ignore[arg-type]
+    reader: Any = UpstreamReader(table, ThreadScheduler(), said.append)  # type: ignore[arg-type]  # as much of a table as it reads
 
     assert sorted(reader.every(selection([], ["TCP"]))) == ["dr/shop/web/80/TCP", "named/prod", "prod/shop/web/80/TCP"]
     assert sorted(reader.every(selection(["prod"], ["UDP"]))) == ["prod/shop/dns/53/UDP"]

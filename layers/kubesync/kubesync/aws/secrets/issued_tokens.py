@@ -65,7 +65,7 @@ class AssumedRole:
         """A boto3 client of this role. Raises like ``credentials``."""
         known = self.credentials().options
         # The stubs know literal names only.
-        return self._session.client(service, region_name=self._region, **known, **options)  # type: ignore[call-overload]
+        return self._session.client(service, region_name=self._region, **known, **options)  # type: ignore[call-overload]  # boto3-stubs want a literal name
 
     def _assume(self) -> RoleCredentials:
         try:
