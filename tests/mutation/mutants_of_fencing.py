@@ -10,6 +10,7 @@ _FENCED_WRITER = "unit/session/test_fenced_writer.py::"
 _WRITER = "unit/zone/test_zone_writer.py::"
 _CHANGES = "unit/cluster/test_recorder_changes.py::"
 _KEEPER = "unit/session/test_lease_keeper.py::"
+_STAND_BY = "unit/session/test_stand_by.py::"
 _LOST = "integration/taking_over/test_lost_epoch.py::"
 _RENEWAL = "unit/session/test_lease_keeper_renewal.py::"
 
@@ -294,7 +295,9 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         file="session/stand_by.py",
         old="return self._times.stand_by == math.inf or ends_soon or",
         new="return ends_soon or",
-        caught_by=(_KEEPER + "test_patient_stand_by_waits_whoever_holds_the_lease_and_takes_it_the_moment_it_expires",),
+        caught_by=(
+            _STAND_BY + "test_patient_stand_by_waits_whoever_holds_the_lease_and_takes_it_the_moment_it_expires",
+        ),
     ),
     Mutant(
         name="patient-process-polls-without-looking",
@@ -304,8 +307,8 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         old="return min(until if until > 0 else POLL_SECONDS, PATIENT_POLL_SECONDS)",
         new="return PATIENT_POLL_SECONDS",
         caught_by=(
-            _KEEPER + "test_patient_stand_by_waits_whoever_holds_the_lease_and_takes_it_the_moment_it_expires",
-            _KEEPER + "test_patient_stand_by_polls_often_once_the_session_should_end",
+            _STAND_BY + "test_patient_stand_by_waits_whoever_holds_the_lease_and_takes_it_the_moment_it_expires",
+            _STAND_BY + "test_patient_stand_by_polls_often_once_the_session_should_end",
         ),
     ),
     Mutant(

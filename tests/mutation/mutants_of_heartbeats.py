@@ -19,7 +19,7 @@ OF_HEARTBEATS: Final[tuple[Mutant, ...]] = (
         old="until if until > 0 else POLL_SECONDS",
         new="max(until, POLL_SECONDS)",
         caught_by=(
-            "unit/session/test_lease_keeper.py::test_patient_stand_by_does_not_oversleep_a_lease_that_expires_in_a_moment",
+            "unit/session/test_stand_by.py::test_patient_stand_by_does_not_oversleep_a_lease_that_expires_in_a_moment",
         ),
     ),
     Mutant(

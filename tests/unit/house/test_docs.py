@@ -203,10 +203,10 @@ def test_cost_page_compares_what_its_formula_gives() -> None:
 
 def test_cost_page_reckons_with_the_reads_and_metrics_that_tests_count() -> None:
     _, names = _cost()
-    keeper = (ROOT / "tests/unit/session/test_lease_keeper.py").read_text()
+    stand_by = (ROOT / "tests/unit/session/test_stand_by.py").read_text()
     telemetry = (ROOT / "tests/unit/telemetry/test_metrics.py").read_text()
 
-    assert f"assert reads == {names['STAND_BY_READS']}\n" in keeper
+    assert f"assert reads == {names['STAND_BY_READS']}\n" in stand_by
     cheap = re.search(r"pays_for_what_alarms_need.*?for name in \((.*?)\n        \)", telemetry, re.DOTALL)
     assert cheap is not None
     # Two of them are written in one hour of the day.

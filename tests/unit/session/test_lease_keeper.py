@@ -1,351 +1,32 @@
-"""Taking the lease and standing by for it. Names follow client-go's leaderelection_test where it has a counterpart."""
+"""What a taken lease says of the time before, and taking it again above a fence (I2, I10)."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-
 import pytest
 
-from harness.fakes.manual_clock import ManualClock
-from harness.fakes.memory_store import LandLater, MemoryStore
-from harness.fakes.store_faults import StoreFaults, Wanted, names, writes_to
-from kubesync.aws.dynamodb.store import CONTROL, Key, Update
+from harness.fakes.lease_bench import LeaseBench
+from kubesync.aws.dynamodb.store import CONTROL, Key
 from kubesync.aws.tables.control.lease import Lease, LeaseTable, lease_key
-from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreOutcomeUnknownError
-from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.session.stand_by import LeaseTimes
+from kubesync.domain.errors import NotMasterError
 
 LEASE = lease_key("0")
 EPOCH = Key(CONTROL, "lease", "epoch")
-TIMES = LeaseTimes()
-
-
-class Bench:
-    """A lease table, a clock, and keepers of several processes on it."""
-
-    def __init__(self) -> None:
-        self.clock = ManualClock()
-        self.faults = StoreFaults()
-        self.store = MemoryStore(clock=self.clock, faults=self.faults)
-        self.table = LeaseTable(self.store, "0")
-        self.waits = 0
-
-    def keeper(self, holder: str = "me", times: LeaseTimes = TIMES) -> LeaseKeeper:
-        return LeaseKeeper(self.table, holder, times, self.clock)
-
-    def take(self, holder: str = "me", times: LeaseTimes = TIMES) -> tuple[LeaseKeeper, Lease, Lease]:
-        keeper = self.keeper(holder, times)
-        before, lease = keeper.acquire(self.may_wait)
-        return keeper, before, lease
-
-    def may_wait(self) -> bool:
-        self.waits += 1
-        return True
-
-    def other(self, *, ends_in: float, expires_in: float = 15.0) -> Lease:
-        """Another session holds the lease."""
-        now_ms = int(self.clock.epoch() * 1000)
-        taken = self.table.take(self.table.read(), "other", self.table.draw_epoch(), now_ms)
-        return self.table.renew(taken, now_ms + int(expires_in * 1000), now_ms + int(ends_in * 1000))
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
-
-
-# --- client-go: TestTryAcquireOrRenew ---
-
-
-def test_acquire_takes_a_lease_that_nobody_ever_held(bench: Bench) -> None:
-    _, before, lease = bench.take()
-    assert (before.holder, before.released, before.clean) == ("", True, True)
-    assert (lease.holder, lease.epoch, lease.released, lease.clean) == ("me", 1, False, False)
-    assert bench.table.read() == lease
-    assert bench.clock.slept == []
-
-
-def test_acquire_takes_a_lease_of_which_only_a_signal_is_there_and_keeps_the_signal(bench: Bench) -> None:
-    bench.table.signal()
-    _, _, lease = bench.take()
-    assert (lease.holder, lease.signal) == ("me", 1)
-
-
-@pytest.mark.parametrize("clean", [True, False])
-def test_acquire_takes_a_released_lease_and_says_whether_its_end_was_clean(bench: Bench, *, clean: bool) -> None:
-    bench.table.release(bench.other(ends_in=600), clean=clean)
-    _, before, lease = bench.take()
-    assert (before.holder, before.released, before.clean) == ("other", True, clean)
-    assert (lease.holder, lease.epoch) == ("me", 2)
-    assert bench.clock.slept == []
-
-
-def test_acquire_takes_an_expired_lease_which_is_never_clean(bench: Bench) -> None:
-    bench.other(ends_in=600)
-    bench.clock.advance(15)
-    _, before, lease = bench.take()
-    assert (before.released, before.clean, lease.holder, lease.epoch) == (False, False, "me", 2)
-
-
-def test_acquire_gives_up_at_once_where_the_holder_goes_on_for_long(bench: Bench) -> None:
-    held = bench.other(ends_in=61)
-    with pytest.raises(NotMasterError, match="session other is the master"):
-        bench.take()
-    assert (bench.clock.slept, bench.table.read()) == ([], held)
-
-
-def test_acquire_draws_no_epoch_while_another_holds_the_lease(bench: Bench) -> None:
-    bench.other(ends_in=600)
-    with pytest.raises(NotMasterError):
-        bench.take()
-    assert bench.table.draw_epoch() == 2
-
-
-def test_acquire_leaves_a_lease_to_whoever_was_quicker(bench: Bench) -> None:
-    quick = bench.keeper("quick")
-    bench.faults.do(writes_to(LEASE), lambda _call: quick.acquire(bench.may_wait) and None)
-    with pytest.raises(NotMasterError):
-        bench.take()
-    assert bench.table.read().holder == "quick"
-    # The epoch that was drawn and not used does no harm: the next one is above both.
-    assert bench.table.read().epoch == 2
-    assert bench.table.draw_epoch() == 3
-
-
-# --- standing by ---
-
-
-def test_acquire_stands_by_for_a_holder_that_ends_soon_and_takes_over_within_a_poll(bench: Bench) -> None:
-    held = bench.other(ends_in=60)
-
-    def may_wait() -> bool:
-        bench.waits += 1
-        if bench.waits == 8:
-            bench.table.release(held, clean=True)
-        return True
-
-    before, lease = bench.keeper().acquire(may_wait)
-    assert (before.clean, lease.holder) == (True, "me")
-    # Released after the eighth look, taken at the ninth: a quarter of a second later.
-    assert bench.clock.slept == [0.25] * 8
-
-
-def test_acquire_stands_by_for_60_seconds_and_no_longer(bench: Bench) -> None:
-    held = bench.other(ends_in=60)
-
-    def renewing() -> bool:
-        # The holder overruns: it renews every poll and never ends.
-        now_ms = int(bench.clock.epoch() * 1000)
-        bench.table.renew(held, now_ms + 15_000, held.ends_at_ms)
-        return True
-
-    with pytest.raises(NotMasterError):
-        bench.keeper().acquire(renewing)
-    assert sum(bench.clock.slept) == 60
-
-
-def test_acquire_stands_by_as_long_as_the_setting_says(bench: Bench) -> None:
-    bench.other(ends_in=3)
-    with pytest.raises(NotMasterError):
-        bench.take(times=LeaseTimes(stand_by=2))
-    assert bench.clock.slept == []
-    with pytest.raises(NotMasterError):
-        bench.take(times=LeaseTimes(stand_by=3))
-    assert sum(bench.clock.slept) == 3
-
-
-def test_acquire_stops_standing_by_when_the_process_may_not_wait(bench: Bench) -> None:
-    bench.other(ends_in=30)
-    answers = iter([True, True, False])
-    with pytest.raises(NotMasterError):
-        bench.keeper().acquire(lambda: next(answers))
-    assert bench.clock.slept == [0.25, 0.25]
-
-
-def test_acquire_takes_over_from_a_holder_that_dies_while_it_stands_by(bench: Bench) -> None:
-    bench.other(ends_in=30)
-    _, before, lease = bench.take()
-    assert (before.released, lease.holder) == (False, "me")
-    assert sum(bench.clock.slept) == 15
-
-
-# --- standing by for as long as it takes (kubesync run) ---
-
-PATIENT = LeaseTimes(stand_by=math.inf)
-DOLLARS_A_READ = 0.125e-6  # docs/cost.md
-MONTH_SECONDS = 2_628_000
-
-
-def test_standing_by_for_an_hour_takes_so_many_reads_and_a_month_of_it_less_than_20_cents(bench: Bench) -> None:
-    """The holder renews every 5 s; its sessions end every 840 s, each half a second after its time, and follow one another."""
-    began = bench.clock.monotonic()
-    held = [bench.other(ends_in=840)]
-    renewed, ended = [began], [began]
-
-    def living() -> bool:
-        now = bench.clock.monotonic()
-        now_ms = int(bench.clock.epoch() * 1000)
-        if now - ended[0] >= 840.5:
-            ended[0] = renewed[0] = now
-            held[0] = bench.other(ends_in=840)
-        elif now - renewed[0] >= 5:
-            renewed[0] = now
-            held[0] = bench.table.renew(held[0], now_ms + 15_000, held[0].ends_at_ms)
-        return now - began < 3600
-
-    with pytest.raises(NotMasterError):
-        bench.keeper(times=PATIENT).acquire(living)
-    reads = len(bench.clock.slept) + 1
-    assert reads == 1828
-    assert round(reads / 3600 * MONTH_SECONDS * DOLLARS_A_READ, 2) == 0.17
-
-
-@pytest.mark.parametrize("ends_in", [None, 3600.0])
-def test_patient_stand_by_waits_whoever_holds_the_lease_and_takes_it_the_moment_it_expires(
-    bench: Bench, ends_in: float | None
-) -> None:
-    if ends_in is None:  # it was just taken: nobody knows yet when its session ends
-        now_ms = int(bench.clock.epoch() * 1000)
-        bench.table.take(bench.table.read(), "other", bench.table.draw_epoch(), now_ms + 14_500)
-    else:
-        bench.other(ends_in=ends_in, expires_in=14.5)
-    _, before, lease = bench.take(times=PATIENT)
-    assert (before.released, lease.holder, sum(bench.clock.slept)) == (False, "me", 14.5)
-
-
-def test_patient_stand_by_does_not_oversleep_a_lease_that_expires_in_a_moment(bench: Bench) -> None:
-    bench.other(ends_in=3600.0, expires_in=14.1)
-    bench.take(times=PATIENT)
-    assert sum(bench.clock.slept) == pytest.approx(14.1, abs=0.01)
-
-
-def test_patient_stand_by_polls_often_once_the_session_should_end(bench: Bench) -> None:
-    held = bench.other(ends_in=9.5)
-
-    def may_wait() -> bool:
-        bench.waits += 1
-        if bench.waits == 9:
-            bench.table.release(held, clean=True)
-        return True
-
-    _, lease = bench.keeper(times=PATIENT).acquire(may_wait)
-    assert lease.holder == "me"
-    assert bench.clock.slept == [2.0, 2.0, 2.0, 2.0, 0.5, 0.25, 0.25, 0.25, 0.25]
-
-
-# --- clocks (correctness never depends on them) ---
-
-
-def test_acquire_takes_over_from_a_dead_holder_whose_clock_was_far_ahead(bench: Bench) -> None:
-    bench.other(ends_in=3600 + 800, expires_in=3600 + 15)
-    _, before, lease = bench.take()
-    assert (before.holder, lease.holder) == ("other", "me")
-    # Longer than a lease and a renewal last, by our own clock.
-    assert sum(bench.clock.slept) == 20.25
-
-
-def test_acquire_leaves_a_living_holder_alone_whose_clock_is_far_ahead(bench: Bench) -> None:
-    held = bench.other(ends_in=3600 + 800, expires_in=3600 + 15)
-
-    def renewing() -> bool:
-        bench.waits += 1
-        if bench.waits == 20:
-            bench.table.renew(held, held.expires_at_ms + 5000, held.ends_at_ms)
-        return True
-
-    with pytest.raises(NotMasterError):
-        bench.keeper().acquire(renewing)
-    assert sum(bench.clock.slept) == 5
-
-
-# --- answers that are lost ---
-
-
-def test_acquire_finds_that_a_take_whose_answer_was_lost_had_landed(bench: Bench) -> None:
-    bench.table.release(bench.other(ends_in=600), clean=True)
-    bench.faults.fail(writes_to(LEASE), StoreOutcomeUnknownError("no answer"), after=True)
-    keeper, before, lease = bench.take()
-    assert (before.holder, before.clean, lease.holder, lease.epoch) == ("other", True, "me", 2)
-    assert bench.table.draw_epoch() == 3  # one epoch was enough
-    # Writing is allowed for 10 s from the start of that try, not from when it was found to have landed.
-    bench.clock.advance(9.75)
-    keeper.may_write()
-    bench.clock.advance(0.01)
-    with pytest.raises(NotMasterError):
-        keeper.may_write()
-
-
-def test_acquire_tries_again_where_a_take_whose_answer_was_lost_had_not_landed(bench: Bench) -> None:
-    bench.faults.fail(writes_to(LEASE), StoreOutcomeUnknownError("no answer"))
-    _, before, lease = bench.take()
-    assert (before.holder, lease.epoch, bench.table.read()) == ("", 2, lease)
-
-
-def test_acquire_adopts_a_take_that_lands_late(bench: Bench) -> None:
-    bench.table.release(bench.other(ends_in=600), clean=True)
-    bench.faults.fail(writes_to(LEASE), LandLater())
-
-    def land() -> bool:
-        assert bench.store.land()
-        return True
-
-    before, lease = bench.keeper().acquire(land)
-    assert (before.holder, before.clean, lease.holder, lease.epoch) == ("other", True, "me", 2)
-
-
-@pytest.mark.parametrize("busy", [names(EPOCH), names(LEASE)], ids=["epoch", "lease"])
-def test_acquire_goes_on_where_the_table_is_throttled_for_a_while(bench: Bench, busy: Wanted) -> None:
-    bench.faults.fail(busy, StoreBusyError("throttled"), times=4)
-    _, _, lease = bench.take()
-    assert lease.holder == "me"
-    assert bench.clock.slept == [0.25] * 4
-
-
-def test_acquire_says_that_the_table_is_throttled_where_that_does_not_end(bench: Bench) -> None:
-    bench.faults.fail(names(LEASE), StoreBusyError("throttled"), times=None)
-    with pytest.raises(StoreBusyError):
-        bench.take()
-    assert sum(bench.clock.slept) == 60
-
-
-def test_acquire_survives_an_epoch_that_was_drawn_without_an_answer(bench: Bench) -> None:
-    bench.faults.fail(names(EPOCH), StoreOutcomeUnknownError("no answer"), after=True)
-    _, _, lease = bench.take()
-    assert lease.epoch == 2
-
-
-def test_raise_epoch_lifts_the_counter_and_never_lowers_it(bench: Bench) -> None:
-    bench.table.raise_epoch(41)
-    assert bench.take()[2].epoch == 42
-    bench.table.raise_epoch(7)
-    assert bench.table.draw_epoch() == 43
-
-
-def test_take_is_refused_for_a_lease_that_was_renewed_since_it_was_seen(bench: Bench) -> None:
-    held = bench.other(ends_in=600)
-    bench.table.renew(held, held.expires_at_ms, held.ends_at_ms)
-    with pytest.raises(NotMasterError):
-        bench.table.take(held, "me", 9, 0)
-    assert bench.table.read() == replace(held, renewal=held.renewal + 1)
-
-
-def test_take_is_refused_where_the_item_vanished(bench: Bench) -> None:
-    held = bench.other(ends_in=600)
-    bench.store.write(Update(LEASE, remove=("renewal", "holder")))
-    with pytest.raises(NotMasterError):
-        bench.table.take(held, "me", 9, 0)
+def bench() -> LeaseBench:
+    return LeaseBench()
 
 
 # --- how long there was no master ---
 
 
-def test_first_session_has_no_gap(bench: Bench) -> None:
+def test_first_session_has_no_gap(bench: LeaseBench) -> None:
     keeper, before, _ = bench.take()
     assert keeper.seconds_since(before) is None
 
 
-def test_gap_counts_from_the_release(bench: Bench) -> None:
+def test_gap_counts_from_the_release(bench: LeaseBench) -> None:
     keeper, _, _ = bench.take("other")
     bench.clock.advance(7)
     assert keeper.release(clean=True)
@@ -354,7 +35,7 @@ def test_gap_counts_from_the_release(bench: Bench) -> None:
     assert mine.seconds_since(before) == 0.25
 
 
-def test_gap_after_a_master_that_died_counts_from_its_last_renewal(bench: Bench) -> None:
+def test_gap_after_a_master_that_died_counts_from_its_last_renewal(bench: LeaseBench) -> None:
     bench.other(ends_in=800)
     bench.clock.advance(16)
     mine, before, _ = bench.take()
@@ -366,7 +47,7 @@ def test_gap_after_a_master_that_died_counts_from_its_last_renewal(bench: Bench)
     ("pause_seconds", "to_settle"), [(0.25, ("Z1",)), (300.0, ("Z1",)), (301.0, None), (864_000.0, None)]
 )
 def test_i2_after_a_long_pause_all_zones_are_to_be_settled(
-    bench: Bench, pause_seconds: float, to_settle: tuple[str, ...] | None
+    bench: LeaseBench, pause_seconds: float, to_settle: tuple[str, ...] | None
 ) -> None:
     keeper, _, _ = bench.take("other")
     assert keeper.release(clean=True, unsettled=["Z1"])
@@ -375,7 +56,7 @@ def test_i2_after_a_long_pause_all_zones_are_to_be_settled(
     assert (mine.to_settle(before), before.to_settle) == (to_settle, ("Z1",))
 
 
-def test_lease_that_does_not_say_when_it_was_released_counts_as_an_old_one(bench: Bench) -> None:
+def test_lease_that_does_not_say_when_it_was_released_counts_as_an_old_one(bench: LeaseBench) -> None:
     keeper, _, lease = bench.take("other")
     bench.table.release(lease, clean=True)
     mine, before, _ = bench.take()
@@ -383,7 +64,7 @@ def test_lease_that_does_not_say_when_it_was_released_counts_as_an_old_one(bench
     assert keeper.lease == lease
 
 
-def test_first_session_has_nothing_to_settle(bench: Bench) -> None:
+def test_first_session_has_nothing_to_settle(bench: LeaseBench) -> None:
     mine, before, _ = bench.take()
     assert mine.to_settle(before) == ()
 
@@ -391,12 +72,12 @@ def test_first_session_has_nothing_to_settle(bench: Bench) -> None:
 # --- a fence above the session's epoch ---
 
 
-def counter(bench: Bench) -> object:
+def counter(bench: LeaseBench) -> object:
     item = bench.store.get(EPOCH)
     return None if item is None else item["value"]
 
 
-def test_i10_lease_of_this_session_is_taken_again_above_the_fence(bench: Bench) -> None:
+def test_i10_lease_of_this_session_is_taken_again_above_the_fence(bench: LeaseBench) -> None:
     keeper, _, first = bench.take()
     bench.clock.advance(7.0)
     keeper.take_again(41)
@@ -410,7 +91,7 @@ def test_i10_lease_of_this_session_is_taken_again_above_the_fence(bench: Bench) 
 
 
 @pytest.mark.parametrize("expired", [False, True])
-def test_i2_fence_of_a_successor_ends_the_session_and_nothing_is_written(bench: Bench, *, expired: bool) -> None:
+def test_i2_fence_of_a_successor_ends_the_session_and_nothing_is_written(bench: LeaseBench, *, expired: bool) -> None:
     keeper, _, _ = bench.take()
     bench.clock.advance(20.0)
     other = bench.other(ends_in=600)
@@ -421,7 +102,7 @@ def test_i2_fence_of_a_successor_ends_the_session_and_nothing_is_written(bench: 
     assert keeper.lost
 
 
-def test_i2_session_that_has_released_its_lease_takes_it_no_more(bench: Bench) -> None:
+def test_i2_session_that_has_released_its_lease_takes_it_no_more(bench: LeaseBench) -> None:
     keeper, _, _ = bench.take()
     keeper.release(clean=True)
     with pytest.raises(NotMasterError):
@@ -429,7 +110,7 @@ def test_i2_session_that_has_released_its_lease_takes_it_no_more(bench: Bench) -
     assert (bench.table.read().released, counter(bench)) == (True, 1)
 
 
-def test_i2_counter_that_is_above_the_fence_already_never_goes_down(bench: Bench) -> None:
+def test_i2_counter_that_is_above_the_fence_already_never_goes_down(bench: LeaseBench) -> None:
     keeper, _, _ = bench.take()
     for _ in range(50):
         bench.table.draw_epoch()
@@ -437,7 +118,7 @@ def test_i2_counter_that_is_above_the_fence_already_never_goes_down(bench: Bench
     assert (bench.table.read().epoch, counter(bench)) == (52, 52)
 
 
-def test_i2_successor_that_comes_while_the_counter_is_raised_keeps_the_lease(bench: Bench) -> None:
+def test_i2_successor_that_comes_while_the_counter_is_raised_keeps_the_lease(bench: LeaseBench) -> None:
     keeper, _, _ = bench.take()
     table, raise_epoch, came = bench.table, bench.table.raise_epoch, list[Lease]()
 
