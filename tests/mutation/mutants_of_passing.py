@@ -6,6 +6,7 @@ from typing import Final
 
 from mutation.mutant import Mutant
 
+_CHAOS = "unit/cluster/test_found_by_chaos.py::"
 _ROWS = "integration/names/test_names_that_pass_on.py::test_row_of_names_that_pass_on"
 _TURNS = "integration/attacks/test_turns.py::"
 _HEIRS = "integration/names/test_heirs_that_fail.py::"
@@ -18,6 +19,15 @@ _PUBLISHED = "cluster/claims/published.py"
 _TYPES = "integration/names/test_types_of_one_name.py::"
 
 OF_PASSING: Final[tuple[Mutant, ...]] = (
+    Mutant(
+        name="who-waits-for-room-leaves-the-line",
+        without="a key that waits for what excludes its set stays in line in the commit in which it is planned again",
+        invariants="I9",
+        file=_BOOK,
+        old=" if (n.zone_id, n.name) not in stays)",
+        new=" if n not in asked)",
+        caught_by=(_CHAOS + "test_i9_who_waits_for_room_stays_in_line_in_the_commit_in_which_the_owner_leaves",),
+    ),
     Mutant(
         name="claim-follows-the-deletion",
         without="a name is handed on only once its set is gone",

@@ -8,10 +8,13 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import Call, MemoryStore, NoFaults
 from harness.fed import FedDeployment
 from harness.seen.builders import a_key, a_service, an_endpoints, saw
+from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.lease import Lease, LeaseTable, lease_key
 from kubesync.aws.tables.state import StateTable
+from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.domain.errors import NotMasterError
 from kubesync.domain.objects import Service
+from kubesync.domain.state import KeyState, Name
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.stand_by import LeaseTimes
 from kubesync_local.workplace.items_in_memory import holds
@@ -97,3 +100,25 @@ def test_tombstones_that_nobody_swept_are_swept_by_the_next_session_without_a_li
     following.wait(60)
     assert {state.key.name for state in following.state_table.load_all("prod")} == {"kubernetes"}
     assert following.state_table.queued("prod").unswept == set()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "stays"),
+    [
+        (Name("Z1", "www.example.com", "eu", "latency:eu-west-1"), True),  # a simple claim is in its way
+        (Name("Z1", "other.example.com"), False),
+    ],
+    ids=["a set with a policy", "another name"],
+)
+def test_i9_who_waits_for_room_stays_in_line_in_the_commit_in_which_the_owner_leaves(
+    wanted: Name, *, stays: bool
+) -> None:
+    """Its older event came again, in the window in which the owner let go: the old set went before the new one came."""
+    store, name = MemoryStore(clock=ManualClock()), Name("Z1", "www.example.com")
+    claims, owner, waiter = ClaimTable(store), a_key("owner"), a_key("waiter")
+    store.transact(claims.gain(name, owner), "first")
+    store.transact(claims.wait(claims.read([name])[name], waiter, "2026-01-01T00:00:00Z"), "second")
+    book = ClaimBook(claims, StateTable(store), {"prod"})
+    book.read([name])
+    book.expect(KeyState(waiter, waits=frozenset({name})), "2026-01-01T00:00:00Z", {wanted})
+    assert book.has_heir(name, owner) is stays
