@@ -56,17 +56,19 @@ def on_a_pipe(stack: CliStack, *arguments: str) -> Ran:
 @pytest.mark.parametrize("columns", [60, 80, 140])
 @pytest.mark.parametrize("command", LISTS, ids=" ".join)
 def test_words_stay_whole_and_lines_fit(stack: CliStack, command: list[str], columns: int) -> None:
-    narrow, wide = (stack.call(*command, COLUMNS=str(width)) for width in (columns, 5000))
+    # Before the wide one and after it: "just now" becomes "2 s ago".
+    narrow, wide, later = (stack.call(*command, COLUMNS=str(width)) for width in (columns, 5000, columns))
 
-    assert (narrow.status, wide.status) == (0, 0), narrow.err
-    assert max(map(len, narrow.out.splitlines())) <= columns
+    assert (narrow.status, wide.status, later.status) == (0, 0, 0), narrow.err
+    assert max(map(len, (narrow.out + later.out).splitlines())) <= columns
     # Every word of the wide form that has no place to be folded at stands whole in the narrow one; a block has no headings
     # for what names its row.
     lines = wide.out.splitlines()
     told = [line for line, below in zip(lines, [*lines[1:], ""], strict=True) if not below.startswith("─")]
     words = {word for line in told for word in line.split() if not set("./,─") & set(word)}
     assert words
-    seen = set(narrow.out.replace("/", "/ ").replace(".", ". ").split()) | set(narrow.out.split())
+    shown = narrow.out + later.out
+    seen = set(shown.replace("/", "/ ").replace(".", ". ").split()) | set(shown.split())
     assert words - seen - {word.rstrip(":") for word in seen} == set()  # where a table has no room, its title says more
 
 
