@@ -33,7 +33,7 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     from kubesync.actors.threads import ThreadScheduler
     from kubesync.cluster.listener import Listener, SharedWindow
     from kubesync.domain.objects import RawEvent, Resource
-    from kubesync.domain.scope import Scope
+    from kubesync.domain.sources.scope import Scope
     from kubesync.kubernetes.list_room import ListRoom
     from kubesync.kubernetes.ports import ReflectorPolicy
     from kubesync.kubernetes.reflector import KubernetesReflector

@@ -66,8 +66,8 @@ OF_TURNS: Final[tuple[Mutant, ...]] = (
         without="the keys of a window are recorded by their age, whatever namespace they are of",
         invariants="I9",
         file="domain/window.py",
-        old="                if fair and not KINDS[key.kind].shared:",
-        new="                if False and not KINDS[key.kind].shared:",
+        old="                if fair and key.namespace:",
+        new="                if False and key.namespace:",
         caught_by=(
             _ORDER + "test_i9_namespaces_take_turns",
             _ATTACKS + "test_i9_first_list_of_many_delays_no_other_namespace",

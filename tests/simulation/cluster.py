@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.objects import Observation, RawEvent, Resource, Service, Snapshot
-from kubesync.domain.scope import Scope
+from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.list_room import Space
 from kubesync.kubernetes.ports import Lister, WatchSink
 from kubesync.kubernetes.service_events import EventPoster

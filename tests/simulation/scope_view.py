@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kubesync.domain.objects import Observation, Resource, Service
-from kubesync.domain.scope import Scope
+from kubesync.domain.sources.scope import Scope
 
 TEAM: Final = "label.test/team"
 """The annotation that stands for the label ``team``."""

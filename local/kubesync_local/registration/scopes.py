@@ -22,7 +22,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from kubesync.domain.scope import Scope
+from kubesync.domain.sources.scope import Scope
 
 # RFC 1123, see https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-label-names.
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

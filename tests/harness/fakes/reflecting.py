@@ -15,7 +15,7 @@ from kubesync.actors.scheduler import Event, Scheduler
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
-from kubesync.domain.scope import Scope
+from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.list_room import Space
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.reflector import KubernetesReflector

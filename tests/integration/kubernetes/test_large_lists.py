@@ -15,7 +15,7 @@ from harness.fakes.reflecting import POLICY
 from harness.fakes.wide_room import wide_space
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import EndpointsObject, Resource, Snapshot, bytes_of
-from kubesync.domain.scope import Scope
+from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.lister import KubernetesLister
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ApiClient

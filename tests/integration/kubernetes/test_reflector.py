@@ -34,7 +34,7 @@ from harness.wire.scripted_server import (
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import Resource
-from kubesync.domain.scope import Scope
+from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.reflector import KubernetesReflector
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 

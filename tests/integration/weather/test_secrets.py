@@ -23,7 +23,7 @@ from integration.weather.scenarios_secrets import HOW, play_repeated
 from kubesync.aws.dynamodb.store import AUDIT, Key, Put
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import Resource
-from kubesync.domain.scope import Scope
+from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.lister import KubernetesLister
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ApiClient

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesync.domain.objects import Resource
-from kubesync.domain.scope import Scope
+from kubesync.domain.sources.scope import Scope
 from kubesync_local.registration.scopes import whys_no_scope
 
 SERVICES, SLICES = Resource.SERVICES, Resource.ENDPOINTSLICES

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kubesync.domain.objects import RawEvent, Resource
-from kubesync.domain.scope import Scope
+from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.watch import FilteredSink
 
 

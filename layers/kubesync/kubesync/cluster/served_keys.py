@@ -25,6 +25,7 @@ from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import ClusterPorts, Connector
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Wish, changes_of, wish_of
+from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Reference
 from kubesync.messages import Promoted, Publish
 
@@ -142,7 +143,10 @@ class Published:
 
     def _wish(self, state: KeyState, zone_id: str) -> Wish:
         config = self._states.config
-        return Wish(state.key) if self._wants_nothing else wish_of(state, zone_id, config.policy, config.resources)
+        if self._wants_nothing:
+            return Wish(state.key)
+        needs = KINDS[state.key.kind].of_records(state).intersection(config.resources)
+        return wish_of(state, zone_id, config.policy, needs)
 
     def _tell(self, key: ObjectKey, zones: frozenset[str]) -> None:
         if zones:

@@ -75,6 +75,11 @@ class ObjectKey:
         return f"{self.cluster}/{self.path}"
 
 
+def neighbours(one: ObjectKey, other: ObjectKey) -> bool:
+    """Whether two keys are of one namespace of a cluster."""
+    return (one.cluster, one.namespace) == (other.cluster, other.namespace)
+
+
 @runtime_checkable
 class HasTexts(Protocol):
     """What is kept of an object."""

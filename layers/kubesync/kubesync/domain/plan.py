@@ -30,7 +30,6 @@ from typing import Final
 from kubesync.domain.dns.records import Problem, RecordChange, RecordKey, RecordSet, clash, exclude_each_other
 from kubesync.domain.dns.routing.policies import Geoproximity, Simple, Weighted
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Name, names_of, policies_of
 
 # API_ResourceRecordSet, Weight; developer guide, DNSLimitations: so many sets of one name and type.
@@ -203,8 +202,8 @@ class Wish:
     passes: frozenset[str] = frozenset()
 
 
-def wish_of(state: KeyState, zone_id: str, policy: Policy, read: Iterable[Resource]) -> Wish:
-    """What a key wants in a zone now. Without changes it wants nothing. ``read``: the resources that the cluster's listeners read."""
+def wish_of(state: KeyState, zone_id: str, policy: Policy, needs: frozenset[Resource] = frozenset()) -> Wish:
+    """What a key wants in a zone now. Without changes it wants nothing. ``needs``: as in ``Wish``."""
     mark = state.opened
     changes = tuple(change for change in changes_of(state, policy) if change.key.zone_id == zone_id)
     return Wish(
@@ -214,7 +213,7 @@ def wish_of(state: KeyState, zone_id: str, policy: Policy, read: Iterable[Resour
         0 if mark is None else mark.attempts,
         0.0 if mark is None else mark.retry_at,
         state.settled,
-        KINDS[state.key.kind].of_records(state).intersection(read),
+        needs,
         frozenset(change.key.name for change in changes if _passes(change, state)),
     )
 

@@ -7,7 +7,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from kubesync.domain.objects import ObjectKey, RawEvent, Resource, Snapshot
-from kubesync.domain.sources.registry import KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ class Turns:
             behind = max((self._last.get(name, -1) for name in new), default=-1)
             if rank is None:
                 rank, self._since[key], namespace = now, since, f"{key.namespace}/"
-                if fair and not KINDS[key.kind].shared:  # what plans of many keys read is recorded before them
+                if fair and key.namespace:  # what plans of many keys read has none: it is recorded before them
                     rank = self._last[namespace] = max(now, self._last.get(namespace, -1) + 1)
                 ranks[key] = max(rank, behind)
             elif behind >= rank:

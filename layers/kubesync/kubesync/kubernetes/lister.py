@@ -11,8 +11,8 @@ from typing import Final
 from kubesync.clock import Clock
 from kubesync.domain.errors import TOO_LONG, BodyError, DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import EndpointsObject, Observation, Resource, Snapshot, bytes_of, equal_share
-from kubesync.domain.scope import Scope
 from kubesync.domain.sources.registry import IDENTITY
+from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.list_room import NoRoomError, Space
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient

@@ -32,7 +32,7 @@ from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
 from kubesync.domain.errors import BodyError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
-from kubesync.domain.scope import Scope
+from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.list_room import Space
 from kubesync.kubernetes.lister import KubernetesLister
 from kubesync.kubernetes.ports import ReflectorPolicy, WatchSink

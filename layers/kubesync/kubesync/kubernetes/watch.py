@@ -9,7 +9,7 @@ from enum import StrEnum
 from kubesync.clock import Clock
 from kubesync.domain.errors import BodyError, StatusError
 from kubesync.domain.objects import RawEvent, Resource
-from kubesync.domain.scope import Scope
+from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.ports import EventSink, ReflectorPolicy
 from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.transport.streams import Block, LineStream

@@ -16,10 +16,10 @@ from kubesync.aws.tables.control.lost_clusters import lost_clusters
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import timestamp
-from kubesync.cluster.keys.open_keys import waiting_for_person
 from kubesync.domain.dns.records import Problem, RecordKey
 from kubesync.domain.errors import NewerSchemaError, StoreUnavailableError, UsageError
 from kubesync.domain.objects import ObjectKey, Resource
+from kubesync.domain.open_keys import waiting_for_person
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.sources.registry import IDENTITY
 from kubesync.domain.state import KeyState, Name, OpenMark

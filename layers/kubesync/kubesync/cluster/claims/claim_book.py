@@ -23,11 +23,10 @@ from kubesync.aws.dynamodb.store import Action, Key
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.heirs import HeirTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.claims.published import Behind, PublishedSets, neighbours
 from kubesync.domain.dns.records import RecordKey, RecordSet, clash
 from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError
-from kubesync.domain.objects import ObjectKey
+from kubesync.domain.objects import ObjectKey, neighbours
 from kubesync.domain.plan import waits_for
 from kubesync.domain.state import KeyState, Name, names_of, of_line, policies_of
 
@@ -54,6 +53,7 @@ class ClaimBook:
 
     Args:
         fenced_here: clusters whose fence this master has raised: only their keys can be told that they were given a name.
+        published: what a key publishes, as the commit leaves it.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class ClaimBook:
         claims: ClaimTable,
         states: StateTable,
         fenced_here: AbstractSet[str],
-        behind: Behind | None = None,
+        published: Callable[[ObjectKey], Mapping[RecordKey, RecordSet]],
     ) -> None:
-        self.published = PublishedSets(states, {} if behind is None else behind)
         self._table = claims
         self._states = states
         self._fenced_here = fenced_here
+        self._published = published
         self._claims: dict[Name, Claim | None] = {}
         self._came: dict[Name, dict[Key, ObjectKey]] = defaultdict(dict)
         self._left: dict[Name, set[Key]] = defaultdict(set)
@@ -245,7 +245,7 @@ class ClaimBook:
             mine = seen.key in claim.holders
             if not mine and (not neighbours(claim.owner, seen.key) or (name in seen.waits and not moved)):
                 continue
-            of_owner = {k: each for k, each in self.published.of(claim.owner).items() if Name.of(k) == name}
+            of_owner = {k: each for k, each in self._published(claim.owner).items() if Name.of(k) == name}
             # An owner that has nothing there yet is planned first. All sets of a policy with seats are of one key.
             kinds = {policy, *(each.routing.kind for each in of_owner.values())}
             if mine or ((of_owner or claim.types) and kinds in ({Simple.kind}, {Weighted.kind})):
@@ -288,7 +288,7 @@ class ClaimBook:
             line = sorted(self._waiters(name).items(), key=lambda each: str(each[0].sort)) if claim.waiting else []
             near = [key for _, key in line if neighbours(key, after.key)][:_TOLD]
             for key in dict.fromkeys(each for each in (*claim.holders, *near) if each != after.key):
-                asks = [each for each in wants(key).keys() - self.published.of(key).keys() if Name.of(each) == name]
+                asks = [each for each in wants(key).keys() - self._published(key).keys() if Name.of(each) == name]
                 if room := {each for each in gone if any(clash(each, ask) for ask in asks)}:
                     passing |= room
                     notes.append(self._states.mark_promoted(key, name))
@@ -329,7 +329,7 @@ class ClaimBook:
         self._left[name].discard(place)
         comes, changed = self._table.wait(claim, key, created_at)
         # It may leave, with its deletion yet to be sent: then it hands the name on.
-        if claim.owner.cluster in self._fenced_here and name not in names_of(self.published.of(claim.owner)):
+        if claim.owner.cluster in self._fenced_here and name not in names_of(self._published(claim.owner)):
             self.promoted.append(claim.owner)
         if key in claim.types.values():  # nothing is left of what it shared
             return [comes, *self._replaced(claim, claim.owner, claim.without(key), waiting=claim.waiting + 1)]

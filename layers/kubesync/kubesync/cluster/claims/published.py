@@ -8,7 +8,7 @@ from typing import Final
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import NewerSchemaError
-from kubesync.domain.objects import ObjectKey
+from kubesync.domain.objects import ObjectKey, neighbours
 from kubesync.domain.plan import differs
 from kubesync.domain.state import KeyState, Name
 
@@ -73,8 +73,3 @@ class PublishedSets:
         for key in told:
             del behind[key]
         return sorted(told)
-
-
-def neighbours(one: ObjectKey, other: ObjectKey) -> bool:
-    """Whether two keys are of one namespace of a cluster."""
-    return (one.cluster, one.namespace) == (other.cluster, other.namespace)

@@ -13,7 +13,6 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.name_counts import NameCounts, NameCountTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.keys.open_keys import OpenKeys
 from kubesync.domain.dns.addresses import parse_networks
 from kubesync.domain.dns.desired import DnsRules
 from kubesync.domain.dns.names import zones_of
@@ -22,6 +21,7 @@ from kubesync.domain.dns.records import Problem, Zone
 from kubesync.domain.large_keys import LARGE, LargeKeys
 from kubesync.domain.merge import Believed
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Observation, Resource, bytes_of
+from kubesync.domain.open_keys import OpenKeys
 from kubesync.domain.plan import Policy
 from kubesync.domain.sources.registry import KINDS, main_part
 from kubesync.domain.state import KeyState, Name

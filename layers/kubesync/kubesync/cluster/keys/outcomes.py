@@ -19,6 +19,7 @@ from kubesync.actors.actor import Steps
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.tables.audit import Entry, describe
 from kubesync.cluster.claims.claim_book import ClaimBook
+from kubesync.cluster.claims.published import PublishedSets
 from kubesync.cluster.keys.committer import Change, Committer, Pair
 from kubesync.cluster.keys.key_writes import KeyWrite, Piece, Planned, Recorded, claiming, unclaiming
 from kubesync.domain.batches import Unit
@@ -130,7 +131,8 @@ class Outcomes:
     def _plan(self, pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
         """What closing writes: claims that nothing needs are let go. Upstreams stay as they are."""
         committer = self.committer
-        book = ClaimBook(committer.tables.claims, committer.tables.state, committer.fenced_here)
+        tables = committer.tables
+        book = ClaimBook(tables.claims, tables.state, committer.fenced_here, PublishedSets(tables.state, {}).of)
         in_question = ((b.claims - a.claims) | _unclaimed(b, a) | self._rejected(b).keys() for b, a in pairs)
         book.read(frozenset().union(*in_question))
         writes: list[KeyWrite] = []

@@ -16,7 +16,7 @@ from aws_lambda_powertools import Logger
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.claims.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.claims.claim_book import ClaimBook
-from kubesync.cluster.claims.published import Behind
+from kubesync.cluster.claims.published import Behind, PublishedSets
 from kubesync.cluster.keys.alias_targets import AliasTargets, Followers
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import (
@@ -91,7 +91,8 @@ class Planner:
         self._listed = listed
         self._hold = hold
         self._limit = NamespaceLimit(states.counts, states.config.policy)
-        self._book = ClaimBook(tables.claims, tables.state, fenced_here, behind)
+        self._published = PublishedSets(tables.state, {} if behind is None else behind)
+        self._book = ClaimBook(tables.claims, tables.state, fenced_here, self._published.of)
         self._targets = AliasTargets(states, tables, self._book, fenced_here, followers or Followers())
         self._fresh: dict[ObjectKey, KeyState] = {}
         self._changed: dict[Reference, int] = {}
@@ -287,7 +288,7 @@ class Planner:
                 seen = after = replace(seen, claims=seen.claims - {mine})
             pieces += [Piece((note,)) for note in self._book.agreeing(before, seen, lines)]
             beside = self._book.others(seen, want.records, lines, moved=told or before.parts != seen.parts)
-            published = self._book.published.beside(seen, want.records, owners, lines, beside)
+            published = self._published.beside(seen, want.records, owners, lines, beside)
             assignment = assign_names(seen, want.records, owners, lines, published, beside)
             problems += assignment.problems
             after, of_names = self._names(before, after, assignment, given)
@@ -296,7 +297,7 @@ class Planner:
                 after = self._handed_on(after, pieces)
             after = self._freed(before, after, pieces)
             self._limit.planned(before, after)
-            self._book.promoted += self._book.published.planned(before, after)
+            self._book.promoted += self._published.planned(before, after)
         if want.upstreams is not None:
             after, of_upstreams = self._upstreams.plan(after, want.upstreams, stands, of_nodes)
             pieces += of_upstreams

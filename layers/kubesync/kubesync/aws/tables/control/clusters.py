@@ -40,9 +40,9 @@ from kubesync.domain.errors import (
 )
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
-from kubesync.domain.scope import Scope
 from kubesync.domain.sources.port import Kind
 from kubesync.domain.sources.registry import IDENTITY, KINDS
+from kubesync.domain.sources.scope import Scope
 
 # A child of the functions' Logger, by its name. Commands import this file too: Powertools would be a tenth of their start.
 logger = logging.getLogger(f"kubesync.{__name__}")

@@ -12,9 +12,9 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.cluster.keys.open_keys import OpenKeys
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey, Resource
+from kubesync.domain.open_keys import OpenKeys
 from kubesync.domain.plan import Policy
 from kubesync.domain.reasons import ADVICE, waits_for_person
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
