@@ -96,6 +96,7 @@ resource "aws_lambda_function" "watch_function" {
       "KUBESYNC_CLUSTER_METRICS"         = var.cluster_metrics
       "KUBESYNC_DASHBOARD_METRICS"       = var.with_dashboard
       "KUBESYNC_ALARMS_NOTIFY"           = (local.has_alarm_topic ? "true" : "false")
+      "KUBESYNC_NO_MASTER_MINUTES"       = var.no_master_minutes
       "POWERTOOLS_SERVICE_NAME"          = "kubesync"
       "POWERTOOLS_LOG_LEVEL"             = var.log_level
       "MALLOC_ARENA_MAX"                 = "1"
@@ -152,6 +153,7 @@ resource "aws_lambda_function" "resync_function" {
       "KUBESYNC_CLUSTER_METRICS"         = var.cluster_metrics
       "KUBESYNC_DASHBOARD_METRICS"       = var.with_dashboard
       "KUBESYNC_ALARMS_NOTIFY"           = (local.has_alarm_topic ? "true" : "false")
+      "KUBESYNC_NO_MASTER_MINUTES"       = var.no_master_minutes
       "POWERTOOLS_SERVICE_NAME"          = "kubesync"
       "POWERTOOLS_LOG_LEVEL"             = var.log_level
       "MALLOC_ARENA_MAX"                 = "1"

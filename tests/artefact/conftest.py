@@ -61,6 +61,7 @@ def environment(stack: CliStack, declared: dict[str, Any]) -> dict[str, str]:
     """What a function gets: every variable that the template declares, and nothing that it does not."""
     values = {
         "KUBESYNC_ALARMS_NOTIFY": "false",
+        "KUBESYNC_NO_MASTER_MINUTES": "3",
         "KUBESYNC_SHARDS": "1",
         "KUBESYNC_CLUSTER_METRICS": "true",
         "KUBESYNC_DASHBOARD_METRICS": "true",

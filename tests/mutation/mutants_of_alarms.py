@@ -406,6 +406,17 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         slow=True,
     ),
     Mutant(
+        name="check-does-not-know-the-alarms-minutes",
+        without="sessions of a stack note after how many minutes the alarm for a missing master goes off",
+        invariants="I10",
+        file="session/session.py",
+        old=", no_master_minutes=settings.no_master_minutes)",
+        new=")",
+        caught_by=(
+            "integration/cli_answers/test_filters_and_checks.py::test_i10_status_check_waits_for_as_many_minutes_as_the_alarm",
+        ),
+    ),
+    Mutant(
         name="torn-zone-is-left-alone",
         without="the alarm for a zone of which an item is lost ends with the session, although nobody has looked",
         invariants="I10",

@@ -22,6 +22,7 @@ _FOR_PEOPLE: Final = {"Description", "AlarmDescription", "DashboardBody", "Input
 _NEW_VARIABLES: Final = {
     *(
         "KUBESYNC_ALARMS_NOTIFY",
+        "KUBESYNC_NO_MASTER_MINUTES",
         "KUBESYNC_SHARDS",
         "KUBESYNC_CLUSTER_METRICS",
         "KUBESYNC_DASHBOARD_METRICS",

@@ -66,6 +66,8 @@ class Settings(BaseModel):
     audit_retention_days: int = Field(default=90, ge=1)
     # Whether alarms have a topic. None: this process does not know.
     alarms_notify: bool | None = None
+    # After how many minutes the alarm for a missing master goes off. Counts beside alarms_notify.
+    no_master_minutes: int = Field(default=3, ge=1)
     # Lambda says how much memory the function has.
     memory_megabytes: int = Field(default=1024, ge=128)
 

@@ -2,7 +2,7 @@
 
 | cause              | holds when                                                                                     |
 | ------------------ | ---------------------------------------------------------------------------------------------- |
-| NoMaster           | nobody has held the lease of a shard for three minutes                                           |
+| NoMaster           | nobody has held the lease of a shard for as many minutes as the alarm NoMaster waits             |
 | RegistrationsLost  | clusters are not registered any more, and were not removed                                       |
 | ListenersFailing   | a listener of an enabled cluster has failed for three minutes, or since a time that is not known |
 | ZoneBlocked        | a hosted zone has a problem                                                                    |
@@ -27,7 +27,8 @@ from kubesync.aws.tables.control.clusters import MOST_CLUSTERS
 from kubesync.domain.reasons import waits_for_person
 
 ALARM_SECONDS: Final = 180.0
-"""After so long the alarms of the template go off too. A stack can have a later NoMaster: its parameter NoMasterMinutes."""
+"""After so long the alarms of the template go off too. How long NoMaster waits stands on the lease."""
+_NO_MASTER_MINUTES: Final = 3
 # As cluster.keys.outcomes.RETRIES, whose module takes long to load.
 RETRIES: Final = Backoff(initial=5.0, cap=900.0)
 _NAMED: Final = 3
@@ -74,8 +75,8 @@ def _no_master(seen: Seen) -> Iterator[Cause]:
     own = (seen.status["shard"], seen.status["lease"])
     others = [(each["shard"], each["lease"]) for each in seen.status.get("other_shards", ())]
     for shard, lease in (own, *others):
-        ended = lease["expires_at"]
-        if lease["state"] == "held" or (ended and seen.now - _epoch(ended) <= ALARM_SECONDS):
+        ended, minutes = lease["expires_at"], lease.get("no_master_minutes", _NO_MASTER_MINUTES)
+        if lease["state"] == "held" or (ended and seen.now - _epoch(ended) <= minutes * 60):
             continue
         message = f"nobody has held the lease since {ended}" if ended else "the lease was never held"
         then = "`kubesync errors` shows how sessions ended"

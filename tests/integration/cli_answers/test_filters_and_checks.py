@@ -116,6 +116,26 @@ def test_status_check_is_quiet_after_a_session_and_loud_without_one(stack: CliSt
         assert loud.out == "NoMaster: shard 0: the lease was never held; `kubesync errors` shows how sessions ended\n"
 
 
+def test_i10_status_check_waits_for_as_many_minutes_as_the_alarm() -> None:
+    def minutes(stack: CliStack) -> int:
+        found = stack.call("status", "-o", "json").json["lease"]["no_master_minutes"]
+        assert isinstance(found, int)
+        return found
+
+    with a_cli_stack(in_memory=True) as stack:
+        assert stack.add_cluster("prod").status == 0
+        assert minutes(stack) == 3
+        of_stack = {"KUBESYNC_ALARMS_NOTIFY": "true", "KUBESYNC_NO_MASTER_MINUTES": "25"}
+        assert stack.call("session", "--max-runtime", "1", **of_stack).status == 0
+        assert minutes(stack) == 25
+        # A person's process does not know, and leaves it as it is.
+        assert stack.call("session", "--max-runtime", "1").status == 0
+        assert minutes(stack) == 25
+        of_stack = {"KUBESYNC_ALARMS_NOTIFY": "true", "KUBESYNC_NO_MASTER_MINUTES": "3"}
+        assert stack.call("session", "--max-runtime", "1", **of_stack).status == 0
+        assert minutes(stack) == 3
+
+
 @pytest.mark.parametrize(("notify", "said"), [("false", 1), ("true", 0), ("", 0)])
 def test_status_check_says_that_alarms_notify_nobody(notify: str, said: int) -> None:
     with a_cli_stack(in_memory=True) as stack:

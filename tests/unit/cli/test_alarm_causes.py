@@ -51,6 +51,28 @@ CASES: Final = [
     ("between two sessions", seen(lease={"state": "released clean", "expires_at": "2027-01-15T11:58:00.000Z"}), []),
     ("no session for long", seen(lease={"state": "expired", "expires_at": "2027-01-15T11:56:59.000Z"}), ["NoMaster"]),
     (
+        "no session for as long as its alarm waits",
+        seen(lease={"state": "expired", "expires_at": "2027-01-15T11:35:00.000Z", "no_master_minutes": 25}),
+        [],
+    ),
+    (
+        "no session for longer than its alarm waits",
+        seen(lease={"state": "expired", "expires_at": "2027-01-15T11:34:59.000Z", "no_master_minutes": 25}),
+        ["NoMaster"],
+    ),
+    (
+        "another shard without a session for as long as its alarm waits",
+        seen(
+            other_shards=[
+                {
+                    "shard": "1",
+                    "lease": {"state": "expired", "expires_at": "2027-01-15T11:35:00.000Z", "no_master_minutes": 25},
+                }
+            ]
+        ),
+        [],
+    ),
+    (
         "listener works",
         seen(clusters=[a_cluster(listeners=[a_listener(last_error_at="2027-01-15T11:00:00.000Z")])]),
         [],

@@ -247,6 +247,7 @@ def test_new_stacks_take_the_cheap_architecture_and_memory_and_keep_metrics_unle
     # A stack that has these parameters not yet takes their defaults when it is updated.
     assert [parameters[name]["Default"] for name in ("ClusterMetrics", "WithDashboard")] == ["true", "true"]
     for name, given in (
+        ("NoMasterMinutes", "KUBESYNC_NO_MASTER_MINUTES"),
         ("ClusterMetrics", "KUBESYNC_CLUSTER_METRICS"),
         ("WithDashboard", "KUBESYNC_DASHBOARD_METRICS"),
     ):

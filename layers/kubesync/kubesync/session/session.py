@@ -185,10 +185,11 @@ class Session:
         self._term.progress("master", details)
 
     def _note(self) -> None:
-        """For people, and for the sessions that follow: since when the time without a full resync counts, and whether alarms reach anybody."""
+        """For people, and for the sessions that follow: since when the time without a full resync counts, and how alarms are set."""
         self._keeper.note(resynced_at_ms=self._keeper.lease.resynced_at_ms or int(self._clock.epoch() * 1000))
-        if self._parts.settings.alarms_notify is not None:
-            self._keeper.note(silent=not self._parts.settings.alarms_notify)
+        settings = self._parts.settings
+        if settings.alarms_notify is not None:
+            self._keeper.note(silent=not settings.alarms_notify, no_master_minutes=settings.no_master_minutes)
 
     def _new_master(self, writes_until: float) -> Master:
         self.report.epoch = self._keeper.lease.epoch

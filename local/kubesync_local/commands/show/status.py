@@ -198,6 +198,7 @@ def lease_document(lease: Lease, now_ms: int, pause: Pause | None = None) -> dic
         "expires_at": timestamp(lease.expires_at_ms / 1000) if lease.expires_at_ms else None,
         "session_ends_at": timestamp(lease.ends_at_ms / 1000) if lease.ends_at_ms else None,
         "paused": None if pause is None else {"since": pause.at, "by": pause.by},
+        "no_master_minutes": lease.no_master_minutes,
     }
 
 

@@ -9,7 +9,7 @@
     lease            paused     at and by: since when a person has paused the deployment, and who; no item: nobody has
     lease#<shard>    lease      holder, epoch, renewal (+1 at each), expires_at_ms, ends_at_ms, released, released_at_ms, clean, signal,
                                 unsettled (zones) and unsettled_of (an epoch), see ``Lease.to_settle``; clusters, resynced_at_ms and
-                                silent, lag: what a session notes for the next ones and for people, see ``Lease``
+                                silent, no_master_minutes, lag: what a session notes for the next ones and for people, see ``Lease``
 
     free ──take──> held ──renew──> held ──release──> released (clean or not)
                      └── expires ──take──> held by another, with a higher epoch
@@ -59,9 +59,10 @@ class Lease:
     """The lease item as read. Times are milliseconds since 1970 by the holder's clock.
 
     ``clusters``: how many were registered for the shard, lost ones included; None: not known. ``resynced_at_ms``: when a full resync of all
-    without an error ended last, or when that was first noted; 0: not known. ``silent``: alarms notify nobody. ``turn``: epoch of who says it, for
-    how many seconds an event waits for its turn to be recorded, and its cluster and namespace; empty: none does. ``lag``: of each minute in which
-    batches of the holder landed, the last 15, four numbers: when (epoch seconds), changes, median and 99th percentile (milliseconds).
+    without an error ended last, or when that was first noted; 0: not known. ``silent``: alarms notify nobody. ``no_master_minutes``: after how
+    many minutes the alarm for a missing master goes off. ``turn``: epoch of who says it, for how many seconds an event waits for its turn to be
+    recorded, and its cluster and namespace; empty: none does. ``lag``: of each minute in which batches of the holder landed, the last 15, four
+    numbers: when (epoch seconds), changes, median and 99th percentile (milliseconds).
     """
 
     holder: str
@@ -77,6 +78,7 @@ class Lease:
     clusters: int | None = None
     resynced_at_ms: int = 0
     silent: bool = False
+    no_master_minutes: int = 3
     turn: Sequence[Value] = ()
     lag: tuple[int, ...] = ()
 
