@@ -10,9 +10,38 @@ _BOUNDS = "unit/proxies/test_bounds.py::"
 _LEFT_OUT = "unit/proxies/test_left_out.py::"
 _STATUS = "unit/proxies/test_status.py::"
 _SERVERS = "kubesync_local/proxies/servers.py"
+_BELIEF = "kubesync_local/proxies/belief.py"
+_UNKNOWN = "unit/proxies/test_belief.py::test_i5_unknown_name_ends_the_first_offer_after_the_others_and_one_that_the_file_has_does_not"
 _RENDERER = "kubesync_local/proxies/renderer.py"
 
 OF_PROXIES: Final[tuple[Mutant, ...]] = (
+    Mutant(
+        name="watch-waits-for-misspelt-names",
+        without="a name that neither table nor file knows ends the first render",
+        invariants="I10",
+        file=_BELIEF,
+        old="            self._refuse_unknown(snapshots)\n",
+        new="",
+        caught_by=(_UNKNOWN,),
+    ),
+    Mutant(
+        name="rendered-names-are-misspelt",
+        without="a name that the file has is known, whatever the table has lost",
+        invariants="I5",
+        file=_BELIEF,
+        old="{*self._source.known, *rendered,",
+        new="{*self._source.known,",
+        caught_by=(_UNKNOWN,),
+    ),
+    Mutant(
+        name="misspelt-name-takes-the-others-away",
+        without="the others are rendered before an unknown name ends the first render",
+        invariants="I10",
+        file=_BELIEF,
+        old="        if self._source.proven:  # a",
+        new="        if not self._source.proven:  # a",
+        caught_by=(_UNKNOWN,),
+    ),
     Mutant(
         name="forbidden-addresses-are-rendered",
         without="addresses that no pod has are rendered",

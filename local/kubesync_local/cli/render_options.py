@@ -40,6 +40,10 @@ def add_render_command(commands: Commands) -> None:
         "--protocol", choices=("TCP", "UDP", "SCTP"), action="append", default=[],
         help="only upstreams of this protocol, and named ones; may be given several times",
     )  # fmt: skip
+    which.add_argument(
+        "--ignore-not-found", action="store_true",
+        help="an --upstream or --cluster that the table does not know is no error; --watch waits for it",
+    )  # fmt: skip
     nodes = render.add_argument_group("which nodes (default: all)")
     nodes.add_argument(
         "--max-nodes", type=count, metavar="N",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, Protocol
 
 from kubesync.actors.backoff import Backoff
@@ -23,6 +23,10 @@ class Source(Protocol):
     interval_seconds: float
     #: Whether an item of what is wanted was ever read, perhaps of a deleted upstream.
     proven: bool
+
+    @property
+    def known(self) -> Collection[str]:
+        """Upstreams with an item, or clusters that have one."""
 
     @property
     def problem(self) -> str:

@@ -127,6 +127,104 @@ def test_cluster_that_is_not_in_the_table_leaves_what_is_there(
     )
 
 
+@pytest.mark.parametrize(("form", "option"), FORMATS)
+@pytest.mark.parametrize("watch", [[], ["--watch"]])
+def test_misspelt_cluster_beside_another_is_said_with_the_name_that_is_meant(
+    form: str, option: str, watch: list[str], rendered: Rendered, tmp_path: Path
+) -> None:
+    path = tmp_path / "up"
+    rendered.put(OTHER, "10.0.0.4")
+
+    for _ in range(2):  # also when a supervisor starts it again
+        typo = rendered.stack.call("render", form, *watch, "--cluster", "dr", "--cluster", "prd", option, str(path))
+
+        begins = "kubesync: " if watch else "kubesync render: "
+        waits = " --ignore-not-found waits for it" if watch else ""
+        assert (typo.status, typo.lines[-1]) == (
+            1, f"{begins}no upstream of cluster prd is in the table; did you mean prod?{waits}",
+        )  # fmt: skip
+        texts = "".join(_texts(path).values())
+        assert "10.0.0.4" in texts, "what is known is rendered: a proxy beside it can start"
+        assert "prd" not in texts
+
+
+@pytest.mark.parametrize("source", ["polled", "followed"])
+@pytest.mark.parametrize("before", ["no file", "servers of others"])
+def test_watch_of_a_misspelt_name_ends_with_one_line_that_names_the_nearest(
+    source: str, before: str, rendered: Rendered, tmp_path: Path
+) -> None:
+    path, status, reloads = tmp_path / "up.conf", tmp_path / "status.json", tmp_path / "reloads"
+    if before != "no file":
+        rendered.put(OTHER, "10.0.0.4")
+        assert rendered.stack.call("render", "nginx", "--upstream", OTHER, "--output-file", str(path)).status == 0
+    text = path.read_text() if path.exists() else None
+    which, said = {
+        "polled": (["--upstream", "prod/shop/wbe/80/TCP"], f"prod/shop/wbe/80/TCP is not in the table; did you mean {KEY}?"),
+        "followed": (["--cluster", "pord"], "no upstream of cluster pord is in the table; did you mean prod?"),
+    }[source]  # fmt: skip
+
+    typo = rendered.stack.call(
+        "render", "nginx", "--watch", *which, "--output-file", str(path), "--reload", f"echo x >{reloads}",
+        "--status", str(status),
+    )  # fmt: skip
+
+    said = f"{said} --ignore-not-found waits for it"
+    assert (typo.status, typo.out, typo.lines[-1]) == (1, "", f"kubesync: {said}")
+    assert [line for line in typo.lines[:-1] if " costs " not in line] == []
+    assert (path.read_text() if path.exists() else None, reloads.exists()) == (text, False)
+    ended = json.loads(status.read_text())
+    assert (ended["state"], ended["error"]) == ("ended", said)
+
+
+def test_watch_of_a_name_that_resembles_none_asks_for_name_and_deployment(rendered: Rendered, tmp_path: Path) -> None:
+    path = tmp_path / "up.conf"
+    typo = rendered.stack.call("render", "nginx", "--watch", "--upstream", "named/x", "--output-file", str(path))
+
+    assert (typo.status, typo.lines[-1]) == (
+        1, "kubesync: named/x is not in the table; is the name right, and the deployment? --ignore-not-found waits for it",
+    )  # fmt: skip
+
+
+def test_names_that_the_file_has_are_not_misspelt_whatever_the_table_has_lost(
+    rendered: Rendered, tmp_path: Path
+) -> None:
+    """Deleted long ago, or a table that was made anew: the proxy goes on with what it has (I5)."""
+    path = tmp_path / "up.conf"
+    rendered.put(OTHER, "10.0.0.4")
+    names = ["--upstream", KEY, "--upstream", OTHER]
+    assert rendered.stack.call("render", "nginx", *names, "--output-file", str(path)).status == 0
+    client = rendered.stack.boto().client("dynamodb", endpoint_url=rendered.stack.dynamodb_url)
+    table = f"{rendered.stack.prefix}-upstreams"
+    client.delete_item(TableName=table, Key={"upstream": {"S": OTHER}, "slice": {"N": "0"}})
+
+    watched = Watched(rendered, path, *names)
+    wait_until(lambda: watched.servers == ["192.0.2.1:9", "10.0.0.1:8080", "10.0.0.2:8080"])
+    assert watched.end()[0] == f"{OTHER} is not in the table, or deleted: rendered without nodes"
+
+
+def test_cluster_whose_upstreams_have_another_protocol_is_known(rendered: Rendered, tmp_path: Path) -> None:
+    path = tmp_path / "up.conf"
+    which = ["--cluster", "prod", "--protocol", "UDP"]
+    watched = Watched(rendered, path, *which)
+    wait_until(path.exists)
+    rendered.put(UDP, "10.0.0.3")
+    wait_until(lambda: watched.servers == ["10.0.0.3:8080"])
+    watched.end()
+
+
+@pytest.mark.parametrize("source", ["polled", "followed"])
+def test_ignore_not_found_waits_for_what_comes(source: str, rendered: Rendered, tmp_path: Path) -> None:
+    path = tmp_path / "up.conf"
+    which = ["--upstream", OTHER] if source == "polled" else ["--cluster", "dr"]
+    once = rendered.stack.call("render", "nginx", *which, "--ignore-not-found", "--output-file", str(path))
+    assert once.status == 0, once.err
+    watched = Watched(rendered, path, *which, "--ignore-not-found")
+    wait_until(lambda: watched.said)
+    rendered.put(OTHER, "10.0.0.4")
+    wait_until(lambda: watched.servers == ["10.0.0.4:8080"])
+    watched.end()
+
+
 @pytest.mark.parametrize(("form", "option"), [*FORMATS, ("envoy", "--output-file")])
 def test_upstream_that_is_not_in_the_table_leaves_what_is_there(
     form: str, option: str, rendered: Rendered, tmp_path: Path
@@ -159,7 +257,7 @@ def test_first_render_with_one_misspelt_name_says_it_and_ends_with_status_1(rend
     of_cluster = rendered.stack.call("render", "nginx", "--cluster", "prod", "--cluster", "dmeo")
 
     assert (named.status, named.lines[-1:]) == (
-        1, ["kubesync render: prod/shop/wbe/80/TCP was never in the table; is the name right, and the deployment?"],
+        1, [f"kubesync render: prod/shop/wbe/80/TCP is not in the table; did you mean {KEY}?"],
     )  # fmt: skip
     assert (of_cluster.status, of_cluster.lines) == (
         1, ["kubesync render: no upstream of cluster dmeo is in the table; is the name right, and the deployment?"],
@@ -229,7 +327,8 @@ def test_watch_follows_changes_and_ends_with_sigterm(source: str, rendered: Rend
 
 
 def test_watch_says_at_its_start_which_upstreams_are_not_there(rendered: Rendered, tmp_path: Path) -> None:
-    watched = Watched(rendered, tmp_path / "up.conf", "--upstream", KEY, "--upstream", "named/typo")
+    names = ["--upstream", KEY, "--upstream", "named/typo"]
+    watched = Watched(rendered, tmp_path / "up.conf", *names, "--ignore-not-found")
     wait_until(lambda: "192.0.2.1:9" in watched.servers)
 
     assert watched.end() == [

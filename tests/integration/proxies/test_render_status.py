@@ -74,7 +74,7 @@ def test_status_fails_while_the_proxy_cannot_be_reloaded(rendered: Rendered, tmp
 def test_status_fails_while_nothing_of_what_was_asked_for_is_in_the_table(rendered: Rendered, tmp_path: Path) -> None:
     path, status = tmp_path / "up.conf", tmp_path / "status.json"
     assert rendered.stack.call("render", "nginx", "--output-file", str(path)).status == 0
-    watched = Watched(rendered, path, "--cluster", "dmeo", "--status", str(status))
+    watched = Watched(rendered, path, "--cluster", "dmeo", "--ignore-not-found", "--status", str(status))
     wait_until(lambda: _is(status, "failing"))
     assert _status(status)["error"].startswith("no TCP upstream of cluster dmeo is in the table")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesync_local.proxies.belief import Asked, BelievedOutput
+from kubesync_local.proxies.belief import Asked, BelievedOutput, UnknownNameError
 from kubesync_local.proxies.files.commands import Command
 from kubesync_local.proxies.files.output import Output
 from kubesync_local.proxies.formats.envoy import EnvoyDirectory, EnvoyFile
@@ -28,6 +28,7 @@ class _Source:
     interval_seconds = 1.0
     problem = ""
     proven = False
+    known: tuple[str, ...] = ()
 
     def read(self) -> dict[str, Snapshot]:
         raise NotImplementedError
@@ -43,6 +44,7 @@ class _Place:
         self.path = path
         self.form = form
         self.said: list[str] = []
+        self.waits = False
         self.source = _Source()
 
     def output(self, reload: Command | None = None) -> Output:
@@ -56,7 +58,8 @@ class _Place:
         return made
 
     def believed(self, *keys: str, reload: Command | None = None) -> BelievedOutput:
-        return BelievedOutput(Asked(keys, [], ["TCP"]), self.source, self.output(reload), self.said.append)
+        asked = Asked(keys, [], ["TCP"])
+        return BelievedOutput(asked, self.source, self.output(reload), self.said.append, lambda _: "", waits=self.waits)
 
 
 def test_reload_that_is_owed_is_done_while_the_answer_is_not_believed(tmp_path: Path) -> None:
@@ -135,12 +138,36 @@ def test_once_an_item_was_seen_the_source_decides(tmp_path: Path) -> None:
 
 def test_without_an_earlier_file_it_is_rendered_and_said_once(tmp_path: Path) -> None:
     place = _Place(tmp_path / "up", Nginx())
+    place.waits = True
     believed = place.believed(KEY)
 
     assert believed.offer(ABSENT)
     assert believed.offer(ABSENT)
     assert "server 192.0.2.1:9 down;" in place.path.read_text()
     assert place.said == [f"{KEY} is not in the table, or deleted: rendered without nodes"]
+
+
+def test_i5_unknown_name_ends_the_first_offer_after_the_others_and_one_that_the_file_has_does_not(
+    tmp_path: Path,
+) -> None:
+    other = "prod/shop/wbe/80/TCP"
+    asked = {**FULL, other: Snapshot(other, 0, present=False)}
+    place = _Place(tmp_path / "up", Nginx())
+    place.source.proven, place.source.known = True, (KEY,)
+
+    with pytest.raises(UnknownNameError) as raised:
+        place.believed(KEY, other).offer(asked)
+    assert str(raised.value) == (
+        f"{other} is not in the table; is the name right, and the deployment? --ignore-not-found waits for it"
+    )
+    assert "server 10.0.0.1:80;" in place.path.read_text()
+    assert "wbe" not in place.path.read_text()
+
+    place.output().offer(asked)
+    believed = place.believed(KEY, other)
+    assert believed.offer(asked)
+    place.source.known = ()
+    assert believed.offer(asked), "only the first offer is judged"
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ class _Source:
     interval_seconds = 1.0
     problem = ""
     proven = True
+    known = ()
 
     def __init__(self, clock: _Clock, *answers: Mapping[str, Snapshot] | Exception) -> None:
         self._clock = clock

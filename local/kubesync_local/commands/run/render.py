@@ -85,7 +85,7 @@ def _render(arguments: argparse.Namespace, renderer: Renderer, clock: ThreadSche
             stream = TableStream(stream_client(work.boto), arn, clock.monotonic)
             source = FollowedUpstreams(reader, stream, wanted, clock.monotonic, lost)
         output = _output(arguments, renderer, clock)
-        believed = BelievedOutput(asked, source, output, _say)
+        believed = BelievedOutput(asked, source, output, _say, reader.nearest, waits=arguments.ignore_not_found)
 
         def problem() -> str:
             return output.failed or believed.problem or reader.problem or lost.problem
@@ -94,20 +94,23 @@ def _render(arguments: argparse.Namespace, renderer: Renderer, clock: ThreadSche
             return _watch(source, believed, output, clock, looked)
     found = reader.named(arguments.upstream) if arguments.upstream else reader.every(wanted)
     proven = any(each.has_item for each in found.values())
-    missing = asked.missing(found)
+    known = {key for key, each in found.items() if each.has_item} if arguments.upstream else reader.clusters
+    unknown = [] if arguments.ignore_not_found else asked.unknown(known)
     if not arguments.upstream:
         found = {key: each for key, each in found.items() if each.present}
     written = _output(arguments, renderer, clock) if arguments.output_file or arguments.output_dir else None
     if written is not None and not proven and written.holds_servers:
         raise RenderFailedError(asked.stays(written.place))
-    for line in (*asked.absent(found, proven=proven), *(missing if proven else ())):
+    for line in asked.absent(found, proven=proven):
         _say(line)
+    for name in unknown if proven else ():
+        _say(asked.line(name, reader.nearest(name)))
     if written is None:
         sys.stdout.write("".join(renderer.files(found).values()))
     elif not written.offer(found):
         raise RenderFailedError(written.failed)
     # Each was said. The file still has what it had of those that cannot be read.
-    return 1 if reader.unread or missing else 0
+    return 1 if reader.unread or unknown else 0
 
 
 def _form(arguments: argparse.Namespace) -> Form:

@@ -11,7 +11,7 @@ import contextlib
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -94,6 +94,11 @@ class Output:
     def holds_servers(self) -> bool:
         """Whether what is there now has something to lose."""
         return self.renderer.holds_servers(self._current)
+
+    @property
+    def upstreams(self) -> Collection[str]:
+        """Which the files have."""
+        return self.renderer.form.blocks(self._current).keys()
 
     def disturbed(self) -> bool:
         """Whether somebody else changed or removed a file since it was written. If so, offer again: it is written again."""

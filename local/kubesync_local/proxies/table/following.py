@@ -5,7 +5,7 @@ The stream is started before the scan, so nothing falls between them. What it re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, cast
 
 from kubesync.domain.errors import StoreError
@@ -58,6 +58,11 @@ class FollowedUpstreams:
     def problem(self) -> str:
         """What does not work although ``read`` answers; empty: nothing."""
         return self._retries.problem or self._stream.problem
+
+    @property
+    def known(self) -> Collection[str]:
+        """Clusters that have an item, wanted or not."""
+        return self._reader.clusters
 
     def read(self) -> Mapping[str, Snapshot]:
         """All of them now; the same object if nothing changed. While the stream cannot be read (``problem``), only scans find changes.

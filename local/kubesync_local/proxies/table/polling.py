@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import cast
 
 from kubesync.aws.dynamodb.store import UPSTREAMS, Key, Store
@@ -47,6 +47,11 @@ class PolledUpstreams:
     def problem(self) -> str:
         """What does not work although ``read`` answers; empty: nothing."""
         return self._retries.problem
+
+    @property
+    def known(self) -> Collection[str]:
+        """Those with an item."""
+        return {key for key, each in self._known.items() if each.has_item}
 
     def read(self) -> Mapping[str, Snapshot]:
         """All of them now; the same object if nothing changed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -11,6 +12,7 @@ from kubesync.aws.dynamodb.store import UPSTREAMS, Item, Store, table_names
 from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.aws.tables.upstreams import StoredUpstream, assemble
 from kubesync.clock import Clock
+from kubesync.domain.errors import StoreError
 from kubesync_local.proxies.names import is_key, protocol_of
 from kubesync_local.proxies.servers import Snapshot
 from kubesync_local.proxies.table.items import UnreadableUpstreamError, UnreadUpstream, decoded, oddity
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 # A change takes one transaction. So a second read sees one version, unless the next change comes in between.
 _ATTEMPTS: Final = 20
 _PAUSE_SECONDS: Final = 0.05
+# Among so many items a name is looked for that resembles a misspelt one.
+_LOOKED_THROUGH: Final = 2000
 
 
 class UpstreamReader:
@@ -40,8 +44,9 @@ class UpstreamReader:
         self._refused: set[str] = set()
         #: Why upstreams could not be read the last time, by key.
         self.unread: dict[str, str] = {}
-        #: What the first scan read, also of upstreams that were not wanted.
+        #: What the first scan read, also of upstreams that were not wanted; and clusters that scans saw.
         self.table_bytes = 0
+        self.clusters: set[str] = set()
 
     @property
     def problem(self) -> str:
@@ -92,6 +97,7 @@ class UpstreamReader:
             if counts:
                 read += item_bytes(item)
             key = cast(str, item["upstream"])
+            self.clusters.add(key.split("/")[0])
             if wanted(key) and not self.refuses(key):
                 items.setdefault(key, []).append(item)
         self.table_bytes = self.table_bytes or read
@@ -112,6 +118,16 @@ class UpstreamReader:
             found[key] = seen
         self.require_some(found)
         return found
+
+    def nearest(self, name: str) -> str:
+        """An upstream or a cluster of the table that resembles this one; empty: none does, or the table may not be looked through."""
+        known: Collection[str] = self.clusters
+        if is_key(name):
+            try:
+                known = {cast(str, item["upstream"]) for item in self._store.scan(UPSTREAMS, _LOOKED_THROUGH)}
+            except StoreError:
+                return ""
+        return next(iter(difflib.get_close_matches(name, sorted(known), n=1)), "")
 
     def _one_or(self, key: str, otherwise: Snapshot) -> Snapshot:
         try:
