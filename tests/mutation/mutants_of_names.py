@@ -9,6 +9,7 @@ from mutation.mutant import Mutant
 _PERMISSIONS = "unit/domain/dns/test_permissions.py::"
 _RULES = "integration/names/test_name_rules.py::"
 _LIMITS = "integration/names/test_name_limits.py::"
+_FULL = "integration/names/test_heirs_in_a_full_namespace.py::"
 _HOSTILE = "integration/names/test_hostile_namespace.py::"
 _KEPT = "integration/names/test_names_that_are_kept.py::"
 _RANDOM = "integration/names/test_names_kept_at_random.py::"
@@ -263,8 +264,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="the Services of a namespace get as many names as they ask for",
         invariants="I9",
         file=_ALLOWED,
-        old="        if not (refused := frozenset(asked[max(0, room) :])):\n",
-        new="        if not (refused := frozenset[str]()):\n",
+        old="        refused = frozenset(asked[max(0, self._room(seen, want, heir)) :])\n",
+        new="        refused = frozenset[str]()\n",
         caught_by=(
             _LIMITS + "test_i9_names_of_a_namespace_beyond_its_limit_are_refused_and_others_are_not_touched",
             _LIMITS + "test_i9_service_without_room_does_not_stand_in_line_and_passes_on_what_it_is_given",
@@ -291,9 +292,45 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="names that are given up make room although the policy keeps their record sets",
         invariants="I9",
         file=_ALLOWED,
-        old=" if self._policy is Policy.SYNC else ()\n",
+        old=" if self._policy is Policy.SYNC else frozenset[str]()\n",
         new="\n",
         caught_by=(_LIMITS + "test_i9_without_deletions_names_that_are_given_up_keep_their_place",),
+    ),
+    Mutant(
+        name="heirs-need-room",
+        without="a key of a full namespace does not stand in line for a name that the namespace has counted",
+        invariants="I9",
+        file=_ALLOWED,
+        old="            and (owner in (None, key) or not neighbours(owner, key))\n",
+        new="",
+        caught_by=(_FULL + "test_i9_heir_of_a_full_namespace_stands_in_line_and_the_name_is_never_away",),
+    ),
+    Mutant(
+        name="room-of-heirs-is-free",
+        without="the room of a name that passes on within its namespace is kept for the heir",
+        invariants="I9",
+        file="aws/tables/name_counts.py",
+        old="            self._reserved.setdefault(key, set()).add(name)\n",
+        new="            pass\n",
+        caught_by=(_FULL + "test_i9_older_service_does_not_take_the_room_of_a_name_that_passes_on",),
+    ),
+    Mutant(
+        name="names-that-pass-on-make-room",
+        without="a name that passes on within its namespace makes no room for who lets it go",
+        invariants="I9",
+        file=_ALLOWED,
+        old=" + len(leaving - passes)\n",
+        new=" + len(leaving)\n",
+        caught_by=(_FULL + "test_i9_owner_that_asks_for_another_name_gets_none_for_one_that_passes_on",),
+    ),
+    Mutant(
+        name="shared-without-room",
+        without="a name is shared by types only where there is room",
+        invariants="I9",
+        file=_ALLOWED,
+        old="        return {name: sets for name, sets in beside.items() if name.name not in without}\n",
+        new="        return beside\n",
+        caught_by=(_FULL + "test_i9_name_is_shared_only_where_there_is_room_and_else_waited_for",),
     ),
     Mutant(
         name="wrong-counts-stay",

@@ -120,8 +120,8 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="a name is handed on to a key of another master while its set stands",
         invariants="I2",
         file=_BOOK,
-        old="bool(line) and line[_first(line)].cluster in self._fenced_here",
-        new="bool(line)",
+        old=" if line and line[_first(line)].cluster in self._fenced_here else None",
+        new=" if line else None",
         caught_by=(_HEIRS + "test_heir_of_another_shard_is_not_waited_for",),
     ),
     Mutant(

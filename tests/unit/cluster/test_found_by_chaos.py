@@ -118,7 +118,7 @@ def test_i9_who_waits_for_room_stays_in_line_in_the_commit_in_which_the_owner_le
     claims, owner, waiter = ClaimTable(store), a_key("owner"), a_key("waiter")
     store.transact(claims.gain(name, owner), "first")
     store.transact(claims.wait(claims.read([name])[name], waiter, "2026-01-01T00:00:00Z"), "second")
-    book = ClaimBook(claims, StateTable(store), {"prod"}, lambda _key: {})
+    book = ClaimBook(claims, StateTable(store), {"prod"}, lambda _key: {}, lambda _key, _name: None)
     book.read([name])
     book.expect(KeyState(waiter, waits=frozenset({name})), "2026-01-01T00:00:00Z", {wanted})
-    assert book.has_heir(name, owner) is stays
+    assert (book.heir(name, owner) == waiter) is stays

@@ -65,6 +65,7 @@ class NameCounts:
         self._cluster = cluster
         self.rules = rules
         self._known: dict[str, int] = {}
+        self._reserved: dict[ObjectKey, set[str]] = {}
         self._tallied: dict[ObjectKey, int] | None = None
 
     def held(self, state: KeyState) -> AbstractSet[str]:
@@ -80,9 +81,19 @@ class NameCounts:
             self._known[namespace] = self._table.held(self._cluster, namespace)
         return self._known[namespace]
 
+    def reserve(self, key: ObjectKey, name: str) -> None:
+        """A key was given a name of its namespace: the room for it is no other's until the key is planned."""
+        if self.rules is not None and counts(name, self.rules.own_name(key)):
+            self._reserved.setdefault(key, set()).add(name)
+
+    def reserved(self, namespace: str) -> dict[ObjectKey, set[str]]:
+        """What is kept free for keys of a namespace. After a crash nothing is: whoever comes first has the room."""
+        return {key: names for key, names in self._reserved.items() if key.namespace == namespace}
+
     def forget(self) -> None:
         """Read the items anew next time."""
         self._known.clear()
+        self._reserved.clear()
 
     def added(self, changes: Mapping[str, int]) -> list[Action]:
         """What adds to the items, in the transaction of the claims; it is conditional on their keys, so no repetition counts
@@ -99,6 +110,10 @@ class NameCounts:
         for namespace, change in changes.items():
             if namespace in self._known:
                 self._known[namespace] += change
+        for state in states if self._reserved else ():
+            # A batch of the key may close before it is planned.
+            if left := self._reserved.pop(state.key, set()) & {name.name for name in state.waits}:
+                self._reserved[state.key] = left
         if self._tallied is not None:
             self._tallied |= {state.key: len(self.held(state)) for state in states if state.key in self._tallied}
 

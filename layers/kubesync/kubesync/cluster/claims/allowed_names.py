@@ -8,19 +8,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from types import MappingProxyType
 
 from kubesync.aws.tables.name_counts import NameCounts
 from kubesync.domain.dns.desired import Desired, DnsRules, bounded
 from kubesync.domain.dns.permissions import most_looked_at, too_many
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
-from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.records import RecordKey, RecordSet, clash
 from kubesync.domain.dns.routing.limits import why_not_possible
 from kubesync.domain.dns.routing.policies import DEFAULT_WEIGHT, NOT_POSSIBLE, SIMPLE, Routing, Weighted
-from kubesync.domain.objects import ObjectKey
+from kubesync.domain.objects import ObjectKey, neighbours
 from kubesync.domain.plan import Policy
 from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Name, names_of
@@ -86,60 +85,98 @@ def _routing(state: KeyState, identifier: str) -> Routing:
     return next(held, Weighted(DEFAULT_WEIGHT))
 
 
+type _HeirOf = Callable[[Name, ObjectKey], ObjectKey | None]
+"""``ClaimBook.heir``."""
+type _Beside = dict[Name, dict[RecordKey, ObjectKey]]
+"""``ClaimBook.others``."""
+
+
 class NamespaceLimit:
     """Which names keys may still gain, within one plan: what is planned first counts for the keys after it.
 
     the name is            a place in the namespace's limit
     -----------            --------------------------------
     held                   taken already: it stays, also beyond the limit
-    free, or given to it   needed
+    free                   needed
     another key's          needed to stand in line; not asked again as long as the key waits
+    one's of the           not needed to stand in line: the namespace has counted it; needed to share it
+      same namespace
+    given to it            needed; kept free for it if it was given by one of the same namespace, until it is planned
     in conflict            not needed before the foreign record set is gone
 
-    Names that the key itself lets go make room at once, where the policy lets their record sets be deleted.
+    Names that the key itself lets go make room at once, where the policy lets their record sets be deleted and they do not pass on to another key
+    of the namespace.
     """
 
     def __init__(self, counted: NameCounts, policy: Policy) -> None:
         self._counted = counted
         self._policy = policy
         self._planned: Counter[str] = Counter()
+        self._taken: dict[ObjectKey, AbstractSet[str]] = {}
+        self._gains = 0  # of the key that is planned
 
     def within(
         self,
         seen: KeyState,
         want: Desired,
         owners: Mapping[Name, ObjectKey | None],
-        lines: Mapping[Name, Name] = MappingProxyType({}),
+        lines: Mapping[Name, Name],
+        heir: _HeirOf,
     ) -> Desired:
         """What the key wants, less the names beyond the limit, which are reported. ``owners``, ``lines``: see ``assign_names``."""
-        rules, namespace = self._counted.rules, seen.key.namespace
+        rules, key, self._gains = self._counted.rules, seen.key, 0
         if rules is None or want.records is None or not want.counted:
             return want
-        held = self._counted.held(seen)
+        held, reserved = self._counted.held(seen), self._counted.reserved(key.namespace).get(key, ())
         missing = names_of(want.records) - seen.claims - seen.conflicts.keys()
         fresh = {
             name.name
             for name in missing
             if name.name not in held
-            and (owners.get(name) in (None, seen.key) or lines.get(name, name) not in seen.waits)
+            and name.name not in reserved
+            and ((owner := owners.get(name)) in (None, key) or lines.get(name, name) not in seen.waits)
+            and (owner in (None, key) or not neighbours(owner, key))
         }
         asked = [name for name in want.counted if name in fresh]
         if not asked:
             return want  # so the item is read only where names are gained (I7)
-        leaving = held - set(want.counted) if self._policy is Policy.SYNC else ()
-        room = rules.per_namespace - self._counted.of(namespace) - self._planned[namespace] + len(leaving)
-        if not (refused := frozenset(asked[max(0, room) :])):
+        refused = frozenset(asked[max(0, self._room(seen, want, heir)) :])
+        self._gains = len(asked) - len(refused)
+        if not refused:
             return want
-        why = f"the Services of namespace {namespace} hold {rules.per_namespace} names"
+        why = f"the Services of namespace {key.namespace} hold {rules.per_namespace} names"
         problems = bounded(too_many(name, why, "namespace") for name in refused)
-        records = {key: record_set for key, record_set in want.records.items() if key.name not in refused}
+        records = {each: record_set for each, record_set in want.records.items() if each.name not in refused}
         return replace(want, records=records, problems=(*want.problems, *problems))
+
+    def shared(self, seen: KeyState, want: Desired, beside: _Beside, heir: _HeirOf) -> _Beside:
+        """Of names that the key may share, those for which there is room. It waits for the others."""
+        held, records = self._counted.held(seen), want.records or {}
+        free = {Name.of(key) for key in records if not any(clash(key, each) for each in beside.get(Name.of(key), ()))}
+        asked = {name.name for name in free & beside.keys() - seen.claims if name.name in want.counted} - held
+        if not asked:
+            return beside
+        without = set(sorted(asked)[max(0, self._room(seen, want, heir) - self._gains) :])
+        return {name: sets for name, sets in beside.items() if name.name not in without}
+
+    def _room(self, seen: KeyState, want: Desired, heir: _HeirOf) -> int:
+        """For how many more names of the key's namespace there is room, once what the key lets go is gone."""
+        counted, namespace = self._counted, seen.key.namespace
+        assert counted.rules is not None
+        leaving = counted.held(seen) - {*want.counted} if self._policy is Policy.SYNC else frozenset[str]()
+        heirs = ((name.name, heir(name, seen.key)) for name in sorted(seen.claims) if name.name in leaving)
+        passes = {name for name, each in heirs if each is not None and neighbours(each, seen.key)}
+        reserved = counted.reserved(namespace).items()
+        kept = sum(len(names - self._taken.get(key, frozenset())) for key, names in reserved)
+        holds = counted.of(namespace) + self._planned[namespace] + kept
+        return counted.rules.per_namespace - holds + len(leaving - passes)
 
     def planned(self, before: KeyState, after: KeyState) -> None:
         """A key is planned."""
         if self._counted.rules is not None:
-            change = len(self._counted.held(after)) - len(self._counted.held(before))
-            self._planned[before.key.namespace] += change
+            held = self._counted.held(after)
+            self._planned[before.key.namespace] += len(held) - len(self._counted.held(before))
+            self._taken[before.key] = held
 
 
 def namespaces_apart(rules: DnsRules) -> bool:

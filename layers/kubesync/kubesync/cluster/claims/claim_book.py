@@ -54,6 +54,7 @@ class ClaimBook:
     Args:
         fenced_here: clusters whose fence this master has raised: only their keys can be told that they were given a name.
         published: what a key publishes, as the commit leaves it.
+        reserve: called with who is given a name of its own namespace, which has counted the name already.
     """
 
     def __init__(
@@ -62,11 +63,13 @@ class ClaimBook:
         states: StateTable,
         fenced_here: AbstractSet[str],
         published: Callable[[ObjectKey], Mapping[RecordKey, RecordSet]],
+        reserve: Callable[[ObjectKey, str], None],
     ) -> None:
         self._table = claims
         self._states = states
         self._fenced_here = fenced_here
         self._published = published
+        self._reserve = reserve
         self._claims: dict[Name, Claim | None] = {}
         self._came: dict[Name, dict[Key, ObjectKey]] = defaultdict(dict)
         self._left: dict[Name, set[Key]] = defaultdict(set)
@@ -174,12 +177,9 @@ class ClaimBook:
         """
         for theirs in sorted(wanted - seen.claims):
             owner, claim = owners.get(theirs), self._claims.get(theirs)
-            if (
-                owner in (None, seen.key)
-                or claim is None
-                or claim.owner != owner
-                or owner.cluster not in self._fenced_here
-            ):
+            if owner in (None, seen.key) or claim is None or claim.owner != owner:
+                continue
+            if owner.cluster not in self._fenced_here:
                 continue
             for mine in sorted(seen.claims - wanted):
                 if (mine.zone_id, mine.name) != (theirs.zone_id, theirs.name) or self.owner(mine) != seen.key:
@@ -213,12 +213,8 @@ class ClaimBook:
 
     def owners(self, name: Name) -> AbstractSet[ObjectKey]:
         """Who owns or shares any claim at a name whose claims were all read."""
-        return {
-            key
-            for each in self._beside[name]
-            if self.owner(each) and (claim := self._claims[each])
-            for key in claim.holders
-        }
+        claims = (claim for each in self._beside[name] if self.owner(each) and (claim := self._claims[each]))
+        return {key for claim in claims for key in claim.holders}
 
     def is_wanted_by_any(self, name: Name) -> bool:
         """Whether anybody waits for any claim at a name whose claims were all read."""
@@ -378,13 +374,11 @@ class ClaimBook:
         self._commit.planned.add(key)
         return frozenset(self._commit.given.get(key, ()))
 
-    def has_heir(self, name: Name, key: ObjectKey) -> bool:
-        """Whether somebody whom this master can tell waits for a name of the key."""
+    def heir(self, name: Name, key: ObjectKey) -> ObjectKey | None:
+        """Who is given a name of the key when it goes, if this master can tell that one."""
         claim = self._claims.get(name)
-        if claim is None or claim.owner != key or claim.types:
-            return False
-        line = self._line(claim)
-        return bool(line) and line[_first(line)].cluster in self._fenced_here
+        line = {} if claim is None or claim.owner != key or claim.types else self._line(claim)
+        return line[_first(line)] if line and line[_first(line)].cluster in self._fenced_here else None
 
     def _line(self, claim: Claim) -> dict[Key, ObjectKey]:
         """Who waits, and who comes later in this commit; less who goes then."""
@@ -414,6 +408,8 @@ class ClaimBook:
             return self._table.let_go(claim, None), frozenset()
         place = _first(line)
         heir = line[place]
+        if neighbours(heir, claim.owner):
+            self._reserve(heir, name.name)
         if claim.waiting and place in self._waiters(name):
             actions = self._hand(name, heir, place)
         else:  # it is planned later in this very commit, and finds the name its own

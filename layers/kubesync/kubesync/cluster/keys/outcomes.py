@@ -131,8 +131,9 @@ class Outcomes:
     def _plan(self, pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
         """What closing writes: claims that nothing needs are let go. Upstreams stay as they are."""
         committer = self.committer
-        tables = committer.tables
-        book = ClaimBook(tables.claims, tables.state, committer.fenced_here, PublishedSets(tables.state, {}).of)
+        tables, counts = committer.tables, committer.states.counts
+        published = PublishedSets(tables.state, {}).of
+        book = ClaimBook(tables.claims, tables.state, committer.fenced_here, published, counts.reserve)
         in_question = ((b.claims - a.claims) | _unclaimed(b, a) | self._rejected(b).keys() for b, a in pairs)
         book.read(frozenset().union(*in_question))
         writes: list[KeyWrite] = []

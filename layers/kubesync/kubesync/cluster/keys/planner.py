@@ -92,7 +92,7 @@ class Planner:
         self._hold = hold
         self._limit = NamespaceLimit(states.counts, states.config.policy)
         self._published = PublishedSets(tables.state, {} if behind is None else behind)
-        self._book = ClaimBook(tables.claims, tables.state, fenced_here, self._published.of)
+        self._book = ClaimBook(tables.claims, tables.state, fenced_here, self._published.of, states.counts.reserve)
         self._targets = AliasTargets(states, tables, self._book, fenced_here, followers or Followers())
         self._fresh: dict[ObjectKey, KeyState] = {}
         self._changed: dict[Reference, int] = {}
@@ -273,7 +273,7 @@ class Planner:
         of_nodes = cause_of(why, before, seen, kind.resources)
         lines = {name: self._book.line(name, seen.key, policy) for name, policy in self._contested(seen, want).items()}
         owners = {name: self._book.owner(lines.get(name, name)) for name in names_of(want.records or {})}
-        want = self._limit.within(seen, want, owners, lines)
+        want = self._limit.within(seen, want, owners, lines, self._book.heir)
         problems = [*want.problems, *problems_of_parts(seen)]
         if aside := not self._states.config.deleting and self._states.set_aside(seen, self._listed):
             problems.append(Problem("SetAside", str(seen.key), _SET_ASIDE))
@@ -288,6 +288,7 @@ class Planner:
                 seen = after = replace(seen, claims=seen.claims - {mine})
             pieces += [Piece((note,)) for note in self._book.agreeing(before, seen, lines)]
             beside = self._book.others(seen, want.records, lines, moved=told or before.parts != seen.parts)
+            beside = self._limit.shared(seen, want, beside, self._book.heir)
             published = self._published.beside(seen, want.records, owners, lines, beside)
             assignment = assign_names(seen, want.records, owners, lines, published, beside)
             problems += assignment.problems
@@ -373,7 +374,7 @@ class Planner:
         """Names that go with the key's next batch are given to the next in line now: what it wants there goes in the same batch (ADR 0052)."""
         book, key, names = self._book, after.key, leaves(after, self._states.config.policy)
         names -= self._states.kept_empty(after) if names else names
-        given = {(name.zone_id, name.name) for name in names if book.has_heir(name, key)}
+        given = {(name.zone_id, name.name) for name in names if book.heir(name, key)}
         # All claims of a name: what is left of the old set would keep the heir from it.
         for name in sorted(each for each in names if (each.zone_id, each.name) in given):
             actions, clusters = book.let_go(name, key)
