@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import boto3
-
 from bench.child_cluster import TOKEN
 from bench.child_route53 import Route53
 from kubesync.aws.dynamodb.store import Store
@@ -17,6 +15,7 @@ from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.rate import Buckets, TokenBucket
 from kubesync.aws.route53.zones import ZoneClient
+from kubesync.aws.sessions import aws_session
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.bootstrap.application import Application
@@ -35,8 +34,8 @@ class BenchApplication(Application):
     """An application with the settings of a deployment, whose store and Route 53 are stand-ins."""
 
     def __init__(self, settings: Settings, store: Store, zone_url: str) -> None:
-        session = boto3.Session(aws_access_key_id="AKIABENCH", aws_secret_access_key="none", region_name="eu-west-1")
-        super().__init__(settings, local=True, session=session)
+        os.environ |= {"AWS_ACCESS_KEY_ID": "AKIABENCH", "AWS_SECRET_ACCESS_KEY": "none", "AWS_REGION": "eu-west-1"}
+        super().__init__(settings, local=True, session=aws_session())
         self._store = store
         self._zone_url = zone_url
 

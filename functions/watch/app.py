@@ -10,7 +10,8 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from kubesync.bootstrap.application import Application, aws_session
+from kubesync.aws.sessions import aws_session
+from kubesync.bootstrap.application import Application
 from kubesync.bootstrap.reach import reach
 from kubesync.bootstrap.shutdown import ended_by_sigterm, register_for_sigterm
 from kubesync.log import ascii_json

@@ -7,6 +7,8 @@ from functools import cache
 import botocore.session
 from botocore.loaders import Loader, create_loader
 
+from kubesync.aws import sessions
+
 
 @cache
 def _shared_loader(search_path: str | None = None) -> Loader:
@@ -20,3 +22,4 @@ def share_models() -> None:
     runs within a test. Models are only read; one session already shares them among all its clients.
     """
     botocore.session.create_loader = _shared_loader
+    sessions.lean_loader = cache(sessions.lean_loader)

@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import urlsplit
 
-import boto3
 from botocore.exceptions import BotoCoreError
 
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import Store
+from kubesync.aws.sessions import aws_session
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.domain.errors import UsageError
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
     from kubesync.bootstrap.application import Application
 
 NO_CLUSTERS: Final = "no clusters are registered: kubesync cluster add --help"
-
-
-def aws_session() -> boto3.Session:
-    """As ``bootstrap`` makes it, without loading the code of sessions: boto3 reads only AWS_DEFAULT_REGION, others AWS_REGION too."""
-    return boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
 
 
 class Workplace:

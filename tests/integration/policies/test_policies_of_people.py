@@ -21,7 +21,7 @@ from harness.wire.eks import CA_PEM, an_eks
 from harness.wire.lambda_service import a_lambda_service
 from harness.wire.template import ROOT, read_template
 from kubesync.aws.dynamodb.store import CONTROL, Delete, Key, Put
-from kubesync.bootstrap.application import aws_session
+from kubesync.aws.sessions import aws_session
 
 READING: Final = [
     ["status"], ["records"], ["records", "--cluster", "prod"], ["upstreams"], ["upstreams", "--cluster", "prod"], ["errors"], ["audit"],

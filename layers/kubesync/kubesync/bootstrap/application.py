@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -24,6 +23,7 @@ from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.secrets.certificates import CertificateReferences, SecretCertificates
 from kubesync.aws.secrets.issued_tokens import AssumedRole, EksToken, WebIdentityToken
 from kubesync.aws.secrets.references import SecretReference, SecretToken, build_secret_clients, parse_secret_reference
+from kubesync.aws.sessions import aws_session
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
@@ -62,11 +62,6 @@ _IDENTITY_SECONDS: Final = 3.0
 
 def quiet(_what: str, _details: dict[str, object]) -> None:
     """Ignores progress."""
-
-
-def aws_session() -> boto3.Session:
-    """A session from the environment. boto3 reads only AWS_DEFAULT_REGION; every other SDK and Lambda use AWS_REGION."""
-    return boto3.Session(region_name=os.environ.get("AWS_REGION") or None)
 
 
 class KubernetesConnector:
