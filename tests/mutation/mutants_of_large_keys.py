@@ -7,6 +7,7 @@ from typing import Final
 from mutation.mutant import Mutant
 
 _CHOSEN = "unit/domain/test_chosen_nodes.py::"
+_PERMISSIONS = "unit/domain/dns/test_permissions.py::"
 _HEADLESS = "unit/domain/dns/test_desired_headless.py::"
 _LARGE_SERVICE = "integration/recording/test_large_service.py::"
 _LARGE_KEYS = "unit/cluster/test_large_keys.py::"
@@ -34,6 +35,24 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         old="    if len(addresses) > MAX_HOST_NAMES:",
         new="    if False:",
         caught_by=(_HEADLESS + "test_i9_at_most_10_000_host_names_of_endpoints_get_names_in_any_order_of_slices",),
+    ),
+    Mutant(
+        name="srv-sets-have-no-cap",
+        without="each SRV set of a headless Service may be full, however many it has",
+        invariants="I9",
+        file="domain/dns/headless.py",
+        old="    most = min(MAX_VALUES, equal_share((min(count, MAX_VALUES) for _, count, _ in sets), MAX_SRV_VALUES))",
+        new="    most = MAX_VALUES",
+        caught_by=(_HEADLESS + "test_i9_srv_sets_of_a_service_share_40_000_values",),
+    ),
+    Mutant(
+        name="names-without-rules-have-no-cap",
+        without="in a cluster without rules for names an object gets as many as it asks for",
+        invariants="I9",
+        file="domain/dns/permissions.py",
+        old="    most = most_looked_at(rules)\n    per_service",
+        new="    most = 1_000_000 if rules is None else most_looked_at(rules)\n    per_service",
+        caught_by=(_PERMISSIONS + "test_i9_without_rules_a_thousand_names_are_let_in_and_what_is_held_stays",),
     ),
     Mutant(
         name="host-names-go-to-others",

@@ -14,6 +14,8 @@ _ROOM = "unit/kubernetes/test_list_room.py::"
 _WAITS = "integration/kubernetes/test_lists_wait_for_room.py::"
 _OBJECTS = "unit/kubernetes/wire/test_wire_objects.py::"
 _REFLECTOR = "integration/kubernetes/test_reflector.py::"
+_SILENCE = "unit/kubernetes/test_silence.py::"
+_EVENTS = "unit/kubernetes/wire/test_wire_events.py::"
 _TRANSPORT = "integration/kubernetes/test_transport.py::"
 _SLOW = "integration/kubernetes/test_slow_answers.py::"
 _LARGE = "integration/kubernetes/test_large_lists.py::"
@@ -382,5 +384,41 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         caught_by=(
             "integration/recording/test_changed_configurations.py::test_lists_of_one_configuration_count_together_also_over_sessions_i5",
         ),
+    ),
+    Mutant(
+        name="useless-lines-are-heard",
+        without="a watch that sends only lines of no use is not silent",
+        invariants="I10",
+        file="kubernetes/watch.py",
+        old="        if position.heard > heard:",
+        new="        if any(block):",
+        caught_by=(_SILENCE + "test_i10_lines_that_say_nothing_are_silence",),
+    ),
+    Mutant(
+        name="listener-fails-in-silence",
+        without="a fault of ours ends its listener",
+        invariants="I10",
+        file="kubernetes/reflector.py",
+        old="        except Exception as error:\n",
+        new="        except ListenerError as error:\n",
+        caught_by=(_REFLECTOR + "test_i10_fault_of_ours_is_reported_and_only_a_list_gets_past_it",),
+    ),
+    Mutant(
+        name="fault-is-read-for-ever",
+        without="a watch comes back to the line that brings a fault of ours out, again and again",
+        invariants="I10",
+        file="kubernetes/watch.py",
+        old="    except Exception as error:",
+        new="    except (BodyError, StatusError) as error:",
+        caught_by=(_REFLECTOR + "test_i10_fault_of_ours_is_reported_and_only_a_list_gets_past_it",),
+    ),
+    Mutant(
+        name="numbers-of-errors-are-kept",
+        without="an error of a watch keeps a number of hundreds of digits",
+        invariants="I4",
+        file="kubernetes/wire/decode.py",
+        old="max(0, min(retry_after, _MAX_RETRY_SECONDS))",
+        new="retry_after",
+        caught_by=(_EVENTS + "test_i4_numbers_of_an_error_that_nobody_can_store_are_cut",),
     ),
 )

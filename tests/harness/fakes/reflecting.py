@@ -167,13 +167,14 @@ def reflecting(
     deadline_seconds: float = 800.0,
     jitter: float = 0.0,
     space: Space | None = None,
+    sink: RecordingSink | None = None,
 ) -> Iterator[Reflecting]:
     """Run a reflector of services; its waits are recorded and take no time, but move a ManualClock."""
     clock = clock or ManualClock()
     pauses = RecordedPauses(clock, jitter)
     with ScriptedServer(script) as server:
         api = ApiClient(ClusterAccess(server.url, policy=policy), clock)
-        sink = RecordingSink()
+        sink = sink or RecordingSink()
         reflector = KubernetesReflector(api, Resource.SERVICES, Scope(), space or wide_space(clock), pauses)
         deadline = clock.monotonic() + deadline_seconds
         thread = threading.Thread(target=reflector.run, args=(sink, resume_from, deadline), name="reflector")

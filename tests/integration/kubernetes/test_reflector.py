@@ -181,6 +181,22 @@ def test_versions_that_are_too_old_at_once_again_do_not_spin() -> None:
         assert running.waited == [0.8, 1.6]
 
 
+def test_i10_fault_of_ours_is_reported_and_only_a_list_gets_past_it() -> None:
+    sink = RecordingSink()
+
+    def fails() -> None:
+        if sink.told[-1] == ("bookmark", 9):
+            raise OverflowError("int too large")
+
+    sink.on_told = fails
+    bad = watch_answer(bookmark(9))
+    with reflecting([bad, bad, bad, list_answer(9), WATCHING], resume_from=7, sink=sink) as running:
+        running.server.wait_for_requests(5)
+        assert running.asked == ["watch 7", "watch 7", "watch 7", "list", "watch 9"]
+        assert [each for each in sink.told if each[0] == "error"] == [("error", 12, n) for n in (1, 2, 3)]
+        assert "OverflowError" in sink.errors[0].message
+
+
 def test_version_of_the_list_lower_than_the_last_seen_is_a_new_generation() -> None:
     too_old = status_answer(410, "too old")
     script = [watch_answer(event("ADDED", "a", 90)), too_old, list_answer(50, "a"), WATCHING]

@@ -70,6 +70,15 @@ def test_i9_largest_service_is_planned_within_64_megabytes(arguments: tuple[str,
     assert found["largest_transaction_mb"] <= 3.6
 
 
+@pytest.mark.thorough
+@pytest.mark.soak
+def test_i9_headless_service_of_ten_thousand_ports_shares_its_srv_values() -> None:
+    found = planned("10000", "1", "400", "--headless")
+
+    assert found["planning_mb"] <= 80  # 64; with full SRV sets, over 440
+    assert found["upstreams"] == 10_000
+
+
 def endpoints_that_do_not_deflate(number: int, count: int = 1000) -> EndpointsObject:
     """A slice whose texts are as long as the API server lets them be, and random."""
     chance = Random(number)

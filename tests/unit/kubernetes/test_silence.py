@@ -21,10 +21,10 @@ POLICY = ReflectorPolicy(bookmark_interval=60.0, silence_margin=15.0)
 class Stream:
     """Each line comes so many seconds after the one before; after the last one nothing comes any more."""
 
-    def __init__(self, clock: ManualClock, *pauses: float) -> None:
+    def __init__(self, clock: ManualClock, *pauses: float, line: str = "") -> None:
         self._clock = clock
         self._lines: Iterator[tuple[float, str]] = iter(
-            [(pause, bookmark(100 + number)) for number, pause in enumerate(pauses)]
+            [(pause, line or bookmark(100 + number)) for number, pause in enumerate(pauses)]
         )
         self._next = next(self._lines, None)
 
@@ -40,11 +40,13 @@ class Stream:
         return Block([line.encode()], [], [])
 
 
-def watched(*pauses: float, deadline: float = 10_000.0) -> tuple[WatchEnd | BodyError, float, RecordingSink]:
-    """How a watch with such a stream ends, after how many seconds, and what was told."""
+def watched(
+    *pauses: float, deadline: float = 10_000.0, line: str = ""
+) -> tuple[WatchEnd | BodyError, float, RecordingSink]:
+    """How a watch with such a stream ends, after how many seconds, and what was told. ``line``: in place of bookmarks."""
     clock, sink = ManualClock(), RecordingSink()
     began = clock.monotonic()
-    stream: Any = Stream(clock, *pauses)
+    stream: Any = Stream(clock, *pauses, line=line)
     end: WatchEnd | BodyError
     try:
         end = follow(
@@ -68,6 +70,21 @@ def test_silence_is_noticed_a_bookmark_interval_and_its_margin_after_the_last_wo
     assert isinstance(end, BodyError)
     assert seconds == sum(pauses) + 60.0 + 15.0
     assert len(sink.told) == len(pauses)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"type":"ERROR","object":null}',
+        '{"type":"ERROR","object":{"kind":"Status","code":"410"}}',
+        '{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"a","namespace":"b","uid":"c","resourceVersion":"9"}}}',
+    ],
+)
+def test_i10_lines_that_say_nothing_are_silence(line: str) -> None:
+    end, seconds, sink = watched(*[10.0] * 100, line=line)
+
+    assert isinstance(end, BodyError)
+    assert (seconds, sink.told) == (75.0, [])
 
 
 def test_bookmarks_keep_a_quiet_watch_alive() -> None:

@@ -12,8 +12,8 @@
     410, as status or in the stream            on_stale       - the first time            list
     429, as status or in the stream            on_error 11    Retry-After, backoff        watch
     refused, TLS, denied, another status       on_error       backoff; 404: 30 s at most  watch
-    an undecodable line or another ERROR,
-      3 times at one version                   on_stale       backoff                     list
+    an undecodable line, another ERROR or a
+      fault of ours, 3 times at one version    on_stale       backoff                     list
     two bookmark intervals of silence          -              -                           list one object: is the store's
                                                                                           version lower than ours?
                                                               - no                        watch
@@ -42,6 +42,7 @@ from kubesync.kubernetes.transport.connections import StoppedError
 from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.watch import FilteredSink, Position, WatchEnd, follow
 from kubesync.kubernetes.wire.decode import read_list_page
+from kubesync.log import logger
 
 _QUICK_SECONDS: Final = 1.0  # a watch that ends sooner, without an event, did not work
 _WORKED_SECONDS: Final = 5.0  # a watch that lasted this long worked, even if nothing happened
@@ -129,10 +130,16 @@ class KubernetesReflector:
                 self._list(sink)
             else:
                 self._watch(sink, self._position)
-        except ListenerError as error:
+        except StoppedError:
+            raise
+        except Exception as error:
             # A timeout at the deadline is not an error, and neither is a connection that ``stop`` cut.
-            if not self._over():
-                self._failed(sink, error)
+            if self._over():
+                return
+            if not isinstance(error, ListenerError):  # a fault of ours must not end the listener in silence (I10)
+                logger.exception("a listener failed", resource=self._resource)
+                error = BodyError(f"the answer brings out a fault of kubesync: {type(error).__name__}")
+            self._failed(sink, error)
 
     def _over(self) -> bool:
         return self._stopped.is_set() or self._clock.monotonic() >= self._deadline

@@ -103,8 +103,9 @@ def follow(
             continue
         if block is None:
             return WatchEnd.CLOSED
-        if any(block):
-            _deliver(block, resource, position, sink)
+        heard = position.heard
+        _deliver(block, resource, position, sink)
+        if position.heard > heard:  # lines that say nothing are silence (I10)
             position.quiet_since = heard_at = clock.monotonic()
 
 
@@ -115,9 +116,11 @@ def _deliver(block: Block, resource: Resource, position: Position, sink: EventSi
         _deliver_lines(block.before, resource, position, sink)
         _hand_on(block.events, position, sink)
         _deliver_lines(block.after, resource, position, sink)
-    except (BodyError, StatusError, TooOldError) as error:
-        if not isinstance(error, TooOldError):
-            position.poisoned = (0 if position.heard > before else position.poisoned) + (error.status != 429)
+    except TooOldError:
+        raise
+    except Exception as error:  # also a fault of ours: only a list gets past the line that brings it out
+        busy = isinstance(error, StatusError) and error.status == 429
+        position.poisoned = (0 if position.heard > before else position.poisoned) + (not busy)
         raise
     if position.heard > before:
         position.poisoned = 0

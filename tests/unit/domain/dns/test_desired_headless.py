@@ -65,6 +65,26 @@ def test_i9_at_most_10_000_host_names_of_endpoints_get_names_in_any_order_of_sli
     ]
 
 
+def test_i9_srv_sets_of_a_service_share_40_000_values() -> None:
+    members = [an_endpoint(f"10.1.{n >> 8}.{n & 255}", hostname=f"h{n:03}") for n in range(300)]
+    many = tuple(ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(500))
+    every = [EndpointPort(port.name, "TCP", 8000) for port in many]
+    few = [EndpointPort("pg", "TCP", 8000)]
+
+    found = plan(
+        headless(ports=(*many, PG)), an_endpoints(*members, ports=every), an_endpoints(*members[:40], ports=few)
+    )
+
+    records = plain(found.records)
+    # What the small set leaves goes to the others: (40,000 - 40) / 500.
+    assert {len(records[f"_p{n}._tcp.{NAME} SRV"]) for n in range(500)} == {79}
+    assert records[f"_p499._tcp.{NAME} SRV"][-1] == f"0 1 8000 h078.{NAME}."
+    assert len(records[f"_pg._tcp.{NAME} SRV"]) == 40
+    assert [p.message for p in found.problems if p.subject == NAME] == [
+        "its SRV sets hold at most 79 values each: a Service has at most 40000"
+    ]
+
+
 def test_host_names_that_a_service_has_already_stay_beyond_the_limit() -> None:
     slices = an_endpoints(*(an_endpoint("10.1.0.1", hostname=f"pg-{i:05}") for i in range(10_002)), ports=[PG_PORT])
 

@@ -362,12 +362,24 @@ def test_names_below_its_own_count_for_the_service_and_not_for_the_namespace() -
     assert hosts(kept) == [f"x{number}.web.shop.svc.prod" for number in range(5)]
 
 
-def test_cluster_without_rules_has_no_limit() -> None:
+def test_cluster_without_rules_has_no_limit_of_the_options() -> None:
     asked = ",".join(f"n{number}.example.com" for number in range(60))
     service = a_service(ports=(), annotations={"hostname": asked})
     found = desired(a_key(), service, (), rules(srv=False))
     assert len(hosts(found)) == 60
     assert (found.counted, found.problems) == ((), ())
+
+
+def test_i9_without_rules_a_thousand_names_are_let_in_and_what_is_held_stays() -> None:
+    asked = [f"n{number:05d}.example.com" for number in range(13_000)]
+    service = a_service(ports=(), annotations={"hostname": ",".join(asked)})
+    new = desired(a_key(), service, (), rules(srv=False))
+    assert hosts(new) == [f"n{number:05d}" for number in range(1000)]
+    assert [(p.code, p.subject, p.message) for p in new.problems] == [
+        ("TooManyNames", "n01000.example.com", "only the first 1000 names are looked at (--max-names-per-service)")
+    ]
+    held = desired(a_key(), service, (), rules(srv=False), Held(frozenset(asked[500:12_000])))
+    assert hosts(held) == [f"n{number:05d}" for number in range(500, 12_000)]
 
 
 def test_i9_ingress_has_no_name_by_the_template() -> None:

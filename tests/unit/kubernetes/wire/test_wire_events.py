@@ -91,6 +91,13 @@ def test_error_in_the_stream_keeps_retry_after() -> None:
     assert read_event_header(line, Resource.SERVICES) == StreamError(429, "", "", 3.0)
 
 
+@pytest.mark.parametrize(("sign", "code", "seconds"), [("", 999, 86_400.0), ("-", 0, 0.0)])
+def test_i4_numbers_of_an_error_that_nobody_can_store_are_cut(sign: str, code: int, seconds: float) -> None:
+    digits = sign + "9" * 400
+    line = f'{{"type":"ERROR","object":{{"code":{digits},"details":{{"retryAfterSeconds":{digits}}}}}}}'
+    assert read_event_header(line.encode(), Resource.SERVICES) == StreamError(code, "", "", seconds)
+
+
 names = st.one_of(
     st.from_regex(r"[-A-Za-z0-9._:]{1,12}", fullmatch=True),
     st.text(max_size=8),

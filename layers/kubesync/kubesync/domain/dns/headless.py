@@ -13,10 +13,12 @@ from kubesync.domain.dns.names import canonical_name, why_illegal
 from kubesync.domain.dns.provenance import OF_PORTS, Origin, endpoints_source
 from kubesync.domain.dns.publishing import MAX_VALUES, RecordPlan, Targets
 from kubesync.domain.dns.records import Problem
-from kubesync.domain.objects import Endpoint, Service
+from kubesync.domain.objects import Endpoint, Service, equal_share
 
 MAX_HOST_NAMES: Final = 10_000
 """Of a Service (I9). A hosted zone holds no more record sets by default, and each name takes 3 KB of memory while it is planned."""
+MAX_SRV_VALUES: Final = 40_000
+"""Of all SRV sets of a Service (I9): 100 full ones. Beyond it, none holds more than an equal share."""
 
 
 def published_groups(service: Service, groups: Sequence[AddressedGroup]) -> tuple[AddressedGroup, ...]:
@@ -59,7 +61,10 @@ def endpoint_host_names(
 def publish_headless_srv(
     name: str, service: Service, groups: Sequence[AddressedGroup], names: dict[str, str], plan: RecordPlan
 ) -> None:
-    """Plan SRV for each named port: one value for each distinct pair of host name (see ``endpoint_host_names``) and endpoint port."""
+    """Plan SRV for each named port: one value for each distinct pair of host name (see ``endpoint_host_names``) and endpoint port.
+
+    All of them together have ``MAX_SRV_VALUES`` at most.
+    """
     offered: dict[tuple[str, str], dict[str, set[int]]] = {}
     for at, group in enumerate(groups):
         for port in group.ports:
@@ -70,15 +75,21 @@ def publish_headless_srv(
         members = (endpoint for at in of for endpoint, _ in groups[at].members)
         return sorted({f"{names[endpoint.hostname]}." for endpoint in members if endpoint.hostname in names})
 
+    sets: list[tuple[str, int, list[tuple[str, Sequence[str]]]]] = []
     for service_port in service.ports:
         of_port = sorted(offered.get((service_port.name, service_port.protocol), {}).items())
         found = [(number, hosts(frozenset(of))) for number, of in of_port]
         if service_port.name and (count := sum(len(of_number) for _, of_number in found)):
-            weight = max(1, 100 // count)
-            owner = srv_owner(service_port.name, service_port.protocol, name)
-            plan.explain(owner, Origin(OF_PORTS, endpoints_source(service)))
-            values = (f"0 {weight} {number}{host}" for number, of_number in found for host in of_number)
-            plan.publish_srv(owner, islice(values, MAX_VALUES), count)
+            sets.append((srv_owner(service_port.name, service_port.protocol, name), count, found))
+    most = min(MAX_VALUES, equal_share((min(count, MAX_VALUES) for _, count, _ in sets), MAX_SRV_VALUES))
+    if most < MAX_VALUES:
+        message = f"its SRV sets hold at most {most} values each: a Service has at most {MAX_SRV_VALUES}"
+        plan.problems.add(Problem("TooManyValues", name, message))
+    for owner, count, found in sets:
+        weight = max(1, 100 // count)
+        plan.explain(owner, Origin(OF_PORTS, endpoints_source(service)))
+        values = (f"0 {weight} {number}{host}" for number, of_number in found for host in of_number)
+        plan.publish_srv(owner, islice(values, most), count if most == MAX_VALUES else 0)
 
 
 def srv_owner(port_name: str, protocol: str, name: str) -> str:

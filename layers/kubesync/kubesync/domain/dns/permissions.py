@@ -12,7 +12,7 @@
     is the name of a hosted zone, or of the             allowed             ApexNotAllowed, likewise
       cluster's domain where that is reserved
     has a label that begins with ``_``                  allowed             UnderscoreNotAllowed, likewise
-    is one too many                                     allowed             TooManyNames
+    is one too many                                     TooManyNames        TooManyNames
 
 The longest domain at or above a name decides. Of the same domain in several options, ``excluded`` comes before ``namespaces``, and
 ``namespaces`` before ``filters``.
@@ -105,30 +105,27 @@ def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, hel
     """Decide about the canonical names that a Service asks for, in the order of its annotations.
 
     Args:
-        rules: None: a cluster without rules.
+        rules: None: a cluster without rules. Only that nobody asks for more than ``most_looked_at`` holds there: one object could end sessions.
         held: names that the Service holds already: the limit of names does not take them away.
     """
     asked = dict.fromkeys(names)
-    if rules is None:
-        problems = {name: found for name in asked if (found := refusal(name, key, rules)) is not None}
-        return Permitted(frozenset(problems), (), tuple(problems.values()))
     most = most_looked_at(rules)
+    per_service, own = (most, "") if rules is None else (rules.per_service, rules.own_name(key))
     unread = [name for name in islice(asked, most, None) if name not in held]
     for name in unread:
         del asked[name]
     problems = {name: found for name in asked if (found := refusal(name, key, rules)) is not None}
     if unread:
         problems[unread[0]] = too_many(unread[0], f"only the first {most} names are looked at", "service")
-    own = rules.own_name(key)
     # An illegal name is never held. It is reported where names are placed in zones.
     limited = [n for n in asked if n not in problems and n != own and not why_illegal(n, wildcard=True)]
-    room = rules.per_service - sum(name in held for name in limited)
+    room = per_service - sum(name in held for name in limited)
     for name in limited:
         if name not in held and room <= 0:
-            problems[name] = too_many(name, f"the {key.kind} asks for more than {rules.per_service} names", "service")
+            problems[name] = too_many(name, f"the {key.kind} asks for more than {per_service} names", "service")
         room -= name not in held
     counted = tuple(name for name in limited if name not in problems and counts(name, own))
-    return Permitted(frozenset((*problems, *unread)), counted, tuple(problems.values()))
+    return Permitted(frozenset((*problems, *unread)), () if rules is None else counted, tuple(problems.values()))
 
 
 def refusal(name: str, key: ObjectKey, rules: NameRules | None) -> Problem | None:

@@ -25,6 +25,9 @@ from kubesync.log import logger
 
 _EVENT_TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 _EVENT_TYPE_NAMES: Final = {b"ADDED": "ADDED", b"MODIFIED": "MODIFIED", b"DELETED": "DELETED"}
+# A number of the server may have any number of digits; one of DynamoDB has 38 at most.
+_MAX_CODE: Final = 999
+_MAX_RETRY_SECONDS: Final = 86_400
 _VERSION: Final = re.compile(r"[0-9]{1,20}")
 _NAME: Final = re.compile(models.NAME_PATTERN)
 
@@ -118,10 +121,10 @@ def read_event_header_as_json(line: bytes, resource: Resource) -> EventHeader:
     if header["type"] == "ERROR":
         retry_after = (target.get("details") or {}).get("retryAfterSeconds")
         return StreamError(
-            code=target.get("code") or 0,
+            code=max(0, min(target.get("code") or 0, _MAX_CODE)),
             reason=one_line(target.get("reason") or ""),
             message=one_line(target.get("message") or ""),
-            retry_after_seconds=None if retry_after is None else float(retry_after),
+            retry_after_seconds=None if retry_after is None else float(max(0, min(retry_after, _MAX_RETRY_SECONDS))),
         )
     metadata = target.get("metadata") or {}
     version = metadata.get("resourceVersion") or ""
