@@ -87,8 +87,9 @@ def _hit(cluster: str, row: ServiceRow, text: str) -> Hit | None:
 
 
 def is_whole_name(text: str) -> bool:
-    """Whether it is a DNS name that a zone may hold, and not a part of one."""
-    return "." in text and parse_address(text) is None and not why_illegal(text, wildcard=True)
+    """Whether it is a DNS name that a zone may hold, and not a part of one, or of an address: no top-level domain is a number."""
+    numeric = text.rpartition(".")[2].isdecimal()
+    return "." in text and not numeric and parse_address(text) is None and not why_illegal(text, wildcard=True)
 
 
 def has_name(found: Found, text: str) -> bool:

@@ -253,6 +253,9 @@ def test_search_says_why_nobody_has_a_name(visitor: Visitor) -> None:
         "no registered zone holds the name: the zones are example.com" in visitor.get("/search?q=no.example.net").text
     )
     assert "asks for the name" not in visitor.get("/search?q=no.prod").text  # a part of a name
+    part_of_addresses = visitor.get("/search?q=10.68").text
+    assert "no registered zone holds the name" not in part_of_addresses
+    assert "with 10.68 in 1 cluster" in part_of_addresses
 
 
 def test_refresh_can_be_switched_off_and_is_never_where_somebody_types(visitor: Visitor) -> None:
