@@ -7,6 +7,7 @@ annotations together at most 256 KB. What annotations say is up to whoever write
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -47,6 +48,16 @@ _LABELS: Final = (
     "xn--bcher-kva",
 )
 _ODD: Final = ("bücher", "ﬀ", "\u200b", "\u202eevil", "😈", "İ", "\x00", "a" * 64, "-", "", " ", "٣", "ß", "\t\n")
+FORBIDDEN: Final = (
+    "127.0.0.1",
+    "169.254.169.254",
+    "::1",
+    "fd00:ec2::254",
+    "64:ff9b::a9fe:a9fe",
+    "0.0.0.0",
+    "224.0.0.1",
+)
+"""Addresses that nobody may be pointed at."""
 _TARGETS: Final = (
     "192.0.2.66",
     "2001:db8::66",
@@ -55,7 +66,10 @@ _TARGETS: Final = (
     "::ffff:192.0.2.1",
     "999.1.1.1",
     "",
+    *FORBIDDEN,
 )
+_HOST: Final = re.compile(r"(\*\.)?[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*")
+"""A host of an Ingress, as an API server takes it."""
 _NUMBERS: Final = ("1", "86400", "never", "-1", "1" * 400, "1e9", "0x10", "٣", "2147483648", "255", "")
 
 
@@ -64,10 +78,11 @@ class Amounts:
     """How much there is of everything. An object is a Service or an EndpointSlice.
 
     Args:
-        objects: of the namespace.
+        objects: of the namespace, Ingresses apart.
         ports, slices, endpoints: at most so many of a Service, of a Service, of a slice.
         annotation_bytes: of a Service whose annotations are large.
         large_each: one of so many objects is as large as it may be.
+        ingresses, rules: of the namespace; of a large Ingress, as many hosts again in ``spec.tls``.
     """
 
     objects: int
@@ -76,10 +91,14 @@ class Amounts:
     endpoints: int = 1_000
     annotation_bytes: int = 250_000
     large_each: int = 50
+    ingresses: int = 100
+    rules: int = 10_000
 
 
 WHOLE: Final = Amounts(1_000)
-SMALL: Final = Amounts(60, ports=20, slices=4, endpoints=100, annotation_bytes=20_000, large_each=8)
+SMALL: Final = Amounts(
+    60, ports=20, slices=4, endpoints=100, annotation_bytes=20_000, large_each=8, ingresses=10, rules=500
+)
 
 
 class Hostile:
@@ -149,6 +168,26 @@ class Hostile:
                 ],
             }
 
+    def ingresses(self) -> Iterator[dict[str, Any]]:
+        """``amounts.ingresses`` of them. The first has as many hosts as there may be."""
+        return (self.ingress(f"ing-{number:03d}", worst=number == 0) for number in range(self._amounts.ingresses))
+
+    def ingress(self, name: str, *, worst: bool = False) -> dict[str, Any]:
+        """An Ingress of this name. Its owner may write its status too."""
+        chance = self._chance
+        count = self._amounts.rules if worst or self._large() else chance.randint(0, 20)
+        rules, tls = ([host for host in self._names(count) if _HOST.fullmatch(host)] for _ in range(2))
+        metadata = self._metadata(name)
+        metadata["annotations"] = self._annotations()
+        if chance.random() < 0.2:
+            words = ("annotation-only", "defined-hosts-only", "😈")
+            metadata["annotations"][EXTERNAL_DNS + "ingress-hostname-source"] = chance.choice(words)
+        return {
+            "metadata": metadata,
+            "spec": {"rules": [{"host": host} for host in rules], "tls": [{"hosts": tls}]},
+            "status": {"loadBalancer": {"ingress": [self._ingress() for _ in range(chance.choice((0, 1, 300)))]}},
+        }
+
     # --- parts ---
 
     def _large(self) -> bool:
@@ -164,7 +203,7 @@ class Hostile:
     def _ingress(self) -> dict[str, Any]:
         chance = self._chance
         if chance.random() < 0.5:
-            return {"ip": f"192.0.2.{chance.randrange(256)}"}
+            return {"ip": chance.choice((f"192.0.2.{chance.randrange(256)}", *FORBIDDEN[:2]))}
         return {"hostname": chance.choice(("lb.example.net", "shop.example.com", "LB." + "x" * 60 + ".example.net"))}
 
     def _endpoint(self, family: str, long: int) -> dict[str, Any]:
@@ -175,6 +214,8 @@ class Hostile:
             "IPv6": f"fd66::{number >> 8:x}:{number & 255:x}",
             "FQDN": f"e{number}.example.org",
         }[family]
+        if family == "IPv6" and chance.random() < 0.05:
+            address = chance.choice(FORBIDDEN[3:5])  # an API server lets these in
         found: dict[str, Any] = {
             "addresses": [address],
             "conditions": {"ready": chance.random() < 0.8, "serving": chance.random() < 0.8, "terminating": False},

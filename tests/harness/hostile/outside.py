@@ -65,7 +65,7 @@ class ApiProcess:
         self._server.ask("apply", name, number, address, annotations)
 
     def churn(self, changes: int) -> None:
-        """Draw so many of the hostile Services anew."""
+        """Draw so many of the hostile Services anew, and Ingresses."""
         self._server.ask("churn", changes)
 
     def sizes(self) -> dict[str, int]:
@@ -85,13 +85,15 @@ def _serve_cluster(pipe: Connection, seed: int, amounts: Amounts | None) -> None
     from kubesync_local.standins.apiserver import ApiServer
 
     with ApiServer(tokens={TOKEN: "admin"}) as server:
-        hostile = Hostile(seed, amounts or Amounts(0))
+        hostile = Hostile(seed, amounts or Amounts(0, ingresses=0))
         writer = _Writer(server, hostile)
         services, slices = hostile.objects() if amounts is not None else ([], [])
         for service in services:
             writer.put_service(service)
         for piece in slices:
             writer.put_slice(piece)
+        for ingress in hostile.ingresses():
+            writer.put_ingress(ingress)
         pipe.send(server.url)
         answer(pipe, {"apply": writer.apply, "churn": writer.churn, "sizes": writer.sizes})
 
@@ -100,11 +102,11 @@ class _Writer:
     """Commits objects to a server's store."""
 
     def __init__(self, server: ApiServer, hostile: Hostile) -> None:
-        from kubesync_local.standins.apiserver.objects.resources import ENDPOINTSLICES, SERVICES
+        from kubesync_local.standins.apiserver.objects.resources import ENDPOINTSLICES, INGRESSES, SERVICES
 
         self._store = server.store
         self._hostile = hostile
-        self._services, self._slices = SERVICES, ENDPOINTSLICES
+        self._services, self._slices, self._ingresses = SERVICES, ENDPOINTSLICES, INGRESSES
         self._known: set[tuple[str, str]] = set()
         self._bytes = 0
 
@@ -114,12 +116,17 @@ class _Writer:
     def put_slice(self, item: dict[str, Any]) -> None:
         self._put(self._slices, item)
 
+    def put_ingress(self, item: dict[str, Any]) -> None:
+        self._put(self._ingresses, item)
+
     def apply(self, name: str, number: int, address: str, annotations: Mapping[str, str]) -> None:
         self.put_service(friendly(name, number, address, annotations))
 
     def churn(self, changes: int) -> None:
         for number in range(changes):
             self.put_service(self._hostile.service(f"svc-{number:04d}"))
+        for number in range(changes // 10):
+            self.put_ingress(self._hostile.ingress(f"ing-{number:03d}"))
 
     def sizes(self) -> dict[str, int]:
         return {"objects": len(self._known), "bytes": self._bytes}
@@ -254,7 +261,10 @@ def _session(
     from kubesync.aws.dynamodb.client import build_dynamodb_client
     from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 
-    system = System("", zone_url, zone_id, ChildStore(address, authority), (), memory_megabytes=MEMORY_MEGABYTES)
+    # Also on a busy machine it is the test that ends it, once it has done what there is to do.
+    patient = {"max_runtime_seconds": 7200.0, "drain_margin_seconds": 100.0}
+    store = ChildStore(address, authority)
+    system = System("", zone_url, zone_id, store, (), memory_megabytes=MEMORY_MEGABYTES, **patient)
     # Never called, but in memory as on Lambda: two clients, for the tables and for the lease.
     clients = [
         build_dynamodb_client(system.application.session, connect_timeout=1, read_timeout=2, endpoint_url=zone_url)

@@ -1,18 +1,22 @@
 """1,000 drawn objects of a hostile namespace beside friendly ones: a session with real sockets, and the memory of its process (I9).
 
 The owner of the namespace writes whatever an API server lets through: Services of 100 ports, 60 slices of 1,000 endpoints, annotations of
-250 KB, the names of others in every spelling. A process of 512 MB must get through, and nobody else may notice.
+250 KB, Ingresses of 10,000 hosts and their status, addresses of metadata services, the names of others in every spelling.
+A process of 512 MB must get through, and nobody else may notice.
 """
 
 from __future__ import annotations
+
+from typing import cast
 
 import pytest
 
 from bench.child_store import ChildStore, child_store
 from harness.cli_stack import settled
-from harness.hostile.objects import SMALL, WHOLE, Amounts
+from harness.hostile.objects import FORBIDDEN, SMALL, WHOLE, Amounts
 from harness.hostile.outside import Sets, ZoneProcess, api_process, session_process, zone_process
 from harness.waiting import wait_until
+from kubesync.aws.dynamodb.store import UPSTREAMS
 
 LONG_SECONDS = 900.0  # a limit for failures only
 THOROUGH = (pytest.mark.thorough, pytest.mark.soak, pytest.mark.timeout(2 * LONG_SECONDS))
@@ -22,6 +26,7 @@ RULES = {
     "domain_filter": ("example.com",),
     "namespace_domains": ("shop=shop.example.com",),
     "endpoints_source": "endpointslices",
+    "sources": ("service", "ingress"),
 }
 PERMISSIVE = {**RULES, "allow_wildcards": True, "allow_apex": True, "allow_underscores": True}
 FIRST: Sets = {
@@ -73,7 +78,7 @@ def test_i9_hostile_objects_neither_fill_the_memory_nor_touch_what_is_not_theirs
         prod.apply("web", 1, "10.1.0.1", hostname="shop.example.com,www.shop.example.com")
         prod.apply("api", 2, "10.1.0.2")
         edge.apply("web", 1, "10.2.0.1")
-        assert prod.sizes()["objects"] == amounts.objects + 2
+        assert prod.sizes()["objects"] == amounts.objects + amounts.ingresses + 2
         clusters = {"prod": prod.url, "edge": edge.url}
         with session_process(clusters, zone, address, authority, options) as session:
             wait_until(lambda: standing(zone) == FIRST, LONG_SECONDS)
@@ -91,6 +96,10 @@ def test_i9_hostile_objects_neither_fill_the_memory_nor_touch_what_is_not_theirs
             )
             next_report, next_peak = session.end(), session.peak()
         changed = zone.changed()
+        nodes = {node["ip"] for item in store.scan(UPSTREAMS) for node in cast("list[dict[str, str]]", item["nodes"])}
+    assert not nodes.intersection(FORBIDDEN)
+    published = {value for values in changed.values() for made in values for value in made}
+    assert not published.intersection(FORBIDDEN)
     assert report["clean"], report
     assert next_report["clean"], next_report
     theirs = {label: made for label, made in changed.items() if of_others(label)}
