@@ -52,8 +52,8 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     last = FIRST_VERSION + events
     window = SharedWindow(1.0, clock, lambda: None)
     access = ClusterAccess(url, policy=ReflectorPolicy())
-    space = ListRoom(math.inf, clock).turn().space()
-    reflector = KubernetesReflector(ApiClient(access, clock), Resource(resource), Scope(), space, clock)
+    reservation = ListRoom(math.inf, clock).for_cluster().for_list()
+    reflector = KubernetesReflector(ApiClient(access, clock), Resource(resource), Scope(), reservation, clock)
     listener = UntilLast("bench", Resource(resource), reflector, window, _raise, clock)
     reflector.run(listener, FIRST_VERSION, clock.monotonic() + 600)
     content, _ = window.close()

@@ -196,15 +196,15 @@ class FedSession:
 
     def fill_room(self) -> None:
         """Another cluster, of which the test says nothing else, holds all room for lists."""
-        space = self._connector.spaces[self._name, Resource.SERVICES]
-        turn = space.turn.room.turn()
-        self._listener(self._name, Resource.SERVICES).feed(lambda _sink: turn.space().enter(_ROOM, math.inf))
+        reservation = self._connector.spaces[self._name, Resource.SERVICES]
+        turn = reservation.cluster.room.for_cluster()
+        self._listener(self._name, Resource.SERVICES).feed(lambda _sink: turn.for_list().take(_ROOM, math.inf))
         self.wait(0.1)
 
     def wait_for_room(self, resource: Resource) -> None:
         """The listener waits for room for a list. Returns at once."""
-        space = self._connector.spaces[self._name, resource]
-        self._listener(self._name, resource).feed(lambda _sink: space.enter(1, math.inf))
+        reservation = self._connector.spaces[self._name, resource]
+        self._listener(self._name, resource).feed(lambda _sink: reservation.take(1, math.inf))
 
     def hang(self, resource: Resource) -> FedListener:
         """A listener that does not end when it is cut."""

@@ -30,7 +30,7 @@ from kubesync.domain.dns.records import RecordSet
 from kubesync.domain.errors import BodyError, ListenerError, StoreUnavailableError
 from kubesync.domain.objects import Resource
 from kubesync.domain.sources import services
-from kubesync.kubernetes.list_room import Space
+from kubesync.kubernetes.list_room import ListReservation
 from kubesync.kubernetes.ports import WatchSink
 from kubesync.telemetry.metrics import MetricsPublisher
 from kubesync_local.commands.show.status import Place, status_document
@@ -101,11 +101,11 @@ class FaultyReflector(ScriptedReflector):
     def _list(self, sink: WatchSink, deadline_monotonic: float) -> None:
         fault = self._fault()
         if fault is None or fault.stands is not None:
-            if self._space.enter(LIST_BYTES, deadline_monotonic, partial(self._waits_long, sink)):
+            if self._reservation.take(LIST_BYTES, deadline_monotonic, partial(self._waits_long, sink)):
                 super()._list(sink, deadline_monotonic)
-        elif not fault.in_the_room or self._space.enter(LIST_BYTES, deadline_monotonic):
+        elif not fault.in_the_room or self._reservation.take(LIST_BYTES, deadline_monotonic):
             self._fails(sink, fault)
-            self._space.leave()
+            self._reservation.release()
 
     def _waits_long(self, sink: WatchSink, seconds: float) -> None:
         sink.on_error(BodyError(f"the list has waited for room for {seconds:.0f} s"), consecutive=1)
@@ -143,10 +143,12 @@ class WatchedDeployment(Deployment):
         class Connector(ScriptedConnector):
             reflector_type = Reflector
 
-            def reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> ScriptedReflector:
+            def reflector(
+                self, config: ClusterConfig, resource: Resource, reservation: ListReservation
+            ) -> ScriptedReflector:
                 if config.name in faults.unusable:
                     raise faults.unusable[config.name]
-                return super().reflector(config, resource, space)
+                return super().reflector(config, resource, reservation)
 
         self.world.connector_type = Connector  # type: ignore[misc]  # of this world alone
         self.cloud = CloudWatch(parameters or {}, self.epoch)

@@ -249,7 +249,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         without="a watch keeps a duplicate of its socket",
         invariants="I4",
         file="kubernetes/transport/connections.py",
-        old="            self._handle = self._interrupter.take(self._handle, self.sock)\n",
+        old="            self._handle = self._interrupter.replace_duplicate(self._handle, self.sock)\n",
         new="            pass\n",
         caught_by=("integration/shards/test_ceiling.py::test_watch_takes_one_descriptor",),
         slow=True,

@@ -29,7 +29,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="an unreadable event fails the whole window",
         invariants="I4",
         file="kubernetes/wire/decode.py",
-        old="        problem = None if deleted else _problem(error)\n",
+        old="        problem = None if deleted else _first_problem(error)\n",
         new="        raise\n",
         caught_by=(_OBJECTS + "test_object_that_cannot_be_understood_is_a_problem_on_its_key_i4",),
         section=5,
@@ -79,8 +79,8 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="a dry run of a large cluster waits for room that it holds itself",
         invariants="I4",
         file="kubernetes/list_room.py",
-        old="(turn.together or turn.taken == space.taken)",
-        new="(turn.taken == space.taken)",
+        old="(cluster.together or cluster.taken == reservation.taken)",
+        new="(cluster.taken == reservation.taken)",
         caught_by=(
             _ROOM + "test_lists_that_are_held_together_go_beyond_the_budget_as_soon_as_their_cluster_is_the_first",
             _IN_TURN + "test_dry_run_keeps_both_lists_of_a_cluster_although_they_are_larger_than_the_room",
@@ -91,7 +91,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="a cluster whose lists cannot be recorded keeps all others from listing",
         invariants="I4",
         file="cluster/actor.py",
-        old=" and run.in_the_way:\n",
+        old=" and run.blocks_others:\n",
         new=" and False:\n",
         caught_by=(_IN_TURN + "test_i4_cluster_whose_lists_cannot_be_recorded_gives_way_to_others",),
     ),
@@ -214,7 +214,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="a list that a namespace has filled is refused whole",
         invariants="I9",
         file="kubernetes/lister.py",
-        old="(kept := _leave_out(items, most))",
+        old="(kept := _drop_largest_values(items, most))",
         new="kept",
         caught_by=(
             _LARGE + "test_i9_namespace_that_fills_a_list_loses_its_own_largest_objects",
@@ -262,10 +262,10 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="all objects of a page are in memory, with what is not kept of them, until the last one is parsed",
         invariants="I9",
         file="kubernetes/wire/port.py",
-        old="    item: Any = Annotated[model, AfterValidator(listed)]\n",
+        old="    item: Any = Annotated[model, AfterValidator(to_observation)]\n",
         new=(
             "    seen: list[Any] = []\n"
-            "    item: Any = Annotated[model, AfterValidator(lambda each, info: seen.append(each) or listed(each, info))]\n"
+            "    item: Any = Annotated[model, AfterValidator(lambda each, info: seen.append(each) or to_observation(each, info))]\n"
         ),
         caught_by=(_SIZES + "test_page_takes_little_more_memory_while_it_is_parsed_than_what_is_kept_of_it",),
     ),

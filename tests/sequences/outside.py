@@ -11,7 +11,7 @@ from harness.seen.builders import a_service
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
-from kubesync.kubernetes.list_room import Space
+from kubesync.kubernetes.list_room import ListReservation
 from kubesync.kubernetes.ports import WatchSink
 from simulation.cluster import ScriptedCluster, ScriptedConnector, ScriptedReflector
 from simulation.world import World
@@ -96,8 +96,8 @@ class UnrulyConnector(ScriptedConnector):
     reflector_type: ClassVar[type[ScriptedReflector]] = UnrulyReflector
     reading: Collection[str] | None = None
 
-    def reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> ScriptedReflector:
-        made = super().reflector(config, resource, space)
+    def reflector(self, config: ClusterConfig, resource: Resource, reservation: ListReservation) -> ScriptedReflector:
+        made = super().reflector(config, resource, reservation)
         assert isinstance(made, UnrulyReflector)
         made.delivery, made.cluster_name = Delivery(), config.name
         made.held = self.reading is not None and made.label not in self.reading

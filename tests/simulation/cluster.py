@@ -10,7 +10,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.objects import Observation, RawEvent, Resource, Service, Snapshot
 from kubesync.domain.sources.scope import Scope
-from kubesync.kubernetes.list_room import Space
+from kubesync.kubernetes.list_room import ListReservation
 from kubesync.kubernetes.ports import Lister, WatchSink
 from kubesync.kubernetes.service_events import EventPoster
 from kubesync.kubernetes.transport.connections import StoppedError
@@ -146,9 +146,11 @@ class ScriptedReflector:
     ``drip``: one event at a time, so that each has a window of its own. ``held``: it reads nothing for now.
     """
 
-    def __init__(self, cluster: ScriptedCluster, resource: Resource, scope: Scope, space: Space, gate: Gate) -> None:
+    def __init__(
+        self, cluster: ScriptedCluster, resource: Resource, scope: Scope, reservation: ListReservation, gate: Gate
+    ) -> None:
         self.drip = False
-        self._space = space
+        self._reservation = reservation
         self._cluster = cluster
         self._resource = resource
         self._scope = scope
@@ -183,7 +185,7 @@ class ScriptedReflector:
 
     def stop(self) -> None:
         self._stopped = True
-        self._space.end()
+        self._reservation.end()
         self._news.wake_all()
 
     def _over(self, deadline_monotonic: float) -> bool:
@@ -240,14 +242,14 @@ class ScriptedReflector:
         return cluster.since(self._resource, position, self._scope)
 
     def _list(self, sink: WatchSink, deadline_monotonic: float) -> None:
-        if not self._space.enter(LIST_BYTES, deadline_monotonic):
+        if not self._reservation.take(LIST_BYTES, deadline_monotonic):
             return
         call = self._gate.before("kubernetes", f"list {self._cluster.name} {self._resource}", writes=False)
         snapshot = self._cluster.listed(self._resource, self._scope)
         self._gate.after(call)
         if self._stopped:
             return
-        self._space.leave(LIST_BYTES)
+        self._reservation.release(LIST_BYTES)
         self._position = snapshot.resource_version
         self._connection = None
         sink.on_snapshot(replace(snapshot, size=LIST_BYTES))
@@ -256,23 +258,25 @@ class ScriptedReflector:
 class ScriptedLister:
     """Implements ``Lister``."""
 
-    def __init__(self, cluster: ScriptedCluster, resource: Resource, scope: Scope, space: Space, gate: Gate) -> None:
-        self._space = space
+    def __init__(
+        self, cluster: ScriptedCluster, resource: Resource, scope: Scope, reservation: ListReservation, gate: Gate
+    ) -> None:
+        self._reservation = reservation
         self._cluster = cluster
         self._resource = resource
         self._scope = scope
         self._gate = gate
 
     def run(self, deadline_monotonic: float) -> Snapshot:
-        assert self._space.enter(LIST_BYTES, deadline_monotonic)
+        assert self._reservation.take(LIST_BYTES, deadline_monotonic)
         call = self._gate.before("kubernetes", f"list {self._cluster.name} {self._resource}", writes=False)
         found = self._cluster.listed(self._resource, self._scope)
         self._gate.after(call)
-        self._space.leave(LIST_BYTES)
+        self._reservation.release(LIST_BYTES)
         return found
 
     def stop(self) -> None:
-        self._space.end()
+        self._reservation.end()
 
 
 class ScriptedConnector:
@@ -286,14 +290,14 @@ class ScriptedConnector:
         self.drip = False
         self.reflectors: list[ScriptedReflector] = []
 
-    def reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> ScriptedReflector:
-        made = self.reflector_type(self._clusters[config.name], resource, config.scope, space, self._gate)
+    def reflector(self, config: ClusterConfig, resource: Resource, reservation: ListReservation) -> ScriptedReflector:
+        made = self.reflector_type(self._clusters[config.name], resource, config.scope, reservation, self._gate)
         made.drip = self.drip
         self.reflectors.append(made)
         return made
 
-    def lister(self, config: ClusterConfig, resource: Resource, space: Space) -> Lister:
-        return ScriptedLister(self._clusters[config.name], resource, config.scope, space, self._gate)
+    def lister(self, config: ClusterConfig, resource: Resource, reservation: ListReservation) -> Lister:
+        return ScriptedLister(self._clusters[config.name], resource, config.scope, reservation, self._gate)
 
     def credentials(self, config: ClusterConfig) -> Mapping[Credential, tuple[float, ...]]:
         return {}

@@ -56,5 +56,5 @@ def project_box(model: Any, _prefixes: tuple[str, ...]) -> Box:
     return Box(model["spec"]["ttl"])
 
 
-registry.add(wire_source(TOYS, "Toy", "toys.example.com/v1", ToyModel, project_toy))
-registry.add(wire_source(BOXES, "Box", "toys.example.com/v1", BoxModel, project_box))
+registry.register(wire_source(TOYS, "Toy", "toys.example.com/v1", ToyModel, project_toy))
+registry.register(wire_source(BOXES, "Box", "toys.example.com/v1", BoxModel, project_box))

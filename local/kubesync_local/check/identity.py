@@ -15,7 +15,7 @@ from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, HandshakeError, ListenerError, StatusError
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
-from kubesync.kubernetes.transport.credential_ends import of_pem, of_token
+from kubesync.kubernetes.transport.credential_ends import validities_in_pem, validity_of_token
 from kubesync_local.check import advice
 from kubesync_local.check.certificates import client_in_words, near_end, until
 from kubesync_local.check.step import Step, failed, passed, warned
@@ -98,7 +98,7 @@ def _token(config: ClusterConfig, access: ClusterAccess, token: str, clock: Cloc
     if isinstance(source, SecretToken) and source.reference.kind in _STORED:
         where += " for this server" if source.bound else " (it names no server: see docs/security.md)"
     of = f" of {claims['sub']}" if isinstance(claims.get("sub"), str) else ""
-    found = of_token(token)
+    found = validity_of_token(token)
     if found is None:
         return passed("credentials", f"token{of} from {where}")
     at, renew = (
@@ -126,7 +126,7 @@ def _claims(token: str) -> dict[str, Any]:
 
 
 def _certificate(pem: str, clock: Clock) -> Step:
-    words, validities = client_in_words(pem), of_pem(pem)
+    words, validities = client_in_words(pem), validities_in_pem(pem)
     if until(pem).timestamp() <= clock.epoch():
         return failed("credentials", HandshakeError(f"expired: {words}"), "issue a new one")
     if validities and (near := near_end(validities[0], clock.epoch())):

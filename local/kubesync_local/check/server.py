@@ -162,7 +162,7 @@ def _tls(server: Server, access: ClusterAccess, sock: socket.socket, clock: Cloc
         with context.wrap_socket(sock, server_hostname=access.tls_server_name or server.host) as tls:
             spoken = tls.version() or "TLS"
             if not access.insecure_skip_tls_verify:
-                ends.shown(verified_chain(tls))
+                ends.note_chain(verified_chain(tls))
     except FOREIGN_ERRORS as error:
         refused = classify(error, Phase.HANDSHAKE, server.authority)
         known = shown_by(server, access.tls_server_name) if isinstance(error, ssl.SSLCertVerificationError) else None
@@ -190,7 +190,7 @@ def _context(access: ClusterAccess, ends: CredentialEnds) -> ssl.SSLContext:
     source = access.certificates
     ca_pem = source.ca_pem() if source is not None else None
     client_pem = source.client_pem() if source is not None else None
-    ends.configured(verified=not access.insecure_skip_tls_verify, ca_pem=ca_pem or access.ca_pem)
+    ends.note_configuration(verified=not access.insecure_skip_tls_verify, ca_pem=ca_pem or access.ca_pem)
     return build_tls_context(
         ca_pem=ca_pem or access.ca_pem,
         insecure_skip_tls_verify=access.insecure_skip_tls_verify,

@@ -9,7 +9,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import Observation, RawEvent, Resource, Snapshot
-from kubesync.kubernetes.list_room import Space
+from kubesync.kubernetes.list_room import ListReservation
 from kubesync.kubernetes.ports import Lister, WatchSink
 from kubesync.kubernetes.service_events import EventPoster
 from simulation.cluster import ScriptedCluster, ScriptedConnector
@@ -74,19 +74,19 @@ class FedConnector(ScriptedConnector):
     def __init__(self, clusters: Mapping[str, ScriptedCluster], gate: Gate) -> None:
         super().__init__(clusters, gate)
         self.listeners: dict[tuple[str, Resource], FedListener] = {}
-        self.spaces: dict[tuple[str, Resource], Space] = {}
+        self.spaces: dict[tuple[str, Resource], ListReservation] = {}
         self.probed: str | ListenerError | None = None
         self.listed: dict[Resource, Snapshot] = {}
         self.ends: dict[Credential, tuple[float, ...]] = {}
         self._the_gate = gate
 
-    def reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> Any:
+    def reflector(self, config: ClusterConfig, resource: Resource, reservation: ListReservation) -> Any:
         made = FedListener(self._the_gate, f"{config.name} {resource}")
         self.listeners[config.name, resource] = made
-        self.spaces[config.name, resource] = space
+        self.spaces[config.name, resource] = reservation
         return made
 
-    def lister(self, config: ClusterConfig, resource: Resource, space: Space) -> Lister:
+    def lister(self, config: ClusterConfig, resource: Resource, reservation: ListReservation) -> Lister:
         return _Lister(self.listed[resource])
 
     def credentials(self, config: ClusterConfig) -> Mapping[Credential, tuple[float, ...]]:

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from harness.fakes.manual_clock import ManualClock
-from harness.fakes.wide_room import wide_space
+from harness.fakes.wide_room import unlimited_reservation
 from harness.wire.scripted_server import GENEROUS_SECONDS, Answer, ScriptedServer, answer
 from kubesync.actors.scheduler import Event, Scheduler
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.domain.sources.scope import Scope
-from kubesync.kubernetes.list_room import Space
+from kubesync.kubernetes.list_room import ListReservation
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.reflector import KubernetesReflector
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
@@ -166,7 +166,7 @@ def reflecting(
     clock: Scheduler | None = None,
     deadline_seconds: float = 800.0,
     jitter: float = 0.0,
-    space: Space | None = None,
+    reservation: ListReservation | None = None,
     sink: RecordingSink | None = None,
 ) -> Iterator[Reflecting]:
     """Run a reflector of services; its waits are recorded and take no time, but move a ManualClock."""
@@ -175,7 +175,9 @@ def reflecting(
     with ScriptedServer(script) as server:
         api = ApiClient(ClusterAccess(server.url, policy=policy), clock)
         sink = sink or RecordingSink()
-        reflector = KubernetesReflector(api, Resource.SERVICES, Scope(), space or wide_space(clock), pauses)
+        reflector = KubernetesReflector(
+            api, Resource.SERVICES, Scope(), reservation or unlimited_reservation(clock), pauses
+        )
         deadline = clock.monotonic() + deadline_seconds
         thread = threading.Thread(target=reflector.run, args=(sink, resume_from, deadline), name="reflector")
         thread.start()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from kubesync.actors.scheduler import Scheduler
-from kubesync.kubernetes.list_room import ListRoom, Space
+from kubesync.kubernetes.list_room import ListReservation, ListRoom
 
 
-def wide_space(scheduler: Scheduler) -> Space:
-    """The space of one listener, alone in a room without bounds."""
-    return ListRoom(math.inf, scheduler).turn().space()
+def unlimited_reservation(scheduler: Scheduler) -> ListReservation:
+    """The reservation of one listener, alone in a room without bounds."""
+    return ListRoom(math.inf, scheduler).for_cluster().for_list()

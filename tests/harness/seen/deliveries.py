@@ -8,7 +8,7 @@ from typing import Any
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.objects import RawEvent, Resource
-from kubesync.kubernetes.list_room import Space
+from kubesync.kubernetes.list_room import ListReservation
 from kubesync.kubernetes.ports import Reflector, WatchSink
 from kubesync.session.session import Session
 
@@ -23,8 +23,8 @@ class Deliveries:
         self._really = connector.reflector
         connector.reflector = self._reflector  # type: ignore[method-assign] # the connector of this session only
 
-    def _reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> Reflector:
-        return _CountedReflector(self._really(config, resource, space), self, (config.name, resource))
+    def _reflector(self, config: ClusterConfig, resource: Resource, reservation: ListReservation) -> Reflector:
+        return _CountedReflector(self._really(config, resource, reservation), self, (config.name, resource))
 
 
 class _CountedReflector:

@@ -14,7 +14,7 @@ def test_socket_made_after_the_stop_is_refused() -> None:
     interrupter = Interrupter(ThreadScheduler())
     interrupter.interrupt()
     with socket.socket() as sock, pytest.raises(StoppedError):
-        interrupter.hold(sock)
+        interrupter.watch_socket(sock)
     interrupter.release()
 
 
@@ -23,7 +23,7 @@ def test_socket_made_before_the_stop_is_shut_down() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.settimeout(10.0)
-        interrupter.hold(ours)
+        interrupter.watch_socket(ours)
         interrupter.interrupt()
         assert ours.recv(1) == b""
         interrupter.release()
@@ -33,7 +33,7 @@ def test_socket_that_was_let_go_is_left_alone() -> None:
     interrupter = Interrupter(ThreadScheduler())
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        interrupter.release(interrupter.hold(ours))
+        interrupter.release(interrupter.watch_socket(ours))
         interrupter.interrupt()
         theirs.settimeout(10.0)
         ours.sendall(b"x")
@@ -44,8 +44,8 @@ def test_handle_of_an_older_connection_does_not_let_go_of_the_newer() -> None:
     interrupter = Interrupter(ThreadScheduler())
     first, second = socket.socketpair()
     with first, second:
-        old = interrupter.hold(first)
-        interrupter.hold(second)
+        old = interrupter.watch_socket(first)
+        interrupter.watch_socket(second)
         interrupter.release(old)
         second.settimeout(10.0)
         interrupter.interrupt()

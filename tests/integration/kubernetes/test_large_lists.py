@@ -12,7 +12,7 @@ import pytest
 
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.reflecting import POLICY
-from harness.fakes.wide_room import wide_space
+from harness.fakes.wide_room import unlimited_reservation
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import EndpointsObject, Resource, Snapshot, bytes_of
 from kubesync.domain.sources.scope import Scope
@@ -73,7 +73,7 @@ class Pages:
 
 def listed(pages: Pages, resource: Resource = Resource.SERVICES) -> Snapshot:
     clock = ManualClock()
-    return KubernetesLister(cast(ApiClient, pages), resource, Scope(), wide_space(clock), clock).read(1e9)
+    return KubernetesLister(cast(ApiClient, pages), resource, Scope(), unlimited_reservation(clock), clock).read(1e9)
 
 
 def test_i9_annotations_that_are_not_kept_count_for_nothing() -> None:

@@ -66,15 +66,15 @@ def test_one_object_may_be_longer_than_a_page_and_not_longer_than_the_limit() ->
 def test_object_that_may_be_longer_than_a_page_waits_for_room_of_its_own() -> None:
     clock = ThreadScheduler()
     room = ListRoom(5_000, clock)
-    other = room.turn().space()
-    assert other.enter(50, 1e9)
+    other = room.for_cluster().for_list()
+    assert other.take(50, 1e9)
     long = list_answer(7, "a", note=LONG)
     script = [long, long, long, WATCHING]
-    policy, turn = replace(SMALL_PAGES, page_limit=2), room.turn()
-    with reflecting(script, policy=policy, space=turn.space(), clock=clock) as running:
+    policy, turn = replace(SMALL_PAGES, page_limit=2), room.for_cluster()
+    with reflecting(script, policy=policy, reservation=turn.for_list(), clock=clock) as running:
         wait_until(lambda: bool(turn.waiting) and bool(running.asked))
         assert running.asked == ["list limit=2"]
-        other.leave()
+        other.release()
         running.sink.wait_until_told(("resumed",))
         assert [request.params.get("limit") for request in running.server.requests] == ["2", "2", "1", None]
 
@@ -93,18 +93,18 @@ def test_object_that_may_be_longer_than_a_page_waits_for_room_of_its_own() -> No
 def test_list_that_does_not_fit_is_read_anew_once_there_is_room(page: Answer) -> None:
     clock = ThreadScheduler()
     room = ListRoom(2_100, clock)
-    other = room.turn()
-    first = other.space()
-    assert first.enter(50, 1e9)
-    space = room.turn().space()
+    other = room.for_cluster()
+    first = other.for_list()
+    assert first.take(50, 1e9)
+    reservation = room.for_cluster().for_list()
     script = [page, page, list_answer(7, "b"), WATCHING]
-    with reflecting(script, policy=SMALL_PAGES, space=space, clock=clock) as running:
-        wait_until(lambda: space.wanted > SMALL_PAGES.page_bytes)
+    with reflecting(script, policy=SMALL_PAGES, reservation=reservation, clock=clock) as running:
+        wait_until(lambda: reservation.wanted > SMALL_PAGES.page_bytes)
         assert running.asked == ["list"]
         assert running.sink.told == []
-        first.leave(50)
+        first.release(50)
         assert running.asked == ["list"], "the other list is not recorded yet"
-        other.recorded(50)
+        other.release_recorded(50)
         running.sink.wait_until_told(("resumed",))
         assert running.asked == ["list", "list", "list from more", "watch 7"]
         assert running.sink.told[0] == ("snapshot", 7, ["a", "b"])
@@ -114,15 +114,15 @@ def test_i10_list_that_waits_for_long_is_reported_and_keeps_its_place(monkeypatc
     monkeypatch.setattr("kubesync.kubernetes.list_room.LONG_SECONDS", 0.05)
     clock = ThreadScheduler()
     room = ListRoom(100, clock)
-    first = room.turn().space()
-    assert first.enter(500, 1e9)
-    with reflecting([list_answer(7, "a"), WATCHING], space=room.turn().space(), clock=clock) as running:
+    first = room.for_cluster().for_list()
+    assert first.take(500, 1e9)
+    with reflecting([list_answer(7, "a"), WATCHING], reservation=room.for_cluster().for_list(), clock=clock) as running:
         running.sink.wait_until_told(("error", 12, 1), times=2)
         assert running.sink.errors[0].message == (
             "the list of services has waited 0 s for room: lists of other clusters are being read and recorded"
         )
         assert running.asked == []
-        first.leave()
+        first.release()
         running.sink.wait_until_told(("resumed",))
         assert running.asked == ["list", "watch 7"]
         assert running.waited == [], "it is no failure"
@@ -131,8 +131,10 @@ def test_i10_list_that_waits_for_long_is_reported_and_keeps_its_place(monkeypatc
 def test_stop_ends_a_wait_for_room() -> None:
     clock = ThreadScheduler()
     room = ListRoom(100, clock)
-    assert room.turn().space().enter(500, 1e9)
-    with reflecting([WATCHING], space=room.turn().space(), clock=clock, deadline_seconds=3600.0) as running:
+    assert room.for_cluster().for_list().take(500, 1e9)
+    with reflecting(
+        [WATCHING], reservation=room.for_cluster().for_list(), clock=clock, deadline_seconds=3600.0
+    ) as running:
         running.stop()
         assert running.asked == []
         assert running.sink.told == []

@@ -19,7 +19,7 @@ from harness.fakes.reflecting import (
     list_answer,
     reflecting,
 )
-from harness.fakes.wide_room import wide_space
+from harness.fakes.wide_room import unlimited_reservation
 from harness.wire.scripted_server import (
     GENEROUS_SECONDS,
     Answer,
@@ -264,7 +264,9 @@ def test_refused_connection_backs_off_until_the_deadline_and_does_not_raise() ->
         port = listener.getsockname()[1]
     clock, sink = ManualClock(), RecordingSink()
     api = ApiClient(ClusterAccess(f"http://127.0.0.1:{port}", policy=POLICY), clock)
-    reflector = KubernetesReflector(api, Resource.SERVICES, Scope(), wide_space(clock), RecordedPauses(clock))
+    reflector = KubernetesReflector(
+        api, Resource.SERVICES, Scope(), unlimited_reservation(clock), RecordedPauses(clock)
+    )
     reflector.run(sink, 7, clock.monotonic() + 10.0)
     assert sink.told == [("error", 7, 1), ("error", 7, 2), ("error", 7, 3), ("error", 7, 4)]
     assert clock.monotonic() == 1010.0
@@ -381,7 +383,7 @@ def test_stop_ends_a_backoff_at_once() -> None:
         port = listener.getsockname()[1]
     sink, clock = RecordingSink(), ThreadScheduler()
     api = ApiClient(ClusterAccess(f"http://127.0.0.1:{port}", policy=policy), clock)
-    reflector = KubernetesReflector(api, Resource.SERVICES, Scope(), wide_space(clock), clock)
+    reflector = KubernetesReflector(api, Resource.SERVICES, Scope(), unlimited_reservation(clock), clock)
     thread = threading.Thread(target=reflector.run, args=(sink, 7, clock.monotonic() + 7200.0))
     thread.start()
     sink.wait_until_told(("error", 7, 1))
@@ -393,7 +395,7 @@ def test_stop_ends_a_backoff_at_once() -> None:
 def test_stop_before_run_asks_nothing() -> None:
     sink, clock = RecordingSink(), ManualClock()
     api = ApiClient(ClusterAccess("http://127.0.0.1:1", policy=POLICY), clock)
-    reflector = KubernetesReflector(api, Resource.SERVICES, Scope(), wide_space(clock), clock)
+    reflector = KubernetesReflector(api, Resource.SERVICES, Scope(), unlimited_reservation(clock), clock)
     reflector.stop()
     reflector.run(sink, None, clock.monotonic() + 600.0)
     assert sink.told == []

@@ -96,9 +96,9 @@ def test_socket_that_the_interrupter_has_taken_is_shut_down_and_let_go_before_it
     ours, theirs = socket.socketpair()
     with ours, theirs:
         before = _descriptors()
-        handle = interrupter.hold(ours)
+        handle = interrupter.watch_socket(ours)
         assert _descriptors() == before + 1
-        assert interrupter.take(handle, ours) is ours
+        assert interrupter.replace_duplicate(handle, ours) is ours
         assert _descriptors() == before
         ours.settimeout(10.0)
         reading = threading.Timer(0.05, interrupter.interrupt)
@@ -108,14 +108,14 @@ def test_socket_that_the_interrupter_has_taken_is_shut_down_and_let_go_before_it
         interrupter.release(ours)
         assert _descriptors() == before  # it is the connection's to close
         with pytest.raises(StoppedError):
-            interrupter.hold(theirs)
+            interrupter.watch_socket(theirs)
         interrupter.release()
 
 
 def test_socket_that_was_released_is_not_shut_down_whoever_has_its_descriptor_now() -> None:
     interrupter = Interrupter(ThreadScheduler())
     ours, theirs = socket.socketpair()
-    interrupter.take(interrupter.hold(ours), ours)
+    interrupter.replace_duplicate(interrupter.watch_socket(ours), ours)
     interrupter.release(ours)
     number = ours.fileno()
     ours.close()

@@ -9,7 +9,7 @@ from harness.waiting import PATIENCE_SECONDS, wait_until
 from kubesync.bootstrap.application import Application
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
-from kubesync.kubernetes.list_room import Space
+from kubesync.kubernetes.list_room import ListReservation
 from kubesync.kubernetes.ports import Reflector, WatchSink
 from kubesync.session.session import Session
 
@@ -53,9 +53,9 @@ def _with_hanging(application: Application, cluster: str, released: threading.Ev
     connector = session._parts.connector
     really = connector.reflector
 
-    def reflector(config: object, resource: Resource, space: Space) -> Reflector:
+    def reflector(config: object, resource: Resource, reservation: ListReservation) -> Reflector:
         name = getattr(config, "name", "")
-        return Hanging(released) if name == cluster else really(config, resource, space)  # type: ignore[arg-type] # as given
+        return Hanging(released) if name == cluster else really(config, resource, reservation)  # type: ignore[arg-type] # as given
 
     connector.reflector = reflector  # type: ignore[method-assign] # the connector of this session only
     return session

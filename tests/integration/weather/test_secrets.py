@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from harness.fakes.manual_clock import ManualClock
-from harness.fakes.wide_room import wide_space
+from harness.fakes.wide_room import unlimited_reservation
 from harness.hurried import a_hurried_stack
 from harness.secrets_watch import AWS_SECRET, LeakingLogs, leak_in
 from harness.seen.raw_objects import put_raw, raw_service
@@ -155,7 +155,7 @@ class _EndlessList:
 def test_endless_list_ends_with_code_12(policy: ReflectorPolicy, says: str) -> None:
     server = _EndlessList(policy)
     clock = ManualClock()
-    reader = KubernetesLister(cast(ApiClient, server), Resource.SERVICES, Scope(), wide_space(clock), clock)
+    reader = KubernetesLister(cast(ApiClient, server), Resource.SERVICES, Scope(), unlimited_reservation(clock), clock)
     with pytest.raises(BodyError, match=says):
         reader.read(1e9)
     assert server.pages <= 100

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kubesync.kubernetes.list_room import ListRoom, Space, Turn
+from kubesync.kubernetes.list_room import ClusterReservation, ListReservation, ListRoom
 from kubesync.kubernetes.transport.connections import StoppedError
 from simulation.machine import Machine
 from simulation.process import Process
@@ -40,20 +40,20 @@ class Stage:
 
         def play() -> None:
             self.process.sleep(comes)
-            turn = self.room.turn()
-            space = turn.space()
+            turn = self.room.for_cluster()
+            reservation = turn.for_list()
             needed = first or size
             while True:
-                assert space.enter(needed, 2000.0)
+                assert reservation.take(needed, 2000.0)
                 self.say(f"{name} reads")
                 self.process.sleep(reads)
-                if space.grow(size):
+                if reservation.try_grow(size):
                     break
                 self.say(f"{name} drops")
                 needed = size
-            space.leave(size)
+            reservation.release(size)
             self.process.sleep(records)
-            turn.recorded(size)
+            turn.release_recorded(size)
             self.say(f"{name} recorded")
 
         return play
@@ -127,17 +127,17 @@ def test_cluster_that_drops_its_list_keeps_its_place(stage: Stage) -> None:
 
 @pytest.mark.parametrize(("size", "second"), [(50, "0"), (51, "6")])
 def test_first_cluster_goes_beyond_the_budget_with_one_list_at_a_time(stage: Stage, size: int, second: str) -> None:
-    turn = stage.room.turn()
+    turn = stage.room.for_cluster()
 
     def play() -> None:
-        space = turn.space()
-        assert space.enter(size, 2000.0)
+        reservation = turn.for_list()
+        assert reservation.take(size, 2000.0)
         stage.say("reads")
-        assert space.grow(size)
+        assert reservation.try_grow(size)
         stage.process.sleep(1.0)
-        assert space.leave(size) == size
+        assert reservation.release(size) == size
         stage.process.sleep(5.0)
-        turn.recorded(size)
+        turn.release_recorded(size)
 
     assert stage.run(play, play) == ["0 reads", f"{second} reads"]
 
@@ -145,12 +145,12 @@ def test_first_cluster_goes_beyond_the_budget_with_one_list_at_a_time(stage: Sta
 def test_lists_that_are_held_together_go_beyond_the_budget_as_soon_as_their_cluster_is_the_first(stage: Stage) -> None:
     def holds_both() -> None:
         stage.process.sleep(1.0)
-        turn = stage.room.turn(together=True)
+        turn = stage.room.for_cluster(together=True)
         for name in ("services", "endpoints"):
-            space = turn.space()
-            assert space.enter(10, 2000.0)
+            reservation = turn.for_list()
+            assert reservation.take(10, 2000.0)
             stage.say(f"{name} read")
-            assert space.grow(90)
+            assert reservation.try_grow(90)
         turn.end()
 
     assert stage.run(stage.lister("first", 95), holds_both, stage.lister("third", 95, comes=2.0)) == [
@@ -164,24 +164,24 @@ def test_lists_that_are_held_together_go_beyond_the_budget_as_soon_as_their_clus
 
 
 def test_list_that_outgrows_the_budget_beside_another_of_its_cluster_waits_for_it(stage: Stage) -> None:
-    turn = stage.room.turn()
+    turn = stage.room.for_cluster()
 
     def play(name: str, comes: float) -> Callable[[], None]:
         def run() -> None:
             stage.process.sleep(comes)
-            space = turn.space()
+            reservation = turn.for_list()
             needed = 10
             while True:
-                assert space.enter(needed, 2000.0)
+                assert reservation.take(needed, 2000.0)
                 stage.process.sleep(1.0)
-                if space.grow(95):
+                if reservation.try_grow(95):
                     break
                 stage.say(f"{name} drops")
                 needed = 95
             stage.say(f"{name} reads")
-            space.leave(95)
+            reservation.release(95)
             stage.process.sleep(5.0)
-            turn.recorded(95)
+            turn.release_recorded(95)
 
         return run
 
@@ -195,7 +195,7 @@ def test_list_that_outgrows_the_budget_beside_another_of_its_cluster_waits_for_i
 def test_deadline_ends_a_wait(stage: Stage) -> None:
     def late() -> None:
         stage.process.sleep(1.0)
-        stage.say(f"late entered: {stage.room.turn().space().enter(50, 1005.0)}")
+        stage.say(f"late entered: {stage.room.for_cluster().for_list().take(50, 1005.0)}")
 
     assert stage.run(stage.lister("first", 500), late, stage.lister("third", 10, comes=6.0)) == [
         "0 first reads",
@@ -206,44 +206,44 @@ def test_deadline_ends_a_wait(stage: Stage) -> None:
     ]
 
 
-def stopped(stage: Stage, ends: Callable[[Turn, Space], None]) -> list[str]:
-    turn = stage.room.turn()
-    space = turn.space()
+def stopped(stage: Stage, ends: Callable[[ClusterReservation, ListReservation], None]) -> list[str]:
+    turn = stage.room.for_cluster()
+    reservation = turn.for_list()
 
     def waits() -> None:
         stage.process.sleep(1.0)
         with pytest.raises(StoppedError):
-            space.enter(50, 2000.0)
+            reservation.take(50, 2000.0)
         stage.say("stopped")
 
     def stops() -> None:
         stage.process.sleep(3.0)
-        ends(turn, space)
+        ends(turn, reservation)
 
     return stage.run(stage.lister("first", 500), waits, stops, stage.lister("third", 10, comes=2.0))
 
 
 def test_stopped_listener_waits_no_more_and_holds_nobody_up(stage: Stage) -> None:
     expected = ["0 first reads", "3 stopped", "11 first recorded", "11 third reads", "22 third recorded"]
-    assert stopped(stage, lambda _turn, space: space.end()) == expected
+    assert stopped(stage, lambda _turn, reservation: reservation.end()) == expected
 
 
 def test_run_that_ends_waits_no_more_and_holds_nobody_up(stage: Stage) -> None:
     expected = ["0 first reads", "3 stopped", "11 first recorded", "11 third reads", "22 third recorded"]
-    assert stopped(stage, lambda turn, _space: turn.end()) == expected
+    assert stopped(stage, lambda turn, _reservation: turn.end()) == expected
 
 
 def test_room_of_lists_that_are_never_recorded_comes_back_when_their_run_ends(stage: Stage) -> None:
-    turn = stage.room.turn()
+    turn = stage.room.for_cluster()
 
     def never() -> None:
-        space = turn.space()
-        assert space.enter(500, 2000.0)
-        space.leave(500)
+        reservation = turn.for_list()
+        assert reservation.take(500, 2000.0)
+        reservation.release(500)
         stage.process.sleep(20.0)
         turn.end()
-        space.leave(500)  # its listener hangs longer
-        turn.recorded(500)
+        reservation.release(500)  # its listener hangs longer
+        turn.release_recorded(500)
 
     assert stage.run(never, stage.lister("next", 10, comes=1.0)) == ["20 next reads", "31 next recorded"]
 
@@ -261,24 +261,24 @@ def test_memory_is_bounded_and_every_cluster_gets_done(seed: int) -> None:
 
         def run() -> None:
             stage.process.sleep(comes)
-            turn = stage.room.turn()
-            space = turn.space()
+            turn = stage.room.for_cluster()
+            reservation = turn.for_list()
             needed = first or size
             while True:
-                assert space.enter(needed, 9000.0)
+                assert reservation.take(needed, 9000.0)
                 held[name] = min(needed, size)
                 most.append(sum(held.values()))
                 stage.process.sleep(reads)
-                if space.grow(size):
+                if reservation.try_grow(size):
                     break
                 held[name] = 0
                 needed = size
             held[name] = size
             most.append(sum(held.values()))
-            space.leave(size)
+            reservation.release(size)
             stage.process.sleep(records)
             del held[name]
-            turn.recorded(size)
+            turn.release_recorded(size)
             stage.say(name)
 
         return run

@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubesync.domain.credential_ends import Validity
-from kubesync.kubernetes.transport.credential_ends import of_der, of_pem, of_token
+from kubesync.kubernetes.transport.credential_ends import validities_in_pem, validity_of_certificate, validity_of_token
 
 # openssl ca -selfsign -startdate 20260101000000Z -enddate 20350607080910Z, with an Ed25519 key
 BY_OPENSSL = """\
@@ -72,17 +72,17 @@ def a_good_one() -> bytes:
     ],
 )
 def test_dates_of_a_certificate(begins: dt.datetime, ends: dt.datetime, validity: Validity) -> None:
-    assert of_der(der(a_certificate(begins, ends))) == validity
+    assert validity_of_certificate(der(a_certificate(begins, ends))) == validity
 
 
 def test_long_certificate() -> None:
     made = a_certificate(utc(2020, 1, 1), utc(2030, 1, 1), rounds=8)
     assert len(der(made)) > 65_536
-    assert of_der(der(made)) == Validity(1893456000.0, 1577836800.0)
+    assert validity_of_certificate(der(made)) == Validity(1893456000.0, 1577836800.0)
 
 
 def test_certificate_made_by_openssl() -> None:
-    assert of_pem(BY_OPENSSL) == [Validity(2064816550.0, 1767225600.0)]
+    assert validities_in_pem(BY_OPENSSL) == [Validity(2064816550.0, 1767225600.0)]
 
 
 def test_bundle_in_order_without_what_cannot_be_read() -> None:
@@ -95,9 +95,9 @@ def test_bundle_in_order_without_what_cannot_be_read() -> None:
     key = ed25519.Ed25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    found = of_pem(f"# the old one\n{one}{broken}{odd}\n{key.decode()}{two}")
+    found = validities_in_pem(f"# the old one\n{one}{broken}{odd}\n{key.decode()}{two}")
     assert [each.ends_at for each in found] == [2524608000.0, 1893456000.0]
-    assert of_pem("") == of_pem("no certificate") == []
+    assert validities_in_pem("") == validities_in_pem("no certificate") == []
 
 
 @given(st.binary(max_size=200))
@@ -107,7 +107,7 @@ def test_bundle_in_order_without_what_cannot_be_read() -> None:
 @example(b"\x30\xff" + b"\xff" * 127)
 @example(b"\x30\x84\xff\xff\xff\xff")
 def test_hostile_bytes_are_no_certificate(data: bytes) -> None:
-    assert of_der(data) is None
+    assert validity_of_certificate(data) is None
 
 
 @given(st.data())
@@ -115,7 +115,7 @@ def test_hostile_certificate_gives_a_date_or_none(data: st.DataObject) -> None:
     made = bytearray(a_good_one())
     for place in data.draw(st.lists(st.integers(0, min(len(made) - 1, 200)), max_size=4)):
         made[place] = data.draw(st.integers(0, 255))
-    found = of_der(bytes(made[: data.draw(st.integers(0, len(made)))]))
+    found = validity_of_certificate(bytes(made[: data.draw(st.integers(0, len(made)))]))
     assert found is None or -62_135_596_800 <= found.ends_at <= 253_402_300_799
 
 
@@ -125,7 +125,7 @@ def test_hostile_certificate_gives_a_date_or_none(data: st.DataObject) -> None:
 def test_time_of_another_form_is_none(text: bytes) -> None:
     assert a_good_one().count(b"\x17\x0d350607080910Z") == 1
     made = a_good_one().replace(b"\x17\x0d350607080910Z", b"\x17\x0d" + text.ljust(13, b"Z")[:13])
-    assert of_der(made) is None
+    assert validity_of_certificate(made) is None
 
 
 def a_token(claims: object) -> str:
@@ -144,7 +144,7 @@ def a_token(claims: object) -> str:
     ],
 )
 def test_dates_of_a_token(claims: object, validity: Validity) -> None:
-    assert of_token(a_token(claims)) == validity
+    assert validity_of_token(a_token(claims)) == validity
 
 
 @pytest.mark.parametrize(
@@ -174,10 +174,10 @@ def test_dates_of_a_token(claims: object, validity: Validity) -> None:
     ],
 )
 def test_token_without_an_end_is_quietly_none(token: str) -> None:
-    assert of_token(token) is None
+    assert validity_of_token(token) is None
 
 
 @given(st.text(max_size=100) | st.binary(max_size=100).map(a_token))
 def test_hostile_token_never_raises(token: str) -> None:
-    found = of_token(token)
+    found = validity_of_token(token)
     assert found is None or 0 < found.ends_at <= 253_402_300_799

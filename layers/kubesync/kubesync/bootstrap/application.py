@@ -36,7 +36,7 @@ from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.report import SessionReport
-from kubesync.kubernetes.list_room import Space
+from kubesync.kubernetes.list_room import ListReservation
 from kubesync.kubernetes.lister import KubernetesLister, cluster_identity
 from kubesync.kubernetes.ports import Lister, Reflector, ReflectorPolicy
 from kubesync.kubernetes.reflector import KubernetesReflector
@@ -83,12 +83,12 @@ class KubernetesConnector:
             max_list_bytes=settings.list_bytes,
         )
 
-    def reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> Reflector:
+    def reflector(self, config: ClusterConfig, resource: Resource, reservation: ListReservation) -> Reflector:
         api = self.client(config)
-        return KubernetesReflector(api, resource, config.scope, space, self._scheduler)
+        return KubernetesReflector(api, resource, config.scope, reservation, self._scheduler)
 
-    def lister(self, config: ClusterConfig, resource: Resource, space: Space) -> Lister:
-        return KubernetesLister(self.client(config), resource, config.scope, space, self._scheduler)
+    def lister(self, config: ClusterConfig, resource: Resource, reservation: ListReservation) -> Lister:
+        return KubernetesLister(self.client(config), resource, config.scope, reservation, self._scheduler)
 
     def identity(self, config: ClusterConfig) -> str | None:
         api = self.client(config)

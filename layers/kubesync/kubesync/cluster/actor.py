@@ -205,7 +205,7 @@ class ClusterActor:
             self._serving.note(str(error))
             logger.warning("recording failed, trying again", cluster=name, error=str(error))
             failures = lane.back_off()
-            if lane is self._work and failures >= _GIVE_WAY_AFTER and run is not None and run.in_the_way:
+            if lane is self._work and failures >= _GIVE_WAY_AFTER and run is not None and run.blocks_others:
                 self._begin_anew(lost=False)
         except NotMasterError:
             raise

@@ -21,7 +21,7 @@ from kubesync.domain.objects import ObjectKey, RawEvent, Resource, Snapshot
 from kubesync.domain.report import ListenerReport
 from kubesync.domain.sources.registry import may_be_absent
 from kubesync.domain.window import Mode, Window, WindowContent
-from kubesync.kubernetes.list_room import Turn
+from kubesync.kubernetes.list_room import ClusterReservation
 from kubesync.kubernetes.ports import Reflector
 from kubesync.messages import ListingFailedError, Observed, Relisted, Reply
 
@@ -270,18 +270,18 @@ class Listeners:
         self._unseen: set[Resource] = set()  # their lists are not recorded yet
         self._in_trouble: set[Resource] = set()
 
-    def start(self, deadline_monotonic: float, turn: Turn, made_for: ListRound | None = None) -> str:
+    def start(self, deadline_monotonic: float, room: ClusterReservation, made_for: ListRound | None = None) -> str:
         """Start them. Each resumes from its checkpoint, or lists if no checkpoint is valid.
 
         Returns why the cluster is unreachable; empty: it is not.
 
         Args:
-            turn: of the cluster, for room for lists.
+            room: of the cluster, for room for lists.
             made_for: list in any case, for this round.
         """
         # Decide all resume points before any listener starts: a window that the first one fills may withdraw the checkpoint
         # of the next, whose view is not complete yet (I5).
-        made = [self._listener(resource, turn, made_for) for resource in self._states.config.resources]
+        made = [self._listener(resource, room, made_for) for resource in self._states.config.resources]
         self._past += self._running
         self._running = [listener for listener, _ in filter(None, made)]
         for listener, resume in filter(None, made):
@@ -290,12 +290,12 @@ class Listeners:
         return next((error.message for error in reversed(self._unreachable.values())), "")
 
     def _listener(
-        self, resource: Resource, turn: Turn, made_for: ListRound | None
+        self, resource: Resource, room: ClusterReservation, made_for: ListRound | None
     ) -> tuple[Listener, int | None] | None:
         """A listener and the version that it resumes from (None: it lists first). None: the cluster is unreachable."""
         config, number, send = self._states.config, self._number, self._host.send
         try:
-            reflector = self._ports.connector.reflector(config, resource, turn.space())
+            reflector = self._ports.connector.reflector(config, resource, room.for_list())
         except ListenerError as error:
             self._fails(resource)
             self._errors.failed(resource, error)

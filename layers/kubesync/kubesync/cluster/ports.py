@@ -19,7 +19,7 @@ from kubesync.domain.errors import NotMasterError
 from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.report import EventsReport
 from kubesync.domain.state import KeyState
-from kubesync.kubernetes.list_room import ListRoom, Space
+from kubesync.kubernetes.list_room import ListReservation, ListRoom
 from kubesync.kubernetes.ports import Lister, Reflector
 from kubesync.kubernetes.service_events import EventPoster
 
@@ -29,15 +29,15 @@ _WRITE_SECONDS: Final = 2.0
 class Connector(Protocol):
     """Connects to clusters."""
 
-    def reflector(self, config: ClusterConfig, resource: Resource, space: Space) -> Reflector:
-        """A reflector with its own connection. Its lists wait for room in ``space``.
+    def reflector(self, config: ClusterConfig, resource: Resource, reservation: ListReservation) -> Reflector:
+        """A reflector with its own connection. Its lists wait for room in ``reservation``.
 
         Raises:
             ListenerError: the configuration is unusable (no credentials, no valid address).
         """
 
-    def lister(self, config: ClusterConfig, resource: Resource, space: Space) -> Lister:
-        """A lister for one complete list without a watch, with its own connection. The list waits for room in ``space``.
+    def lister(self, config: ClusterConfig, resource: Resource, reservation: ListReservation) -> Lister:
+        """A lister for one complete list without a watch, with its own connection. The list waits for room in ``reservation``.
 
         Raises:
             ListenerError: the configuration is unusable.

@@ -69,7 +69,7 @@ class ListeningRun:
         self._served = served
         self._credentials = credentials
         self._clock = served.ports.scheduler
-        self._turn = served.ports.room.turn()
+        self._reservation = served.ports.room.for_cluster()
         self._recording: LongWindow | None = None  # closed, and not recorded yet
         self._requested: ListRound | None = None  # of the lists in it
         self._idle_at = 0.0
@@ -85,7 +85,7 @@ class ListeningRun:
     def start(self, deadline_monotonic: float, made_for: ListRound | None = None) -> None:
         """Start listeners until this time. ``made_for``: see ``Listeners.start``."""
         self._idle_at = self._clock.monotonic() + CHECKPOINT_SECONDS
-        if problem := self.listeners.start(deadline_monotonic, self._turn, made_for):
+        if problem := self.listeners.start(deadline_monotonic, self._reservation, made_for):
             self.note(problem)
 
     def note(self, problem: str) -> None:
@@ -114,9 +114,9 @@ class ListeningRun:
         return self._stopping is None and not self._failed
 
     @property
-    def in_the_way(self) -> bool:
+    def blocks_others(self) -> bool:
         """Whether its lists, which are not recorded yet, take the room that other clusters wait for."""
-        return self._stopping is None and self._turn.in_the_way
+        return self._stopping is None and self._reservation.blocks_others
 
     @property
     def problem(self) -> str:
@@ -177,7 +177,7 @@ class ListeningRun:
         recorded = yield from self._served.reconciler.record(window.content, mode, flush=flush, following=window)
         content, self._recording = window.content, None
         window.publish()
-        self._turn.recorded(sum(snapshot.size for snapshot in content.snapshots.values()))
+        self._reservation.release_recorded(sum(snapshot.size for snapshot in content.snapshots.values()))
         self._idle_at = self._clock.monotonic() + CHECKPOINT_SECONDS
         if not content.empty:
             self._count(content, recorded, self._clock.monotonic() - began)
@@ -229,9 +229,9 @@ class ListeningRun:
         """Why lists that were requested then (monotonic) do not come: a person must act, it takes too long, or the run has failed. None:
         they may still come.
         """
-        lasted = self._clock.monotonic() - max(since, self._turn.given_at)
+        lasted = self._clock.monotonic() - max(since, self._reservation.given_at)
         errors, known = self.listeners.refused(failing=lasted >= GIVE_UP_SECONDS), self.listeners.last_errors
-        if not errors and not self._failed and (self._turn.waiting or lasted < LIST_SECONDS):
+        if not errors and not self._failed and (self._reservation.waiting or lasted < LIST_SECONDS):
             return None
         said = (f"{of}: {error.code.key}: {error.message}" for of, error in sorted(known.items()))
         problem = "" if errors else self._report.problem or "; ".join(said) or "no answer"
@@ -256,7 +256,7 @@ class ListeningRun:
         self.fail(failed=lost)
         self.listeners.forsake(code)
         self._recording = None
-        self._turn.end()
+        self._reservation.end()
 
     def finish(self) -> Steps[None]:
         """Wait for the listeners, and record what they have read.
@@ -276,7 +276,7 @@ class ListeningRun:
         assert self._stopping is not None
         self._left_since = self._unrecorded_since
         self._recording = None
-        self._turn.end()
+        self._reservation.end()
         self.listeners.ended(self._stopping.code)
         if self._event_writer is not None:
             self._event_writer.stop()

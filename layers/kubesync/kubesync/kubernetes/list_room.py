@@ -5,11 +5,11 @@ cluster has recorded it.
 
     a list of ...                   begins                                goes on
     the cluster that came first     at once                               also beyond the budget, one list at a time
-    a cluster that came later       once it fits, in the order of         while it fits; if not, it drops what it has
-                                    their coming                          read, and waits for as much as it needs
+    a cluster that came later       once it fits, first come first        while it fits; if not, it drops what it has
+                                    served                                read, and waits for as much as it needs
 
 So the lists in memory never exceed the budget and one more list, however many clusters wait. The first cluster always gets done.
-Watches need no room. A dry run and a recovery need both lists of a cluster together: their turn takes both beyond the budget.
+Watches need no room. A dry run and a recovery need both lists of a cluster together: their cluster may take both beyond the budget.
 """
 
 from __future__ import annotations
@@ -34,114 +34,132 @@ class NoRoomError(Exception):
 
 
 class ListRoom:
-    """The budget of one session, in bytes of what is kept of lists (``objects.bytes_of``). The threads of all listeners use it."""
+    """Shares the list budget of one session among its clusters. Counts bytes of kept objects (``objects.bytes_of``).
+
+    The threads of all listeners use it.
+    """
 
     def __init__(self, budget: float, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self.lock = scheduler.lock()
         self._budget = budget
-        self._turns: list[Turn] = []  # those that hold room or wait for it, in the order of their coming
+        self._clusters: list[ClusterReservation] = []  # that hold room or wait for it, first come first
 
-    def turn(self, *, together: bool = False) -> Turn:
-        """The place of one cluster, for one run of its listeners. ``together``: its lists are held until all of them are read."""
-        return Turn(self, together)
+    def for_cluster(self, *, together: bool = False) -> ClusterReservation:
+        """Make the reservation of one cluster for one run of its listeners. It takes no room yet.
 
-    def fits(self, space: Space, size: int) -> bool:
-        """Whether a list may take ``size`` bytes in all. Under the lock, as ``settle``."""
-        turn = space.turn
-        alone = turn is self._turns[0] and (turn.together or turn.taken == space.taken)
-        return alone or sum(each.taken for each in self._turns) - space.taken + size <= self._budget
+        ``together``: the cluster keeps each list until all of them are read.
+        """
+        return ClusterReservation(self, together)
 
-    def waited_for(self, turn: Turn) -> bool:
-        """Whether others wait for room. Under the lock."""
-        return any(each.waiting for each in self._turns if each is not turn)
+    def fits(self, reservation: ListReservation, size: int) -> bool:
+        """Whether a list may take ``size`` bytes in all. The caller holds the lock."""
+        cluster = reservation.cluster
+        alone = cluster is self._clusters[0] and (cluster.together or cluster.taken == reservation.taken)
+        return alone or sum(each.taken for each in self._clusters) - reservation.taken + size <= self._budget
 
-    def settle(self, turn: Turn) -> None:
-        """What a turn holds or wants has changed: give room to those that wait."""
-        if turn not in self._turns:
-            self._turns.append(turn)
-        if not turn.taken and not turn.waiting:
-            self._turns.remove(turn)
-        for each in self._turns:
-            for space in each.waiting:
-                if not self.fits(space, space.wanted):
-                    return  # those that came later do not pass it: it would wait for ever
-                space.grant()
+    def others_wait(self, cluster: ClusterReservation) -> bool:
+        """Whether lists of other clusters wait for room. The caller holds the lock."""
+        return any(each.waiting for each in self._clusters if each is not cluster)
+
+    def rebalance(self, cluster: ClusterReservation) -> None:
+        """Update the queue after this cluster's bytes have changed, and grant room to waiting lists that now fit.
+
+        The caller holds the lock.
+        """
+        if cluster not in self._clusters:
+            self._clusters.append(cluster)
+        if not cluster.taken and not cluster.waiting:
+            self._clusters.remove(cluster)
+        for each in self._clusters:
+            for reservation in each.waiting:
+                if not self.fits(reservation, reservation.wanted):
+                    return  # later lists must not overtake it: it would wait for ever
+                reservation.grant()
 
 
-class Turn:
-    """One cluster in the room. ``given_at`` (monotonic): when it was given room last."""
+class ClusterReservation:
+    """What one cluster holds of the budget: lists being read, and lists that are not recorded yet.
+
+    ``given_at`` (monotonic): when a list of the cluster was last granted room.
+    """
 
     def __init__(self, room: ListRoom, together: bool) -> None:
         self.room = room
         self.together = together
         self.given_at = -math.inf
-        self.spaces: list[Space] = []
+        self.lists: list[ListReservation] = []
         self._unrecorded = 0
 
     @property
     def taken(self) -> int:
-        return self._unrecorded + sum(space.taken for space in self.spaces)
+        """Bytes of all its lists."""
+        return self._unrecorded + sum(reservation.taken for reservation in self.lists)
 
     @property
-    def waiting(self) -> list[Space]:
-        """The lists that wait for room."""
-        return [space for space in self.spaces if space.wanted]
+    def waiting(self) -> list[ListReservation]:
+        """Its lists that wait for room."""
+        return [reservation for reservation in self.lists if reservation.wanted]
 
     @property
-    def in_the_way(self) -> bool:
-        """Whether others wait, and lists of this cluster wait to be recorded."""
+    def blocks_others(self) -> bool:
+        """Whether other clusters wait for room while this one holds lists that are read but not recorded."""
         with self.room.lock:
-            return self._unrecorded > 0 and self.room.waited_for(self)
+            return self._unrecorded > 0 and self.room.others_wait(self)
 
-    def space(self) -> Space:
-        """For the lists of one listener."""
-        space = Space(self)
+    def for_list(self) -> ListReservation:
+        """Make the reservation that one listener uses for its lists, one list at a time."""
+        reservation = ListReservation(self)
         with self.room.lock:
-            self.spaces.append(space)
-        return space
+            self.lists.append(reservation)
+        return reservation
 
-    def keep(self, size: int) -> None:
-        """So much of what was read waits to be recorded. Under the lock."""
+    def charge_unrecorded(self, size: int) -> None:
+        """Charge ``size`` bytes to the cluster until they are recorded. The caller holds the lock."""
         self._unrecorded += size
 
-    def recorded(self, size: int) -> None:
-        """Lists of so many bytes are recorded."""
+    def release_recorded(self, size: int) -> None:
+        """Give back ``size`` bytes: lists that are recorded now."""
         with self.room.lock:
             self._unrecorded = max(0, self._unrecorded - size)
-            self.room.settle(self)
+            self.room.rebalance(self)
 
     def end(self) -> None:
-        """Nothing of the cluster is read or recorded any more."""
-        for space in self.spaces:
-            space.end()
+        """Give back everything. Lists of the cluster that wait for room get a StoppedError."""
+        for reservation in self.lists:
+            reservation.end()
         with self.room.lock:
             self._unrecorded = 0
-            self.room.settle(self)
+            self.room.rebalance(self)
 
 
-class Space:
-    """The room of one list that is being read. Its listener's thread uses it; any thread may call ``end``."""
+class ListReservation:
+    """What one list that is being read holds of the budget. Its listener's thread uses it; any thread may call ``end``.
 
-    def __init__(self, turn: Turn) -> None:
+    ``taken``: bytes that it holds. ``wanted``: bytes that it waits for; 0: it does not wait.
+    """
+
+    def __init__(self, cluster: ClusterReservation) -> None:
         self.taken = 0
         self.wanted = 0
-        self.turn = turn
-        self._room = turn.room
-        self._given = turn.room.scheduler.event()
+        self.cluster = cluster
+        self._room = cluster.room
+        self._given = cluster.room.scheduler.event()
         self._ended = False
 
-    def enter(self, size: int, deadline_monotonic: float, on_long_wait: Callable[[float], None] | None = None) -> bool:
-        """Give back what is taken, and wait for ``size`` bytes. False: the deadline came first. Raises StoppedError.
+    def take(self, size: int, deadline_monotonic: float, on_long_wait: Callable[[float], None] | None = None) -> bool:
+        """Give back what this list holds, then block until it is granted ``size`` bytes.
+
+        Returns False if the deadline came first. Raises StoppedError if the reservation was ended.
 
         ``on_long_wait``: called every LONG_SECONDS with the seconds of waiting.
         """
         scheduler = self._room.scheduler
         with self._room.lock:
-            self._check()
+            self._raise_if_ended()
             self._given = given = scheduler.event()
             self.taken, self.wanted = 0, size
-            self._room.settle(self.turn)
+            self._room.rebalance(self.cluster)
         began = scheduler.monotonic()
         while not given.wait(max(0.0, min(LONG_SECONDS, deadline_monotonic - scheduler.monotonic()))):
             if scheduler.monotonic() >= deadline_monotonic:
@@ -149,45 +167,48 @@ class Space:
             if on_long_wait is not None:
                 on_long_wait(scheduler.monotonic() - began)
         with self._room.lock:
-            self._check()
+            self._raise_if_ended()
             if self.wanted:
                 self.wanted = 0
-                self._room.settle(self.turn)
+                self._room.rebalance(self.cluster)
                 return False
             return True
 
     def grant(self) -> None:
-        """Under the lock."""
+        """Give this list the bytes that it waits for, and wake its thread. The caller holds the lock."""
         self.taken, self.wanted = self.wanted, 0
-        self.turn.given_at = self._room.scheduler.monotonic()
+        self.cluster.given_at = self._room.scheduler.monotonic()
         self._given.set()
 
-    def grow(self, size: int) -> bool:
-        """Take ``size`` bytes in all. False: they do not fit now. Raises StoppedError."""
+    def try_grow(self, size: int) -> bool:
+        """Take ``size`` bytes in all. Returns False, and takes no more, if they do not fit now. Raises StoppedError."""
         with self._room.lock:
-            self._check()
+            self._raise_if_ended()
             fits = self._room.fits(self, size)
             if fits:
                 self.taken = max(size, self.taken)
             return fits
 
-    def leave(self, read: int = 0) -> int:
-        """Nothing is being read now. ``read``: bytes of the complete list. Returns how many of them take room until it is recorded."""
+    def release(self, read: int = 0) -> int:
+        """Give up this reservation of the list. Charge ``read`` bytes to the cluster until it has recorded the list.
+
+        Returns the bytes charged: 0 if the reservation has ended.
+        """
         with self._room.lock:
             self.taken = 0
             if self._ended:
                 return 0
-            self.turn.keep(read)
-            self._room.settle(self.turn)
+            self.cluster.charge_unrecorded(read)
+            self._room.rebalance(self.cluster)
             return read
 
     def end(self) -> None:
-        """No more lists. Whoever waits gets a StoppedError."""
+        """Give back the room and refuse more. A thread that waits for room gets a StoppedError."""
         with self._room.lock:
             self._ended, self.taken, self.wanted = True, 0, 0
             self._given.set()
-            self._room.settle(self.turn)
+            self._room.rebalance(self.cluster)
 
-    def _check(self) -> None:
+    def _raise_if_ended(self) -> None:
         if self._ended:
             raise StoppedError

@@ -1,4 +1,4 @@
-"""What is read outside of any watch: a complete list of one resource or none at all, and the cluster's identity."""
+"""Reads complete lists of one resource, and the cluster's identity. An incomplete list is an error, never a shorter list (I5)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kubesync.domain.errors import TOO_LONG, BodyError, DeniedError, ListenerErr
 from kubesync.domain.objects import EndpointsObject, Observation, Resource, Snapshot, bytes_of, equal_share
 from kubesync.domain.sources.registry import IDENTITY
 from kubesync.domain.sources.scope import Scope
-from kubesync.kubernetes.list_room import NoRoomError, Space
+from kubesync.kubernetes.list_room import ListReservation, NoRoomError
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.failures import BodyTooLongError, TooOldError
-from kubesync.kubernetes.wire.decode import ListPage, read_head, read_list_page, read_uid
+from kubesync.kubernetes.wire.decode import ListPage, read_cut_page, read_list_page, read_uid
 from kubesync.log import logger
 
 _ATTEMPTS: Final = 3
@@ -25,27 +25,27 @@ _EXPIRED_BEFORE_ONE_PIECE: Final = 2  # a continue token may expire
 
 
 class KubernetesLister:
-    """Implements ``ports.Lister``. Reads lists of one resource: in pages, and in one piece after two that expired, one after the other.
+    """Implements ``ports.Lister``. Reads lists of one resource in pages. After two lists that expired in a row, it reads one without pages.
 
-    ``space``: where they wait for room. ``expired``: how many lists in a row have expired.
+    ``room``: its lists wait for room there. ``expired``: how many lists in a row have expired.
     """
 
-    def __init__(self, api: ApiClient, resource: Resource, scope: Scope, space: Space, clock: Clock) -> None:
+    def __init__(self, api: ApiClient, resource: Resource, scope: Scope, room: ListReservation, clock: Clock) -> None:
         self._api = api
         self._policy = api.policy
         self._resource = resource
         self._scope = scope
-        self._space = space
+        self._room = room
         self._clock = clock
         self.expired = 0
 
     def stop(self) -> None:
         """End ``run`` and ``read`` at once, also while they block. Any thread may call it, any number of times."""
-        self._space.end()
+        self._room.end()
         self._api.shutdown()
 
     def run(self, deadline_monotonic: float) -> Snapshot:
-        """One list for whoever wants no other: it closes the client. Raises StoppedError if ``stop`` was called."""
+        """Read one list, try again if it expires, and close the client. Raises StoppedError if ``stop`` was called."""
         try:
             for _ in range(_ATTEMPTS):
                 with suppress(TooOldError):
@@ -64,25 +64,25 @@ class KubernetesLister:
         """Wait for room, and read every page of one consistent list.
 
         Args:
-            on_long_wait: called with what people are to see, again and again while the list waits for room for long.
+            on_long_wait: called with an error to show to people, every LONG_SECONDS that the list waits for room.
             on_page: called after each page but the last, with the number of items read so far, and of those left if the server says it.
 
         Raises:
             TooOldError: the ``continue`` token expired, or pages have different versions. The caller starts over.
             ListenerError: a page failed. The caller must not use any part of an incomplete list (I5).
-            StoppedError: the space was ended, or the client shut down.
+            StoppedError: the room was ended, or the client shut down.
         """
-        policy, space, clock = self._policy, self._space, self._clock
+        policy, room, clock = self._policy, self._room, self._clock
         in_pages = self.expired < _EXPIRED_BEFORE_ONE_PIECE
-        # How long one piece is, nobody knows: it waits until it is the first in the room.
+        # Nobody knows how long a list without pages is: it asks for the most, so that in practice it waits until it comes first.
         needed = policy.page_bytes if in_pages else policy.max_list_bytes
         came = clock.monotonic()
 
-        def waits(seconds: float) -> None:
+        def report_long_wait(seconds: float) -> None:
             said = f"has waited {seconds:.0f} s for room: lists of other clusters are being read and recorded"
             on_long_wait(BodyError(f"the list of {self._resource} {said}"))
 
-        while space.enter(needed, deadline_monotonic, waits):
+        while room.take(needed, deadline_monotonic, report_long_wait):
             began = clock.monotonic()
             until = min(deadline_monotonic, began + policy.list_timeout)
             try:
@@ -91,23 +91,26 @@ class KubernetesLister:
                 needed = error.needed
             except BaseException as error:
                 self.expired += isinstance(error, TooOldError)
-                space.leave()
+                room.release()
                 raise
             else:
                 self.expired = 0
-                size = space.leave(found.size)
+                size = room.release(found.size)
                 return replace(found, size=size, waited_seconds=began - came, seconds=clock.monotonic() - began)
         raise BodyError(f"the list of {self._resource} got no room in time: lists of other clusters are being read")
 
     def _read_pages(
         self, page_limit: int, deadline_monotonic: float, on_page: Callable[[int, int | None], None]
     ) -> Snapshot:
-        """``page_limit``: objects a page; 0: all in one. Raises NoRoomError if what is left does not fit into the space."""
+        """Read all pages of one list. Grow the room before each page.
+
+        ``page_limit``: objects a page; 0: no pages. Raises NoRoomError if the rest does not fit now, besides what ``read`` raises.
+        """
         policy, resource, scope = self._policy, self._resource, self._scope
         items: list[Observation] = []
         token, version, limit = "", None, page_limit
         kept = seen = pages = 0
-        # A page with an object gets the list on, however small: what is kept, and the time, are what limits it.
+        # Pages with objects are limited by bytes and time. Only pages without an object are counted: a list of these may never end.
         while pages <= policy.max_list_pages + seen:
             pages += 1
             page, limit = self._fetch_page(kept, token, limit, deadline_monotonic)
@@ -121,7 +124,7 @@ class KubernetesLister:
             items += held
             seen += len(page.items)
             kept += sum(bytes_of(item.value) for item in held)
-            if kept > (most := policy.max_list_bytes) and (kept := _leave_out(items, most)) > most:
+            if kept > (most := policy.max_list_bytes) and (kept := _drop_largest_values(items, most)) > most:
                 raise BodyError(f"the list of {resource} {TOO_LONG} {policy.max_list_bytes} bytes in memory")
             if not page.continue_token:
                 return Snapshot(resource, version, tuple(items), size=kept)
@@ -129,22 +132,23 @@ class KubernetesLister:
                 raise BodyError(f"the list of {resource} does not advance: the same continue token came twice")
             token = page.continue_token
             on_page(seen, page.remaining)
-            # As much again, where the server does not say how many items are left.
+            # The rest takes as much for each item as the items so far. Where the server does not say how many are left: as much again.
             rest = kept if page.remaining is None else kept * page.remaining // max(1, seen)
             needed = min(kept + max(rest, policy.page_bytes), policy.max_list_bytes)
-            if not self._space.grow(needed):
+            if not self._room.try_grow(needed):
                 raise NoRoomError(needed)
         raise BodyError(f"the list of {resource} has more than {policy.max_list_pages} pages without an object")
 
     def _fetch_page(self, kept: int, token: str, limit: int, deadline_monotonic: float) -> tuple[ListPage, int]:
-        """A page, and the limit of the next one: half as many objects as long as it is too large, twice as many if it is small.
+        """Fetch one page. Ask for half as many objects as long as the page is too large.
 
-        Raises NoRoomError, with ``kept`` bytes besides.
+        Returns the page and the limit for the next one: twice as many objects after a small page. Raises NoRoomError if a single
+        object does not fit beside the ``kept`` bytes.
         """
         policy, resource, scope = self._policy, self._resource, self._scope
         while True:
             # A single object may be longer than a page.
-            if limit == 1 and not self._space.grow(alone := kept + policy.max_list_page_bytes):
+            if limit == 1 and not self._room.try_grow(alone := kept + policy.max_list_page_bytes):
                 raise NoRoomError(alone)
             request = urls.list_page(
                 resource, scope.namespace, limit=limit, continue_token=token, selectors=scope.selectors(resource)
@@ -156,7 +160,7 @@ class KubernetesLister:
                 if limit > 1:
                     limit //= 2
                     continue
-                page = read_head(resource, error.head, f"it {TOO_LONG} {longest} bytes")
+                page = read_cut_page(resource, error.head, f"it {TOO_LONG} {longest} bytes")
                 if limit == 0 or page is None:
                     raise
                 return page, limit
@@ -166,11 +170,11 @@ class KubernetesLister:
             )  # after a small page, the large objects are behind
 
 
-def _leave_out(items: list[Observation], most: int) -> int:
-    """Keep only the names of the largest objects of namespaces that take more than an equal share of 3/4 of ``most`` bytes.
+def _drop_largest_values(items: list[Observation], most: int) -> int:
+    """Drop the values of the largest objects of namespaces that take more than an equal share of 3/4 of ``most`` bytes. Changes ``items``.
 
     A namespace must not make its cluster unlistable (I9). A name proves that the object exists: its part stays as it was (I5).
-    Returns how many bytes are taken then.
+    Returns how many bytes are left.
     """
     sizes = [bytes_of(item.value) for item in items]
     taken: Counter[str] = Counter()
@@ -192,15 +196,15 @@ def _leave_out(items: list[Observation], most: int) -> int:
 
 
 def cluster_identity(api: ApiClient, deadline_monotonic: float, *, lists: bool = True) -> str | None:
-    """The uid of Service ``default/kubernetes``. An API server creates that Service once in the life of its store (I5).
+    """Ask the server for the uid of Service ``default/kubernetes``. An API server creates that Service once in the life of its store (I5).
 
-    Returns None if it does not exist or may not be read. ``lists``: by a list, else by a read of the object (RBAC: ``get``).
+    Returns None if it does not exist or may not be read. ``lists``: ask with a list; else read the object (RBAC: ``get``).
 
     Raises:
         ListenerError: the server could not be reached, or did not answer before the deadline.
     """
     try:
-        request = urls.named(*IDENTITY) if lists else urls.one(*IDENTITY)
+        request = urls.list_by_name(*IDENTITY) if lists else urls.get_object(*IDENTITY)
         body = api.fetch(request, deadline_monotonic=deadline_monotonic)
     except DeniedError as error:
         if error.status == 403:

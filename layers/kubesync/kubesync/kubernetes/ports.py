@@ -1,4 +1,4 @@
-"""What the Kubernetes adapter offers to a session, and what it needs from it."""
+"""Ports of the Kubernetes adapter: reflectors and listers that a session uses, and sinks that a session provides."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from kubesync.domain.objects import RawEvent, Snapshot
 
 
 class EventSink(Protocol):
-    """Receives in order what a watch brings. The listener's thread calls it; it must be quick and thread-safe."""
+    """Receives the events of a watch in order. The listener's thread calls it; it must be quick and thread-safe."""
 
     def on_events(self, events: Sequence[RawEvent]) -> None:
-        """ADDED, MODIFIED and DELETED events of the resource, in order: one or more, from one block of the stream."""
+        """Take one or more ADDED, MODIFIED and DELETED events of the resource, in order. They come from one block of the stream."""
 
     def on_bookmark(self, resource_version: int) -> None:
         """The server has sent everything up to this version."""
 
 
 class WatchSink(EventSink, Protocol):
-    """Receives in order what a reflector saw."""
+    """Receives lists, events and errors of a reflector, in order."""
 
     def on_page(self, items: int, left: int | None) -> None:
-        """A page of a list was read, not the last one: ``items`` so far. ``left``: how many follow, if the server says it."""
+        """A page of a list was read, and more follow. ``items``: read so far. ``left``: how many follow, if the server says it."""
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         """A complete list was read. Later events are newer than it."""
@@ -91,10 +91,13 @@ class ReflectorPolicy:
 
     @property
     def header_seconds(self) -> float:
-        """From the beginning of a request until the header of its answer is complete, however slowly it comes."""
+        """How long a request may take until the header of its answer is complete, however slowly it comes."""
         return self.connect_timeout + self.read_timeout
 
     @property
     def answer_seconds(self) -> float:
-        """For a whole answer, that of a watch and a list in one piece apart. API servers end such requests after 60 s (--request-timeout)."""
+        """How long a whole answer may take; not for a watch or a list without pages.
+
+        API servers end such requests after 60 s (--request-timeout).
+        """
         return 2 * self.read_timeout

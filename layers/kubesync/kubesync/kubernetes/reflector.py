@@ -33,7 +33,7 @@ from kubesync.actors.scheduler import Scheduler
 from kubesync.domain.errors import BodyError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
 from kubesync.domain.sources.scope import Scope
-from kubesync.kubernetes.list_room import Space
+from kubesync.kubernetes.list_room import ListReservation
 from kubesync.kubernetes.lister import KubernetesLister
 from kubesync.kubernetes.ports import ReflectorPolicy, WatchSink
 from kubesync.kubernetes.transport import urls
@@ -51,9 +51,9 @@ _TIMES_BEFORE_LIST: Final = 3
 
 
 class ReflectorBackoff:
-    """Exponential waits, as client-go's reflector has them: each is drawn between once and twice the doubled one.
+    """Exponential backoff of client-go's reflector: each delay is drawn between the doubled delay and twice of it.
 
-    They start over when none was needed for ``backoff_reset`` seconds.
+    It starts over when no delay was needed for ``backoff_reset`` seconds.
     """
 
     def __init__(self, policy: ReflectorPolicy, scheduler: Scheduler) -> None:
@@ -64,7 +64,7 @@ class ReflectorBackoff:
         self._quiet_since: float | None = None
 
     def next_delay(self, retry_after_seconds: float | None = None) -> float:
-        """Seconds to wait now: at least what the server asked for, of which at most ``backoff_reset`` seconds count."""
+        """Draw the next delay, in seconds: at least what the server asked for, of which at most ``backoff_reset`` seconds count."""
         now = self._scheduler.monotonic()
         if self._quiet_since is not None and now - self._quiet_since >= self._policy.backoff_reset:
             self._failures = 0
@@ -81,7 +81,7 @@ class KubernetesReflector:
 
     Args:
         api: a client of its own.
-        space: where its lists wait for room.
+        reservation: its lists wait for room there.
     """
 
     def __init__(
@@ -89,14 +89,14 @@ class KubernetesReflector:
         api: ApiClient,
         resource: Resource,
         scope: Scope,
-        space: Space,
+        reservation: ListReservation,
         scheduler: Scheduler,
     ) -> None:
         self._api = api
         self._resource = resource
         self._scope = scope
         self._clock = scheduler
-        self._lists = KubernetesLister(api, resource, scope, space, scheduler)
+        self._lists = KubernetesLister(api, resource, scope, reservation, scheduler)
         self._backoff = ReflectorBackoff(api.policy, scheduler)
         self._stopped = scheduler.event()
         self._deadline = 0.0
@@ -117,7 +117,7 @@ class KubernetesReflector:
         self._position = None if resume_from is None else Position(resume_from)
         self._last_version = resume_from or 0
         try:
-            while not self._over():
+            while not self._has_to_end():
                 self._step(sink)
         except StoppedError:
             pass
@@ -125,6 +125,7 @@ class KubernetesReflector:
             self._api.close()
 
     def _step(self, sink: WatchSink) -> None:
+        """List once, or watch until the watch ends. Report a failure to the sink, and wait before the next step."""
         try:
             if self._position is None:
                 self._list(sink)
@@ -134,17 +135,18 @@ class KubernetesReflector:
             raise
         except Exception as error:
             # A timeout at the deadline is not an error, and neither is a connection that ``stop`` cut.
-            if self._over():
+            if self._has_to_end():
                 return
             if not isinstance(error, ListenerError):  # a fault of ours must not end the listener in silence (I10)
                 logger.exception("a listener failed", resource=self._resource)
                 error = BodyError(f"the answer brings out a fault of kubesync: {type(error).__name__}")
-            self._failed(sink, error)
+            self._report_and_wait(sink, error)
 
-    def _over(self) -> bool:
+    def _has_to_end(self) -> bool:
         return self._stopped.is_set() or self._clock.monotonic() >= self._deadline
 
     def _list(self, sink: WatchSink) -> None:
+        """Read a list, hand it to the sink and set the position. Returns without one if the list expired for the first time."""
         try:
             found = self._lists.read(
                 self._deadline,
@@ -155,6 +157,7 @@ class KubernetesReflector:
             if self._lists.expired > 1:
                 raise StatusError(str(error), status=410) from None
             return
+        # A lower version than seen before: the store was restored or replaced, so versions start a new generation.
         went_back = found.resource_version < self._last_version
         self._last_version = found.resource_version
         self._position = Position(found.resource_version)
@@ -162,6 +165,7 @@ class KubernetesReflector:
         sink.on_snapshot(replace(found, store_went_back=went_back))
 
     def _watch(self, sink: WatchSink, position: Position) -> None:
+        """Watch from the position until the watch ends, then decide whether to watch or list next. Raises ListenerError."""
         started = self._clock.monotonic()
         heard = position.heard
         seconds_left = int(min(self._api.policy.watch_timeout, self._deadline - started))
@@ -188,7 +192,7 @@ class KubernetesReflector:
                     deadline_monotonic=self._deadline,
                 )
         except TooOldError:
-            self._too_old(sink)
+            self._list_again_after_expiry(sink)
             return
         finally:
             self._last_version = position.version
@@ -200,16 +204,18 @@ class KubernetesReflector:
         if end is WatchEnd.QUIET:
             self._verify_version(sink, position)
         elif end is WatchEnd.CLOSED:
-            self._closed(quick=lasted < _QUICK_SECONDS and position.heard == heard)
+            self._count_quick_end(quick=lasted < _QUICK_SECONDS and position.heard == heard)
 
-    def _closed(self, *, quick: bool) -> None:
+    def _count_quick_end(self, *, quick: bool) -> None:
+        """Count watches in a row that ended at once. At the limit, list next and raise BodyError."""
         self._quick_ends = self._quick_ends + 1 if quick else 0
         if self._quick_ends >= _TIMES_BEFORE_LIST:
             self._quick_ends = 0
             self._position = None
             raise BodyError(f"the watch ends as soon as it begins, {_TIMES_BEFORE_LIST} times in a row")
 
-    def _too_old(self, sink: WatchSink) -> None:
+    def _list_again_after_expiry(self, sink: WatchSink) -> None:
+        """The position's version has expired: mark the view stale and list next. Waits first if it happens again."""
         sink.on_stale()
         self._position = None
         self._stale_watches += 1
@@ -217,7 +223,10 @@ class KubernetesReflector:
             self._pause(self._backoff.next_delay())
 
     def _verify_version(self, sink: WatchSink, position: Position) -> None:
-        """A watch from a version that the store never had stays silent for ever. Compare with the store's own version."""
+        """Fetch the store's own version after a long silence. If it is lower than the position, list next.
+
+        A watch from a version that the store never had stays silent for ever.
+        """
         request = urls.list_page(self._resource, self._scope.namespace, limit=1)
         body = self._api.fetch(request, deadline_monotonic=self._deadline)
         if read_list_page(self._resource, body).resource_version < position.version:
@@ -226,7 +235,8 @@ class KubernetesReflector:
         else:
             position.quiet_since = None
 
-    def _failed(self, sink: WatchSink, error: ListenerError) -> None:
+    def _report_and_wait(self, sink: WatchSink, error: ListenerError) -> None:
+        """Report a failure to the sink, then wait for the backoff. Lists next if a line after this version stays unreadable."""
         self._failures += 1
         sink.on_error(error, consecutive=self._failures)
         if self._position is not None:
@@ -239,5 +249,6 @@ class KubernetesReflector:
         self._pause(min(delay, _ABSENT_SECONDS) if error.status == HTTPStatus.NOT_FOUND else delay)
 
     def _pause(self, seconds: float) -> None:
+        """Wait, but no longer than the deadline or ``stop``."""
         left = self._deadline - self._clock.monotonic()
         self._stopped.wait(min(seconds, max(left, 0.0)))

@@ -1,4 +1,4 @@
-"""Reasons as Kubernetes Events on a Service, for ``kubectl describe service``. Needs the right to create events.
+"""Shows problems as Kubernetes Events on a Service, for ``kubectl describe service``. Needs the right to create events.
 
 Source: Event v1 core (https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/). The same reason on the
 same object gives the same name, so the API server refuses a second one. It deletes an Event after an hour by itself.
@@ -29,7 +29,7 @@ _ALREADY_EXISTS: Final = 409
 
 @dataclass(frozen=True, slots=True)
 class ServiceEvent:
-    """One reason to show on a Service. ``uid`` and ``resource_version`` are those of the Service as it was seen."""
+    """One problem to show on a Service. ``uid`` and ``resource_version`` are those of the Service as it was seen."""
 
     service: ObjectKey
     uid: str
@@ -76,7 +76,7 @@ class KubernetesEventPoster:
 
 
 def event_request(event: ServiceEvent, at: float) -> ApiRequest:
-    """The request that creates an Event; ``at`` in epoch seconds."""
+    """Build the request that creates an Event. ``at``: epoch seconds."""
     key, problem = event.service, event.problem
     identity = "\n".join((event.uid, problem.code, problem.subject, problem.message))
     digest = sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -94,7 +94,7 @@ def event_request(event: ServiceEvent, at: float) -> ApiRequest:
             "resourceVersion": str(event.resource_version),
         },
         "reason": problem.code,
-        "message": _message(problem),
+        "message": _message_with_advice(problem),
         "type": "Warning",
         "source": {"component": "kubesync"},
         "firstTimestamp": when,
@@ -105,7 +105,8 @@ def event_request(event: ServiceEvent, at: float) -> ApiRequest:
     return ApiRequest(path, body=json.dumps(document).encode("ascii"))
 
 
-def _message(problem: Problem) -> str:
+def _message_with_advice(problem: Problem) -> str:
+    """The problem and what to do about it, cut to what the API server accepts."""
     text = f"{problem.subject}: {problem.message}" if problem.subject else problem.message
     advice = advice_for(problem.code)
     full = f"{text}. {advice}" if advice else text

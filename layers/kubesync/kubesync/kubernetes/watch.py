@@ -1,4 +1,4 @@
-"""One watch request: from a version until it ends."""
+"""Reads one watch: passes its events on and tracks the version, from which the next watch resumes."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from kubesync.log import logger
 class WatchEnd(StrEnum):
     """How a watch ended without an error."""
 
-    CLOSED = "closed"  # by the server, cleanly
+    CLOSED = "closed"  # the server ended it cleanly
     DEADLINE = "deadline"
     QUIET = "quiet"  # silence for two bookmark intervals: the version may be from the future
 
 
 @dataclass(slots=True)
 class Position:
-    """How far a listener has read.
+    """How far a listener has read. ``follow`` updates it.
 
     Args:
-        version: of the last list, event or bookmark.
+        version: of the last list, event or bookmark that was passed on.
         quiet_since: monotonic seconds of the last proof that the server knows this version; None: not checked yet.
         heard: number of events and bookmarks since the beginning.
         poisoned: how often in a row the server sent something unusable right after this version: an undecodable line, or
@@ -45,9 +45,9 @@ class Position:
 
 
 class FilteredSink:
-    """Passes on what is in scope, where the API server cannot leave out the other namespaces.
+    """Passes on only events of namespaces in scope, where the API server cannot leave out the others.
 
-    A filtered event moves the checkpoint as a bookmark does: it has been seen.
+    An event that is left out moves the checkpoint as a bookmark does.
     """
 
     def __init__(self, sink: EventSink, scope: Scope) -> None:
@@ -110,11 +110,11 @@ def follow(
 
 
 def _deliver(block: Block, resource: Resource, position: Position, sink: EventSink) -> None:
-    """Pass on the events of a block. The hot path of a session: a few microseconds an event."""
+    """Pass on the events of a block, and count failures right after one version. The hot path: a few microseconds an event."""
     before = position.heard
     try:
         _deliver_lines(block.before, resource, position, sink)
-        _hand_on(block.events, position, sink)
+        _pass_on(block.events, position, sink)
         _deliver_lines(block.after, resource, position, sink)
     except TooOldError:
         raise
@@ -127,13 +127,14 @@ def _deliver(block: Block, resource: Resource, position: Position, sink: EventSi
 
 
 def _deliver_lines(lines: list[bytes], resource: Resource, position: Position, sink: EventSink) -> None:
+    """Pass on the events and bookmarks of lines. Raises the error that a line carries, or BodyError."""
     events: list[RawEvent] = []
     try:
         for event in read_event_headers(lines, resource):
             if type(event) is RawEvent:
                 events.append(event)
             elif type(event) is Bookmark:
-                _hand_on(events, position, sink)
+                _pass_on(events, position, sink)
                 events = []
                 sink.on_bookmark(event.resource_version)
                 position.version = event.resource_version
@@ -144,10 +145,11 @@ def _deliver_lines(lines: list[bytes], resource: Resource, position: Position, s
                 # An object without a name cannot be handled. Whoever wrote it must not stop others (I4).
                 logger.warning("event skipped", extra={"resource": resource.value, "reason": event.reason})
     finally:
-        _hand_on(events, position, sink)  # the events before the unreadable line
+        _pass_on(events, position, sink)  # the events before the unreadable line
 
 
-def _hand_on(events: list[RawEvent], position: Position, sink: EventSink) -> None:
+def _pass_on(events: list[RawEvent], position: Position, sink: EventSink) -> None:
+    """Pass on events, then advance the position."""
     if events:
         sink.on_events(events)
         position.version = events[-1].resource_version

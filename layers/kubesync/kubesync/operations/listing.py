@@ -20,7 +20,7 @@ from kubesync.domain.errors import TOO_LONG, TOO_LONG_ADVICE, ErrorCode, Listene
 from kubesync.domain.objects import Resource, Snapshot
 from kubesync.domain.sources.registry import may_be_absent
 from kubesync.domain.window import Mode, WindowContent
-from kubesync.kubernetes.list_room import Turn
+from kubesync.kubernetes.list_room import ClusterReservation
 from kubesync.kubernetes.ports import Lister
 from kubesync.kubernetes.transport.connections import StoppedError
 from kubesync.operations.asking import LIST_SECONDS, ResyncError, wait_for
@@ -55,27 +55,27 @@ def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -
 
     Raises ResyncError, as ``check`` does if the wait must stop.
     """
-    turn = master.room.turn(together=True)
+    reservation = master.room.for_cluster(together=True)
     try:
-        lists = _list_now(master, config, turn, check)
+        lists = _list_now(master, config, reservation, check)
         versions: dict[Resource, int] = {resource: found.resource_version for resource, found in lists.items()}
         yield WindowContent((), lists, versions, master.parts.clock.monotonic(), 0)
     finally:
-        turn.end()
+        reservation.end()
 
 
 def _list_now(
-    master: Master, config: ClusterConfig, turn: Turn, check: Callable[[], None]
+    master: Master, config: ClusterConfig, reservation: ClusterReservation, check: Callable[[], None]
 ) -> Mapping[Resource, Snapshot]:
     clock = master.parts.clock
     began = clock.monotonic()
-    lists = _Lists(master, config, turn)
+    lists = _Lists(master, config, reservation)
     thread = master.parts.scheduler.thread(f"{config.name}/lists", lists.run)
     thread.start()
 
     def in_time() -> None:
         check()
-        if not turn.waiting and clock.monotonic() >= max(began, turn.given_at) + LIST_SECONDS:
+        if not reservation.waiting and clock.monotonic() >= max(began, reservation.given_at) + LIST_SECONDS:
             raise ResyncError(f"cluster {config.name} could not be listed in time: no answer")
 
     try:
@@ -99,11 +99,11 @@ def preview_lists(master: Master, config: ClusterConfig, mode: Mode, check: Call
 class _Lists:
     """Lists one resource after another. ``run`` it in a thread that may be left behind."""
 
-    def __init__(self, master: Master, config: ClusterConfig, turn: Turn) -> None:
+    def __init__(self, master: Master, config: ClusterConfig, reservation: ClusterReservation) -> None:
         self.done: Answer[dict[Resource, Snapshot]] = Answer(master.parts.scheduler)
         self._master = master
         self._config = config
-        self._turn = turn
+        self._reservation = reservation
         self._lock = master.parts.scheduler.lock()
         self._lister: Lister | None = None
         self._stopped = False
@@ -134,7 +134,7 @@ class _Lists:
                     raise
 
     def _list(self, resource: Resource) -> Snapshot:
-        lister = self._master.parts.connector.lister(self._config, resource, self._turn.space())
+        lister = self._master.parts.connector.lister(self._config, resource, self._reservation.for_list())
         with self._lock:
             if self._stopped:
                 raise StoppedError

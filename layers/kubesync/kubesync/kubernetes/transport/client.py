@@ -42,15 +42,17 @@ from kubesync.log import logger
 VERSION: Final = "0.1.0"
 _BLOCK_BYTES: Final = 256 * 1024  # one read of a body
 _STATUS_BYTES: Final = 64 * 1024  # how much of a refusal's body is read, and shown of one that is too long
-_TELLING_CHARACTERS: Final = 12  # this many characters of a secret's beginning reveal it; fewer do not
+_REVEALING_CHARACTERS: Final = 12  # this many characters of a secret's beginning reveal it; fewer do not
 _NEVER: Final = math.inf
 
 
 class TokenSource(Protocol):
-    """Where a bearer token comes from."""
+    """Provides a cluster's bearer token."""
 
     def token(self, *, fresh: bool = False) -> str | None:
-        """The token to send now; None: none, a certificate signs in. ``fresh``: the server refused the last one, so do not answer from a cache.
+        """The token to send now. None: send none; a certificate authenticates.
+
+        ``fresh``: the server refused the last token, so do not answer from a cache.
 
         Raises:
             DeniedError: there is no token. The message says what to do, and holds no secret.
@@ -111,7 +113,7 @@ class ApiClient:
     the configured server (I8). ``date``: the Date header of the last answer; empty if there was none.
 
     Args:
-        ends: hears of the credentials that are used.
+        ends: is notified of the credentials that are used.
     """
 
     def __init__(self, access: ClusterAccess, clock: Clock | None = None, ends: CredentialEnds | None = None) -> None:
@@ -129,7 +131,7 @@ class ApiClient:
         return self._access.policy
 
     def fetch(self, request: ApiRequest, *, deadline_monotonic: float = _NEVER, max_bytes: int | None = None) -> bytes:
-        """The whole body of a 200 answer (to a POST also 201), decompressed.
+        """Send a request. Returns the whole body of a 200 answer (to a POST also 201), decompressed.
 
         Raises:
             BodyTooLongError: it is longer than ``max_bytes`` (None: than a page of a list may be). The rest is not read.
@@ -145,7 +147,7 @@ class ApiClient:
 
     @contextmanager
     def stream(self, request: ApiRequest, *, deadline_monotonic: float = _NEVER) -> Iterator[LineStream]:
-        """The body of a 200 answer as lines, while they arrive. Raises like ``fetch``."""
+        """Send a request and yield the body of a 200 answer as lines, while they arrive. Raises like ``fetch``."""
         with self._exchange(request, "identity", deadline_monotonic) as (server, response):
             yield LineStream(response, self._interrupter, server.authority, self.policy.max_line_bytes)
 
@@ -163,6 +165,10 @@ class ApiClient:
     def _exchange(
         self, request: ApiRequest, encoding: str, deadline: float
     ) -> Iterator[tuple[Server, requests.Response]]:
+        """Connect, send, and yield an answer that was accepted. After a 401, send once more with fresh credentials.
+
+        Hides the token in every ListenerError, also in those of the caller's block. Closes the response at the end.
+        """
         server, session = self._connect()
         response = self._send(session, server.url(request.path), request, encoding, deadline, fresh=False)
         try:
@@ -173,7 +179,7 @@ class ApiClient:
                     server, session = self._connect()
                 response = self._send(session, server.url(request.path), request, encoding, deadline, fresh=True)
             if response.status_code != 200 and (response.status_code != 201 or request.body is None):
-                raise self._refusal(server, response)
+                raise self._error_of_status(server, response)
             yield server, response
         except ListenerError as error:
             # A server's text may repeat what was sent to it, in a refusal as well as in a stream (I8).
@@ -186,13 +192,14 @@ class ApiClient:
                 self._interrupter.release()
 
     def _forget_certificates(self) -> None:
-        """Set up TLS again for the next request: certificates may have been rotated."""
+        """Close the connection. The next request reads the certificates again: they may have been rotated."""
         self._renew_certificates = True
         if self._ready is not None:
             self._ready[1].close()
             self._ready = None
 
-    def _referred(self) -> tuple[str | None, str | None]:
+    def _read_certificates(self) -> tuple[str | None, str | None]:
+        """Authorities and client certificate that the configuration refers to (PEM). Bypasses caches after ``_forget_certificates``."""
         source = self._access.certificates
         if source is None:
             return None, None
@@ -202,22 +209,26 @@ class ApiClient:
         return found
 
     def _connect(self) -> tuple[Server, requests.Session]:
-        self._interrupter.check()
+        """The server and an HTTP session for it. Makes the session and its TLS rules at the first call; sends nothing.
+
+        Raises HandshakeError if a certificate cannot be read, StoppedError after ``shutdown``.
+        """
+        self._interrupter.raise_if_stopped()
         if self._ready is None:
             server = parse_server(self._access.server)
             insecure = self._access.insecure_skip_tls_verify
-            ca_pem, client_pem = (None, None) if server.scheme == "http" else self._referred()
+            ca_pem, client_pem = (None, None) if server.scheme == "http" else self._read_certificates()
             try:
                 context = None
                 if server.scheme == "http":
-                    self._ends.configured(verified=False)
+                    self._ends.note_configuration(verified=False)
                 else:  # reading the public authorities takes 20 ms
                     ca_pem, client = ca_pem or self._access.ca_pem, client_pem or self._access.client_certificate
                     context = build_tls_context(
                         ca_pem=ca_pem, insecure_skip_tls_verify=insecure, client_certificate=client
                     )
                     lasting = None if client_pem and self._access.renews_token else client  # a plugin renews its own
-                    self._ends.configured(verified=not insecure, ca_pem=ca_pem, client_certificate=lasting)
+                    self._ends.note_configuration(verified=not insecure, ca_pem=ca_pem, client_certificate=lasting)
             except (OSError, ValueError):
                 raise HandshakeError(
                     f"{server.authority}: the CA certificate or the client certificate cannot be read as PEM"
@@ -230,7 +241,7 @@ class ApiClient:
             session.verify = not insecure
             session.headers.clear()
             session.headers.update({"User-Agent": f"kubesync/{VERSION}", "Accept": "application/json"})
-            adapter = ApiServerAdapter(self._interrupter, context, self._access.tls_server_name, self._ends.shown)
+            adapter = ApiServerAdapter(self._interrupter, context, self._access.tls_server_name, self._ends.note_chain)
             session.mount(f"{server.scheme}://", adapter)
             self._ready = server, session
         return self._ready
@@ -238,8 +249,9 @@ class ApiClient:
     def _send(
         self, session: requests.Session, url: str, request: ApiRequest, encoding: str, deadline: float, *, fresh: bool
     ) -> requests.Response:
+        """Send one request and wait for the header of its answer. ``fresh``: read the token again. Raises ListenerError, StoppedError."""
         headers = {"Accept-Encoding": encoding, **self._authorization(fresh=fresh)}
-        self._interrupter.check()
+        self._interrupter.raise_if_stopped()
         self._interrupter.phase = Phase.CONNECT
         left = max(deadline - self._clock.monotonic(), SHORTEST_TIMEOUT_SECONDS)
         timeout = (min(self.policy.connect_timeout, left), min(self.policy.read_timeout, left))
@@ -255,7 +267,7 @@ class ApiClient:
                 stream=True,
             )
         except FOREIGN_ERRORS as error:
-            self._interrupter.check()
+            self._interrupter.raise_if_stopped()
             failure = classify(error, self._interrupter.phase, parse_server(self._access.server).authority)
             if isinstance(failure, HandshakeError) and self._access.certificates is not None:
                 self._forget_certificates()
@@ -264,14 +276,16 @@ class ApiClient:
         return response
 
     def _authorization(self, *, fresh: bool) -> dict[str, str]:
+        """The Authorization header. Remembers the token, so that errors can hide it, and notes when it ends."""
         token = self._read_token(fresh=fresh)
-        self._ends.sent(None if self._access.renews_token else token, fresh=fresh)
+        self._ends.note_sent_token(None if self._access.renews_token else token, fresh=fresh)
         if token is None:
             return {}
         self._token = token
         return {"Authorization": f"Bearer {token}"}
 
     def _read_token(self, *, fresh: bool) -> str | None:
+        """Read and check the token. Raises DeniedError without the token in its message (I8)."""
         try:
             source = self._access.token_source
             token = None if source is None else source.token(fresh=fresh)
@@ -290,15 +304,16 @@ class ApiClient:
         return token
 
     def _read_all(self, server: Server, response: requests.Response, deadline: float, max_bytes: int) -> bytes:
+        """Read a body to its end. Raises BodyTooLongError beyond ``max_bytes``."""
         body = io.BytesIO()
         self._interrupter.limit(self.policy.read_timeout, deadline - self._clock.monotonic())
         while True:
             try:
                 block = response.raw.read1(_BLOCK_BYTES, decode_content=True)
             except FOREIGN_ERRORS as error:
-                self._interrupter.check()
+                self._interrupter.raise_if_stopped()
                 raise classify(error, Phase.BODY, server.authority) from None
-            self._interrupter.check()
+            self._interrupter.raise_if_stopped()
             if not block:
                 return body.getvalue()  # without a copy
             body.write(block)
@@ -306,8 +321,8 @@ class ApiClient:
                 said = f"{server.authority}: a body {TOO_LONG} {max_bytes} bytes"
                 raise BodyTooLongError(said, body.getvalue()[:_STATUS_BYTES])
 
-    def _refusal(self, server: Server, response: requests.Response) -> ListenerError | TooOldError:
-        """The error for a status other than 200.
+    def _error_of_status(self, server: Server, response: requests.Response) -> ListenerError | TooOldError:
+        """Make the error for a status other than 200. Reads the body for its message.
 
         401, 403: DeniedError. 410: TooOldError (list again). Others: StatusError, with the seconds of Retry-After where it is given.
         """
@@ -323,11 +338,12 @@ class ApiClient:
         return StatusError(text, status=status, retry_after_seconds=retry_after)
 
     def _read_status(self, response: requests.Response) -> tuple[str, float | None]:
+        """The message of the Status in a body, and the seconds to wait if the server asks for it."""
         body = b""
         with suppress(*FOREIGN_ERRORS):  # a refusal without a readable body is still a refusal
             self._interrupter.limit(5.0, 5.0)
             body = response.raw.read(_STATUS_BYTES, decode_content=True)
-        retry_after = _seconds(response.headers.get("Retry-After"))
+        retry_after = _parse_retry_after(response.headers.get("Retry-After"))
         try:
             status = json.loads(body)
             message = status["message"]
@@ -335,13 +351,13 @@ class ApiClient:
             return response.reason or "", retry_after
         details = status.get("details")
         if retry_after is None and isinstance(details, dict):
-            retry_after = _seconds(details.get("retryAfterSeconds"))
+            retry_after = _parse_retry_after(details.get("retryAfterSeconds"))
         return str(message), retry_after
 
 
 def without_secret(text: str, secret: str) -> str:
-    """The text with every occurrence of a secret hidden, also where the text is cut and only the secret's beginning is left."""
-    start = secret[:_TELLING_CHARACTERS]
+    """Replace every occurrence of a secret with ``***``, also where the text was cut and only the secret's beginning is left."""
+    start = secret[:_REVEALING_CHARACTERS]
     while secret and (at := text.find(start)) >= 0:
         end = at + len(start)
         while end < len(text) and end - at < len(secret) and text[end] == secret[end - at]:
@@ -350,8 +366,11 @@ def without_secret(text: str, secret: str) -> str:
     return text
 
 
-def _seconds(value: object) -> float | None:
-    """A Retry-After in seconds. Its form as a date is ignored: Kubernetes does not use it, and it would depend on clocks."""
+def _parse_retry_after(value: object) -> float | None:
+    """Parse a Retry-After in seconds; None: it is not a number.
+
+    Its form as a date is ignored: Kubernetes does not use it, and it would depend on clocks.
+    """
     try:
         seconds = float(str(value))
     except ValueError:
@@ -360,5 +379,6 @@ def _seconds(value: object) -> float | None:
 
 
 def _ends_with_its_connection(response: requests.Response) -> bool:
+    """Whether the connection cannot be used again after this answer."""
     original = getattr(response.raw, "_original_response", None)
     return original is None or bool(original.will_close)

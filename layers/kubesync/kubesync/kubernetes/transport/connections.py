@@ -65,7 +65,7 @@ class ClientCertificate:
 
 
 class Interrupter:
-    """Keeps the socket in use, so that another thread can end any call that blocks on it.
+    """Remembers the socket that a client uses, so that another thread can end any call that blocks on it.
 
     ``shutdown`` of a socket ends connecting, handshake, waiting and reading, both plain and TLS. Until an answer begins the Interrupter has a
     duplicate of the descriptor, because TLS takes the socket over; then it has the socket itself, which is one descriptor less for each
@@ -82,7 +82,7 @@ class Interrupter:
         self._duplicated = False
         self._silence_seconds = self._until = math.inf
 
-    def check(self) -> None:
+    def raise_if_stopped(self) -> None:
         """Raise StoppedError if ``interrupt`` was called."""
         if self._stopped:
             raise StoppedError
@@ -97,8 +97,11 @@ class Interrupter:
                     # Of the plain socket: that of TLS would let a reader see what comes as if it were plain.
                     socket.socket.shutdown(self._handle, socket.SHUT_RDWR)
 
-    def hold(self, sock: socket.socket) -> socket.socket:
-        """Remember a socket that is about to connect. Returns the handle that releases it."""
+    def watch_socket(self, sock: socket.socket) -> socket.socket:
+        """Remember a duplicate of a socket that is about to connect. Returns it: ``release`` takes it.
+
+        Raises StoppedError if ``interrupt`` was called.
+        """
         handle = sock.dup()
         with self._lock:
             before, self._handle = self._handle, handle
@@ -110,8 +113,11 @@ class Interrupter:
             raise StoppedError
         return handle
 
-    def take(self, handle: socket.socket, sock: socket.socket) -> socket.socket:
-        """Keep the socket itself instead of its duplicate. Whoever closes it has to ``release`` it before. Returns what is held now."""
+    def replace_duplicate(self, handle: socket.socket, sock: socket.socket) -> socket.socket:
+        """Remember the socket itself, and close its duplicate. Whoever closes the socket calls ``release`` before.
+
+        Returns the handle for ``release``: unchanged if the duplicate is no longer remembered.
+        """
         with self._lock:
             if self._handle is not handle or not self._duplicated:
                 return handle
@@ -120,7 +126,7 @@ class Interrupter:
         return sock
 
     def release(self, handle: socket.socket | None = None) -> None:
-        """Release a handle; without an argument, the current one."""
+        """Forget a socket, so that ``interrupt`` does not touch it. Without an argument: the current one."""
         with self._lock:
             held, duplicated = self._handle, self._duplicated
             if held is None or (handle is not None and handle is not held):
@@ -130,11 +136,11 @@ class Interrupter:
             held.close()
 
     def limit(self, silence_seconds: float, seconds: float) -> None:
-        """From now on: how long the server may send nothing, and after how many seconds all that blocks must have ended."""
+        """Set the limits from now on: how long the server may send nothing, and in how many seconds all calls must have ended."""
         self._silence_seconds, self._until = silence_seconds, self._clock.monotonic() + seconds
 
     def limit_next(self, sock: socket.socket, most: float = math.inf) -> None:
-        """Set how long the next call on a socket may block. Raises TooSlowError if no time is left."""
+        """Set the timeout of the next call on a socket, within the limits. Raises TooSlowError if no time is left."""
         left = self._until - self._clock.monotonic()
         if left <= 0:
             raise TooSlowError
@@ -142,7 +148,7 @@ class Interrupter:
 
 
 class _LimitedReader(io.RawIOBase):
-    """What comes from a socket, within the limits of its Interrupter."""
+    """Reads from a socket. Each read keeps within the limits of the Interrupter."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, interrupter: Interrupter) -> None:
         self._raw, self._sock, self._interrupter = raw, sock, interrupter
@@ -160,13 +166,15 @@ class _LimitedReader(io.RawIOBase):
 
 
 class _Response(http.client.HTTPResponse):
+    """An answer whose header and body are read within the limits of the Interrupter."""
+
     def __init__(self, sock: socket.socket, *args: Any, interrupter: Interrupter, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
         self.fp = io.BufferedReader(_LimitedReader(self.fp.detach(), sock, interrupter))
 
 
 class _Interruptible(HTTPConnection):
-    """An HTTP connection that reports its phase and its socket."""
+    """An HTTP connection that tells the Interrupter its phase and its socket."""
 
     def __init__(self, *args: Any, interrupter: Interrupter, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -192,7 +200,7 @@ class _Interruptible(HTTPConnection):
         finally:
             self._in_getresponse = False
         if self._handle is not None and self.sock is not None:
-            self._handle = self._interrupter.take(self._handle, self.sock)
+            self._handle = self._interrupter.replace_duplicate(self._handle, self.sock)
         self._interrupter.phase = Phase.BODY
         return response
 
@@ -204,6 +212,7 @@ class _Interruptible(HTTPConnection):
         super().close()
 
     def _new_conn(self) -> socket.socket:
+        """Connect to the first address that answers, as urllib3 does, and register each socket with the Interrupter."""
         error: OSError | None = None
         try:
             found = socket.getaddrinfo(self._dns_host.strip("[]"), self.port, 0, socket.SOCK_STREAM)
@@ -215,9 +224,9 @@ class _Interruptible(HTTPConnection):
                 for option in self.socket_options or ():
                     sock.setsockopt(*option)
                 self._interrupter.limit_next(sock, self.timeout if isinstance(self.timeout, float | int) else math.inf)
-                self._handle = self._interrupter.hold(sock)
+                self._handle = self._interrupter.watch_socket(sock)
                 sock.connect(address)
-                self._interrupter.check()
+                self._interrupter.raise_if_stopped()
             except OSError as failed:
                 sock.close()
                 error = failed
@@ -226,7 +235,7 @@ class _Interruptible(HTTPConnection):
                 raise
             else:
                 return sock
-        self._interrupter.check()
+        self._interrupter.raise_if_stopped()
         raise NewConnectionError(self, "no connection") from error
 
 
@@ -247,7 +256,7 @@ class _InterruptibleTls(_Interruptible, HTTPSConnection):
 
 
 def verified_chain(sock: ssl.SSLSocket) -> Sequence[bytes]:
-    """DER, the server's certificate first and the trusted one last. Before Python 3.13: empty, it cannot be had."""
+    """The certificates (DER) that were verified: the server's first, the trusted one last. Before Python 3.13: empty."""
     if sys.version_info >= (3, 13):
         return sock.get_verified_chain()
     return ()
@@ -298,7 +307,7 @@ class ApiServerAdapter(HTTPAdapter):
 def build_tls_context(
     *, ca_pem: str | None, insecure_skip_tls_verify: bool, client_certificate: ClientCertificate | str | None
 ) -> ssl.SSLContext:
-    """The TLS rules for one API server: they trust its own authority if it has one, else the public ones.
+    """Make the TLS rules for one API server: they trust its own authority if it has one, else the public ones.
 
     ``client_certificate``: files, or certificate and key in one text (PEM). Without one, all clients with the same authorities share a
     context: the public ones take 678 KB and 13 ms each.
@@ -317,6 +326,7 @@ def build_tls_context(
 
 
 def _new_context(ca_pem: str | None, insecure_skip_tls_verify: bool) -> ssl.SSLContext:
+    """TLS rules without a client certificate. Callers must not change a shared one."""
     context: ssl.SSLContext = create_urllib3_context()
     # Python 3.13 refuses certificates without an Authority Key Identifier, such as those of EKS clusters
     # (kubernetes-client/python #2394). Only this flag is removed: chain, name and expiry are still verified.

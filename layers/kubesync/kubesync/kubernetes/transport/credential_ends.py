@@ -25,13 +25,15 @@ _SHOWN_SECONDS: Final = 3600.0
 
 
 class CredentialEnds:
-    """All connections to one cluster, under one configuration, share one. Any thread may call it. Secrets are not kept (I8).
+    """Collects when the credentials of one cluster end. All its connections under one configuration share one collector.
+
+    Any thread may call it. Secrets are not kept (I8).
 
     The end of the CA is the end of the certificate in the bundle that the server's chain ends with: TLS fails after it. Others
     in the bundle may end without harm, as they do when a CA is rotated. Before the first handshake it is one of the ends in the bundle.
 
     The end of the server's certificate includes the intermediates that the server sends. Without verification (``insecure``) neither
-    matters. Public authorities have no end here: no person renews them.
+    end matters. Public authorities have no end here: no person renews them.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -50,68 +52,70 @@ class CredentialEnds:
         with self._lock:
             return {**self._ends, **{what: (min(ends),) for what, ends in self._shown.items() if ends}}
 
-    def configured(
+    def note_configuration(
         self, *, verified: bool, ca_pem: str | None = None, client_certificate: ClientCertificate | str | None = None
     ) -> None:
-        """A connection uses this bundle (None: public authorities) and this client certificate."""
-        client = _first(client_certificate)
+        """Note what a connection uses: this bundle of authorities (None: the public ones), and this client certificate."""
+        client = _validity_of_client(client_certificate)
         bundle = ca_pem if verified else None
         with self._lock:
-            self._ends[Credential.CLIENT_CERTIFICATE] = () if client is None else self._counting(client)
+            self._ends[Credential.CLIENT_CERTIFICATE] = () if client is None else self._relevant_ends(client)
             if not verified:
                 self._ends[Credential.SERVER_CERTIFICATE] = ()
             if bundle != self._bundle or Credential.CA not in self._ends:
                 self._bundle = bundle
                 self._shown.pop(Credential.CA, None)
-                found = sorted(of_pem(bundle or ""), key=lambda each: each.ends_at)
-                useful = bool(found and self._counting(found[-1]))
-                self._ends[Credential.CA] = tuple(end for each in found for end in self._counting(each) if useful)
+                found = sorted(validities_in_pem(bundle or ""), key=lambda each: each.ends_at)
+                useful = bool(found and self._relevant_ends(found[-1]))
+                self._ends[Credential.CA] = tuple(end for each in found for end in self._relevant_ends(each) if useful)
 
-    def shown(self, chain: Sequence[bytes]) -> None:
-        """The chain (DER) of a handshake that succeeded: the server's certificate first, the trusted one last."""
-        found = [each for each in map(of_der, chain) if each is not None]
+    def note_chain(self, chain: Sequence[bytes]) -> None:
+        """Note the chain (DER) of a handshake that succeeded: the server's certificate first, the trusted one last."""
+        found = [each for each in map(validity_of_certificate, chain) if each is not None]
         if not found:
             return
         with self._lock:
-            self._see(Credential.SERVER_CERTIFICATE, min(found[:-1] or found, key=lambda each: each.ends_at))
+            self._note_shown(Credential.SERVER_CERTIFICATE, min(found[:-1] or found, key=lambda each: each.ends_at))
             if self._bundle is not None and len(found) == len(chain):
-                self._see(Credential.CA, found[-1])
+                self._note_shown(Credential.CA, found[-1])
 
-    def sent(self, token: str | None, *, fresh: bool) -> None:
-        """A request carries this token. None: no token, or one that its source renews in time by itself.
+    def note_sent_token(self, token: str | None, *, fresh: bool) -> None:
+        """Note the token of a request. None: no token, or one that its source renews in time by itself.
 
         ``fresh``: it was read again, because the server has refused the one before. Only then a short-lived token that has
         ended counts: before, it may be the old one of a source that is read every few minutes.
         """
-        found = None if token is None else of_token(token)
+        found = None if token is None else validity_of_token(token)
         with self._lock:
             if found is None:
                 self._ends[Credential.TOKEN] = ()
                 return
             short_lived = end_that_counts(found, found.ends_at - 1) is None
             if not short_lived or fresh or found.ends_at > self._clock.epoch():
-                self._ends[Credential.TOKEN] = self._counting(found)
+                self._ends[Credential.TOKEN] = self._relevant_ends(found)
 
-    def _see(self, what: Credential, found: Validity) -> None:
-        now, seen, counting = self._clock.monotonic(), self._shown.setdefault(what, {}), self._counting(found)
+    def _note_shown(self, what: Credential, found: Validity) -> None:
+        """Remember that a certificate was shown now, and forget those that were not shown within _SHOWN_SECONDS."""
+        now, seen, counting = self._clock.monotonic(), self._shown.setdefault(what, {}), self._relevant_ends(found)
         seen.update(dict.fromkeys(counting, now))
         if not counting:
             self._ends[what] = ()
         for end in [end for end, at in seen.items() if at <= now - _SHOWN_SECONDS]:
             del seen[end]
 
-    def _counting(self, found: Validity) -> tuple[float, ...]:
+    def _relevant_ends(self, found: Validity) -> tuple[float, ...]:
+        """The end of a credential; empty if nobody has to know it."""
         end = end_that_counts(found, self._clock.epoch())
         return () if end is None else (end,)
 
 
-def _first(certificate: ClientCertificate | str | None) -> Validity | None:
-    """The validity of a client's own certificate, which is the first one."""
+def _validity_of_client(certificate: ClientCertificate | str | None) -> Validity | None:
+    """Read the validity of a client's own certificate, the first one in its file or text. None: it cannot be read."""
     pem = certificate if isinstance(certificate, str) else ""
     if isinstance(certificate, ClientCertificate):
         with suppress(OSError, UnicodeDecodeError):
             pem = Path(certificate.cert_file).read_text("ascii")
-    return next(iter(of_pem(pem)), None)
+    return next(iter(validities_in_pem(pem)), None)
 
 
 # 9999-12-31 23:59:59 UTC, the last date that a certificate can name (RFC 5280 section 4.1.2.5).
@@ -120,35 +124,38 @@ _BLOCK: Final = re.compile(r"-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFIC
 _INTEGER, _UTC_TIME, _GENERALIZED_TIME, _SEQUENCE, _VERSION = 0x02, 0x17, 0x18, 0x30, 0xA0
 
 
-def of_pem(pem: str) -> list[Validity]:
-    """The validities of all certificates in a PEM text, in order. Unreadable ones are left out."""
+def validities_in_pem(pem: str) -> list[Validity]:
+    """Read the validities of all certificates in a PEM text, in order. Leaves out unreadable ones."""
     found: list[Validity] = []
     for block in _BLOCK.findall(pem):
         with suppress(ValueError):
-            validity = of_der(base64.b64decode(block))
+            validity = validity_of_certificate(base64.b64decode(block))
             found += [] if validity is None else [validity]
     return found
 
 
-def of_der(der: bytes) -> Validity | None:
-    """The validity of a certificate (RFC 5280 section 4.1). None: the bytes are no certificate."""
+def validity_of_certificate(der: bytes) -> Validity | None:
+    """Read the validity of a DER certificate (RFC 5280 section 4.1). None: the bytes are no certificate."""
     try:
-        _, at, _ = _element(der, 0, _SEQUENCE)
-        _, at, _ = _element(der, at, _SEQUENCE)
-        tag, _, end = _element(der, at)
+        _, at, _ = _read_element(der, 0, _SEQUENCE)
+        _, at, _ = _read_element(der, at, _SEQUENCE)
+        tag, _, end = _read_element(der, at)
         at = end if tag == _VERSION else at
         for wanted in (_INTEGER, _SEQUENCE, _SEQUENCE):  # serialNumber, signature, issuer
-            _, _, at = _element(der, at, wanted)
-        _, at, _ = _element(der, at, _SEQUENCE)
-        starts_at, at = _time(der, at)
-        ends_at, _ = _time(der, at)
+            _, _, at = _read_element(der, at, wanted)
+        _, at, _ = _read_element(der, at, _SEQUENCE)
+        starts_at, at = _read_time(der, at)
+        ends_at, _ = _read_time(der, at)
     except (IndexError, ValueError):
         return None
     return Validity(ends_at, starts_at)
 
 
-def _element(der: bytes, at: int, wanted: int | None = None) -> tuple[int, int, int]:
-    """The tag of the element at a place, and where its content begins and ends. Raises IndexError or ValueError."""
+def _read_element(der: bytes, at: int, wanted: int | None = None) -> tuple[int, int, int]:
+    """Read the DER element at an offset. Returns its tag, and where its content begins and ends. Raises IndexError, ValueError.
+
+    ``wanted``: the tag that it must have.
+    """
     tag, length = der[at], der[at + 1]
     at += 2
     if length & 0x80:
@@ -160,8 +167,9 @@ def _element(der: bytes, at: int, wanted: int | None = None) -> tuple[int, int, 
     return tag, at, at + length
 
 
-def _time(der: bytes, at: int) -> tuple[float, int]:
-    tag, begins, ends = _element(der, at)
+def _read_time(der: bytes, at: int) -> tuple[float, int]:
+    """Read a time in epoch seconds. Returns also where it ends. Raises ValueError."""
+    tag, begins, ends = _read_element(der, at)
     text = der[begins:ends].decode("ascii")
     if tag == _UTC_TIME:  # two digits of the year: 50 to 99 are 1950 to 1999
         text = ("19" if text[:2] >= "50" else "20") + text
@@ -170,8 +178,8 @@ def _time(der: bytes, at: int) -> tuple[float, int]:
     return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp(), ends
 
 
-def of_token(token: str) -> Validity | None:
-    """The validity of a JWT (RFC 7519: ``exp``, and ``iat`` or ``nbf``). None: it is no JWT, or names no end."""
+def validity_of_token(token: str) -> Validity | None:
+    """Read the validity of a JWT (RFC 7519: ``exp``, and ``iat`` or ``nbf``). None: it is no JWT, or names no end."""
     parts = token.split(".")
     if len(parts) != 3:
         return None

@@ -46,6 +46,8 @@ class BodyTooLongError(BodyError):
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
+    """In these phases, a foreign error of this cause becomes an error of this class, with this text."""
+
     phases: frozenset[Phase]
     cause: type[BaseException] | tuple[type[BaseException], ...]
     becomes: type[ListenerError]
@@ -102,21 +104,21 @@ RULES: Final = (
 
 
 def classify(error: BaseException, phase: Phase, authority: str) -> ListenerError:
-    """The error of ours for a foreign error. Its message names the server and holds no secret."""
-    chain = tuple(_chain(error))
+    """Make our error for a foreign error, by the first rule that fits. Its message names the server and holds no secret."""
+    chain = tuple(_wrapped_errors(error))
     for rule in RULES:
         if phase in rule.phases:
             for cause in chain:
                 if isinstance(cause, rule.cause):
-                    detail = _detail(chain)
+                    detail = _detail_of_library(chain)
                     known = f": {detail}" if detail and detail not in rule.says else ""
                     return rule.becomes(one_line(f"{authority}: {rule.says}{known}"))
     # Only errors outside FOREIGN_ERRORS reach this line, and no caller passes one.
     return BodyError(f"{authority}: {type(error).__name__}")
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and the errors that it wraps, outermost first: in ``__cause__``, ``__context__``, ``reason`` or ``args``."""
+def _wrapped_errors(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and the errors that it wraps, outermost first: in ``__cause__``, ``__context__``, ``reason`` or ``args``."""
     seen: set[int] = set()
     queue: list[object] = [error]
     while queue:
@@ -128,8 +130,8 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         queue += [current.__cause__, current.__context__, getattr(current, "reason", None), *current.args]
 
 
-def _detail(chain: tuple[BaseException, ...]) -> str:
-    """Detail of the innermost error that the rule lacks, in the library's words only, never ours or the peer's."""
+def _detail_of_library(chain: tuple[BaseException, ...]) -> str:
+    """What the library says about the cause; empty: nothing. Never text of ours or of the peer (I8)."""
     for cause in chain:
         if isinstance(cause, MalformedBodyError):
             return str(cause)

@@ -16,7 +16,7 @@ _BLOCK_BYTES: Final = 256 * 1024  # one read of the socket
 
 
 class Block(NamedTuple):
-    r"""What a block of the stream completes, in this order: lines, events that a scan read directly, lines again.
+    r"""What one read of the stream completed, in this order: lines, events that a scan read directly, lines again.
 
     Lines end in ``\n``.
     """
@@ -27,7 +27,7 @@ class Block(NamedTuple):
 
 
 class LineStream:
-    """The body of a watch, as lines. Only one thread reads it. Close it in any case."""
+    """Reads the body of a watch as lines. Only one thread uses it. The caller closes it in any case."""
 
     def __init__(self, response: requests.Response, interrupter: Interrupter, authority: str, max_bytes: int) -> None:
         self._response = response
@@ -41,7 +41,7 @@ class LineStream:
         self._decoder = ChunkDecoder()
 
     def read(self, timeout_seconds: float, scan: Scan | None = None) -> Block | None:
-        """What the next block completes, possibly nothing. None: the body ended properly.
+        """Wait for the next block. Returns what it completes, possibly nothing; None: the body ended properly.
 
         The bytes of an unterminated last line are dropped: they are not an event. ``scan`` reads the events that it can directly;
         the rest comes as lines.
@@ -52,17 +52,18 @@ class LineStream:
         """
         self._interrupter.limit(timeout_seconds, timeout_seconds)
         try:
-            block = self._next(scan)
+            block = self._next_block(scan)
         except FOREIGN_ERRORS as error:
-            self._interrupter.check()
+            self._interrupter.raise_if_stopped()
             raise classify(error, Phase.BODY, self._authority) from None
-        self._interrupter.check()
+        self._interrupter.raise_if_stopped()
         return block
 
     def close(self) -> None:
         self._response.close()
 
-    def _next(self, scan: Scan | None) -> Block | None:
+    def _next_block(self, scan: Scan | None) -> Block | None:
+        """Read one block. Lines begun in an earlier block come first, then what ``scan`` reads, then the rest as lines."""
         splitter, decoder = self._splitter, self._decoder
         if self._file is None:
             piece = self._response.raw.read1(_BLOCK_BYTES, decode_content=True)
@@ -82,6 +83,7 @@ class LineStream:
 
 
 def _socket_file(response: requests.Response) -> Any:
+    """The file below http.client of a chunked body. None: read through urllib3 instead."""
     raw: Any = response.raw
     original = getattr(raw, "_original_response", None)
     return original.fp if raw.chunked and original is not None else None

@@ -19,7 +19,7 @@ _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where an API server listens.
+    """The address of an API server.
 
     ``prefix`` is the path before ``/api``, without a trailing slash. Proxies such as Rancher serve several clusters
     under one host.
@@ -86,7 +86,7 @@ def is_loopback(host: str) -> bool:
 
 
 def collection_path(resource: Resource, namespace: str = "") -> str:
-    """Path of a resource in one namespace; with an empty namespace, and where objects have none, of all."""
+    """Path of a resource in one namespace. Of the whole cluster with an empty namespace, and where objects have none."""
     scope = f"/namespaces/{quote(namespace, safe='')}" if namespace and SOURCES[resource].namespaced else ""
     return f"{WIRE[resource].path}{scope}/{resource.value}"
 
@@ -99,7 +99,7 @@ def list_page(
     continue_token: str = "",
     selectors: tuple[tuple[str, str], ...] = (),
 ) -> ApiRequest:
-    """One page of a consistent list. It sends no ``resourceVersion``, so that absence can be inferred from it (I5).
+    """Build the request for one page of a consistent list. It sends no ``resourceVersion``, so that absence can be inferred from it (I5).
 
     Args:
         namespace: empty: all.
@@ -123,7 +123,7 @@ def watch(
     timeout_seconds: int,
     selectors: tuple[tuple[str, str], ...] = (),
 ) -> ApiRequest:
-    """A watch with bookmarks, of everything after a version. The server ends it after ``timeout_seconds``."""
+    """Build the request for a watch with bookmarks, of everything after a version. The server ends it after ``timeout_seconds``."""
     return ApiRequest(
         collection_path(resource, namespace),
         (
@@ -136,17 +136,18 @@ def watch(
     )
 
 
-def named(resource: Resource, namespace: str, name: str) -> ApiRequest:
-    """A list of at most the one object of that name. An absent object gives an empty list, not a 404."""
+def list_by_name(resource: Resource, namespace: str, name: str) -> ApiRequest:
+    """Build the request for a list of the one object of that name. An absent object gives an empty list, not a 404."""
     return list_page(resource, namespace, selectors=(("fieldSelector", f"metadata.name={name}"),))
 
 
-def one(resource: Resource, namespace: str, name: str) -> ApiRequest:
-    """One object; an absent one is a 404."""
+def get_object(resource: Resource, namespace: str, name: str) -> ApiRequest:
+    """Build the request for one object. An absent object is a 404."""
     return ApiRequest(f"{collection_path(resource, namespace)}/{name}")
 
 
 def _valid_host(host: str) -> str:
+    """The host in ASCII (IDNA). Raises DomainNameError if it is neither an address nor a DNS name."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -76,7 +76,7 @@ class ListPage:
 
 
 # Up to the version of the first object. The metadata of a list, and what comes before the version, hold no braces.
-_HEAD_OF_PAGE: Final = re.compile(
+_PREFIX_OF_PAGE: Final = re.compile(
     rb'\{"kind":"\w+","apiVersion":"[^"]+","metadata":\{[^{}]+\},"items":\[\{"metadata":\{[^{}]+?"resourceVersion":"\d+"'
 )
 _HEADER: Final = TypeAdapter(models.Header)
@@ -92,7 +92,7 @@ def read_event_headers(lines: Iterable[bytes], resource: Resource) -> Iterator[E
     Raises:
         BodyError: the line is not a JSON object, or not a watch event. The events before it have been passed on.
     """
-    match, new, types = WIRE[resource].head.match, tuple.__new__, _EVENT_TYPE_NAMES
+    match, new, types = WIRE[resource].event_prefix.match, tuple.__new__, _EVENT_TYPE_NAMES
     for line in lines:
         found = match(line)
         if found is None:
@@ -105,16 +105,20 @@ def read_event_headers(lines: Iterable[bytes], resource: Resource) -> Iterator[E
 
 
 def read_event_header_as_json(line: bytes, resource: Resource) -> EventHeader:
-    """The same, by parsing the whole line: for bookmarks, errors, and servers that order their fields differently."""
+    """Read the metadata by parsing the whole line: for bookmarks, errors, and servers that order their fields differently.
+
+    Raises:
+        BodyError: the line is not JSON.
+    """
     try:
         header = _HEADER.validate_json(line)
     except ValidationError as error:
         if not _is_not_json(error):
-            return UnreadableEvent(_problem(error))
+            return UnreadableEvent(_first_problem(error))
         try:
             header = _HEADER.validate_python(lenient.loads(line))
         except ValidationError as other:
-            return UnreadableEvent(_problem(other))
+            return UnreadableEvent(_first_problem(other))
         except ValueError:
             raise BodyError("a line of the watch could not be decoded as JSON") from None
     target = header["object"]
@@ -143,7 +147,7 @@ def read_event_header_as_json(line: bytes, resource: Resource) -> EventHeader:
 
 
 def observe(event: RawEvent, prefixes: tuple[str, ...] = PREFIXES) -> Observation:
-    """Read the whole event. An object that cannot be understood becomes an Observation with a problem (I4).
+    """Parse the whole event. An object that cannot be understood becomes an Observation with a problem (I4).
 
     ``prefixes``: of the annotations of external-dns that are kept, here and in ``read_list_page``.
     """
@@ -155,7 +159,7 @@ def observe(event: RawEvent, prefixes: tuple[str, ...] = PREFIXES) -> Observatio
         value = reader.project(reader.event.validate_json(event.line)["object"], prefixes)
     except ValidationError as error:
         # A deletion is clear, whatever the object's last state looked like.
-        problem = None if deleted else _problem(error)
+        problem = None if deleted else _first_problem(error)
     return Observation(
         resource=event.resource,
         namespace=event.namespace,
@@ -179,11 +183,11 @@ def read_list_page(resource: Resource, body: bytes, prefixes: tuple[str, ...] = 
         page = reader.page.validate_json(body, context=prefixes)
     except ValidationError:
         return _read_list_item_by_item(resource, body, prefixes)
-    return _page(page["metadata"], tuple(page["items"] or ()), ())
+    return _list_page(page["metadata"], tuple(page["items"] or ()), ())
 
 
 def read_uid(body: bytes) -> str | None:
-    """The uid of one object, whatever else it holds; None: it has none that is valid.
+    """Read the uid of one object, whatever else the object holds. None: it has no valid uid.
 
     Raises:
         BodyError: the answer is not an object.
@@ -191,14 +195,17 @@ def read_uid(body: bytes) -> str | None:
     try:
         metadata = _OBJECT.validate_json(body).get("metadata") or {}
     except ValidationError as error:
-        raise BodyError(f"the object is malformed: {_problem(error)}") from None
+        raise BodyError(f"the object is malformed: {_first_problem(error)}") from None
     uid = metadata.get("uid") or ""
     return uid if _may_name_a_key(uid) else None
 
 
-def read_head(resource: Resource, head: bytes, problem: str) -> ListPage | None:
-    """A page of one object, of which there is only the beginning: the object has this problem. None: an API server writes no such page."""
-    found = _HEAD_OF_PAGE.match(head)
+def read_cut_page(resource: Resource, head: bytes, problem: str) -> ListPage | None:
+    """Read the beginning of a page that was too long, and holds one object. The object gets this problem, and no value.
+
+    None: API servers write no page that begins so.
+    """
+    found = _PREFIX_OF_PAGE.match(head)
     if found is None:
         return None
     page = read_list_page(resource, found[0] + b"}}]}")
@@ -206,11 +213,12 @@ def read_head(resource: Resource, head: bytes, problem: str) -> ListPage | None:
 
 
 def _read_list_item_by_item(resource: Resource, body: bytes, prefixes: tuple[str, ...]) -> ListPage:
+    """Read a page of which an item breaks the rules. Such items get a problem, or are named in ``unreadable``. Raises BodyError."""
     reader = WIRE[resource]
     try:
         page = _ANY_LIST.validate_python(lenient.loads(body))
     except ValidationError as error:
-        raise BodyError(f"the list of {resource.value} is malformed: {_problem(error)}") from None
+        raise BodyError(f"the list of {resource.value} is malformed: {_first_problem(error)}") from None
     except ValueError:
         raise BodyError(f"the list of {resource.value} could not be decoded as JSON") from None
     if page["kind"] != f"{reader.kind}List":
@@ -223,7 +231,7 @@ def _read_list_item_by_item(resource: Resource, body: bytes, prefixes: tuple[str
             items.append(reader.item.validate_json(json.dumps(item), context=prefixes))
         except ValidationError as error:
             known = _known_metadata(resource, item)
-            problem = _problem(error)
+            problem = _first_problem(error)
             if known is None:
                 unreadable.append(problem)
             elif not all(map(_may_name_a_key, filter(None, known[:2]))):
@@ -232,10 +240,10 @@ def _read_list_item_by_item(resource: Resource, body: bytes, prefixes: tuple[str
             else:
                 namespace, name, uid, version = known
                 items.append(Observation(resource, namespace, name, uid, version, value=None, problem=problem))
-    return _page(page["metadata"], tuple(items), tuple(unreadable))
+    return _list_page(page["metadata"], tuple(items), tuple(unreadable))
 
 
-def _page(metadata: Any, items: tuple[Observation, ...], unreadable: tuple[str, ...]) -> ListPage:
+def _list_page(metadata: Any, items: tuple[Observation, ...], unreadable: tuple[str, ...]) -> ListPage:
     remaining = metadata.get("remainingItemCount")
     return ListPage(
         resource_version=int(metadata["resourceVersion"]),
@@ -247,7 +255,7 @@ def _page(metadata: Any, items: tuple[Observation, ...], unreadable: tuple[str, 
 
 
 def _known_metadata(resource: Resource, item: Any) -> tuple[str, str, str, int] | None:
-    """Namespace, name, uid and version of a broken item. uid is empty and version 0 if they cannot be read."""
+    """Namespace, name, uid and version of a malformed item. None: it cannot be identified. uid is empty and version 0 if unreadable."""
     metadata = item.get("metadata") if isinstance(item, dict) else None
     if not isinstance(metadata, dict):
         return None
@@ -262,7 +270,7 @@ def _known_metadata(resource: Resource, item: Any) -> tuple[str, str, str, int] 
 
 
 def _may_name_a_key(name: str) -> bool:
-    """Whether a key can carry this name: true for every legal name, and for illegal ones that can be reported on their own key."""
+    """Whether a table key can hold this name: true for every legal name, and for illegal ones that can be reported on their own key."""
     return _NAME.match(name) is not None
 
 
@@ -270,7 +278,7 @@ def _is_not_json(error: ValidationError) -> bool:
     return any(detail["type"] == "json_invalid" for detail in error.errors(include_url=False, include_input=False))
 
 
-def _problem(error: ValidationError) -> str:
+def _first_problem(error: ValidationError) -> str:
     """The first validation error as one line: where, and what is wrong. Never the value itself."""
     details = error.errors(include_url=False, include_input=False, include_context=False)
     first = details[0]

@@ -24,8 +24,8 @@ _NAME: Final = rf"[-A-Za-z0-9._]{{1,{MAX_NAME_CHARACTERS}}}+"
 _TEXT_BYTES: Final = 16 * 1024
 
 
-def head_of(kind: str, api_version: str) -> str:
-    """A pattern for the beginning of an event. Its groups are type, name, namespace, uid and version."""
+def event_prefix_pattern(kind: str, api_version: str) -> str:
+    """The pattern that API servers begin an event with. Its groups are type, name, namespace, uid and version."""
     return (
         rf'\{{"type":"(ADDED|MODIFIED|DELETED)","object":\{{"kind":"{kind}","apiVersion":"{re.escape(api_version)}",'
         rf'"metadata":\{{"name":"({_NAME})",(?:"generateName":"{_NAME}",)?+"namespace":"({_NAME})","uid":"({_NAME})",'
@@ -33,13 +33,13 @@ def head_of(kind: str, api_version: str) -> str:
     )
 
 
-def scan_of(resource: Resource, kind: str, api_version: str) -> Scan:
-    """A scan for the watch of one resource.
+def make_scan(resource: Resource, kind: str, api_version: str) -> Scan:
+    """Make the scan for the watch of one resource.
 
-    It stops at anything but a whole chunk of one event: another kind of event, several lines in a chunk, part of a line, a
+    The scan stops at anything but a whole chunk of one event: another kind of event, several lines in a chunk, part of a line, a
     chunk that is cut off, longer than the limit, the last one, or not well formed.
     """
-    match = re.compile(r"([0-9A-Fa-f]{1,8}+)\r\n" + head_of(kind, api_version)).match
+    match = re.compile(r"([0-9A-Fa-f]{1,8}+)\r\n" + event_prefix_pattern(kind, api_version)).match
     # Bypasses the named tuple's own __new__, which is a slow Python function.
     new = tuple.__new__
 

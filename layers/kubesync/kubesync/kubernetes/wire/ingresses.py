@@ -39,7 +39,7 @@ class IngressModel(TypedDict, total=False):
 
 
 def project_ingress(model: IngressModel, prefixes: tuple[str, ...]) -> Ingress:
-    """``prefixes``: of the annotations that are kept."""
+    """Keep of an Ingress what its rules need. ``prefixes``: of the annotations that are kept."""
     spec, metadata = model.get("spec") or IngressSpec(), model["metadata"]
     annotations = metadata.get("annotations") or {}
     ips, hostnames = load_balancer_of(model.get("status"))
@@ -47,8 +47,8 @@ def project_ingress(model: IngressModel, prefixes: tuple[str, ...]) -> Ingress:
     read = {**dict(kept(annotations, prefixes)), **{key: annotations[key][:_MAX_VALUE_CHARACTERS] for key in sources}}
     return Ingress(
         class_name=spec.get("ingressClassName") or annotations.get(_CLASS, "")[:_MAX_VALUE_CHARACTERS],
-        hosts=_once(rule.get("host") for rule in spec.get("rules") or ()),
-        tls_hosts=_once(host for tls in spec.get("tls") or () for host in tls.get("hosts") or ()),
+        hosts=_unique(rule.get("host") for rule in spec.get("rules") or ()),
+        tls_hosts=_unique(host for tls in spec.get("tls") or () for host in tls.get("hosts") or ()),
         ingress_ips=ips,
         ingress_hostnames=hostnames,
         annotations=tuple(sorted(read.items())),
@@ -56,5 +56,6 @@ def project_ingress(model: IngressModel, prefixes: tuple[str, ...]) -> Ingress:
     )
 
 
-def _once(hosts: Iterable[str | None]) -> tuple[str, ...]:
+def _unique(hosts: Iterable[str | None]) -> tuple[str, ...]:
+    """The hosts in their order, without empty ones and duplicates."""
     return tuple(dict.fromkeys(filter(None, hosts)))

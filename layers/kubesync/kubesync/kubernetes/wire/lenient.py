@@ -17,24 +17,24 @@ _STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL
 
 
 def loads(body: bytes) -> Any:
-    """The value. Keeps lone surrogates, replaces bytes that are not UTF-8, and drops values that are nested too deep.
+    """Parse a body. Keeps lone surrogates, replaces bytes that are not UTF-8, and drops values that are nested too deep.
 
     Raises:
         ValueError: the body is not JSON at all.
     """
     text = body.decode("utf-8", "replace")
     try:
-        return json.loads(text, parse_int=_integer)
+        return json.loads(text, parse_int=_parse_integer)
     except RecursionError:
-        return json.loads(_shallow(text), parse_int=_integer)
+        return json.loads(_without_deep_values(text), parse_int=_parse_integer)
 
 
-def _integer(digits: str) -> int | float:
-    """No field takes so many digits. The float is not a valid value for any field either."""
+def _parse_integer(digits: str) -> int | float:
+    """Parse an integer. One with too many digits becomes 0.5: no field accepts it, so only its object is lost."""
     return int(digits) if len(digits) <= _MAX_DIGITS else 0.5
 
 
-def _shallow(text: str) -> str:
+def _without_deep_values(text: str) -> str:
     """The text with every value below the greatest depth replaced by null."""
     kept: list[str] = []
     depth = start = 0

@@ -30,16 +30,16 @@ class ChunkDecoder:
         self._closing = 0  # bytes of the CRLF after a chunk still to come
 
     def resume(self, block: bytes) -> tuple[bytes, int]:
-        """The next block from the start of a chunk's size on, and the offset of the next chunk in it.
+        """Prepend a size line that the last block cut. Returns the block, and the offset of the next chunk in it.
 
-        Bytes before that offset belong to the chunk under way. A size line that was cut is joined with the next block.
+        Bytes before that offset belong to the chunk under way.
         """
         if self._head:
             block, self._head = self._head + block, b""
         return block, min(len(block), self._left + self._closing)
 
     def feed(self, block: bytes) -> list[bytes]:
-        """The payload in a block, one piece per chunk or part of a chunk.
+        """Decode a block. Returns its payload, one piece per chunk or part of a chunk.
 
         Raises:
             MalformedBodyError: the body is not chunked.
@@ -77,6 +77,7 @@ class ChunkDecoder:
         return pieces
 
     def _finish_chunk(self, block: bytes, pieces: list[bytes]) -> int:
+        """Add what the block holds of the chunk under way to ``pieces``. Returns the offset behind it."""
         at = 0
         if self._left:
             piece = block[: self._left]
@@ -110,7 +111,7 @@ class LineSplitter:
         return bool(self._tail)
 
     def feed(self, pieces: list[bytes]) -> list[bytes]:
-        r"""The lines that these pieces complete, each with its ``\n``.
+        r"""Take pieces. Returns the lines that they complete, each with its ``\n``.
 
         Raises:
             MalformedBodyError: a line is longer than the limit.
@@ -126,9 +127,10 @@ class LineSplitter:
         return lines
 
     def _split(self, piece: bytes, end: int, lines: list[bytes]) -> None:
+        """Add the lines of a piece to ``lines``, the unfinished one before them first. ``end``: of the first line; 0: none ends."""
         start = 0
         while end:
-            self._check(self._tail_bytes + end - start)
+            self._check_length(self._tail_bytes + end - start)
             if self._tail:
                 lines.append(b"".join([*self._tail, piece[start:end]]))
                 self._tail, self._tail_bytes = [], 0
@@ -138,14 +140,15 @@ class LineSplitter:
         if start < len(piece):
             self._tail.append(piece[start:])
             self._tail_bytes += len(piece) - start
-            self._check(self._tail_bytes)
+            self._check_length(self._tail_bytes)
 
-    def _check(self, length: int) -> None:
+    def _check_length(self, length: int) -> None:
         if length > self._max_line_bytes:
             raise MalformedBodyError(f"a line is longer than {self._max_line_bytes} bytes")
 
 
 def _chunk_length_before_extension(size_line: bytes) -> int:
+    """The length in a size line with extensions. Raises MalformedBodyError."""
     try:
         return int(size_line.split(b";", 1)[0], 16)
     except ValueError:

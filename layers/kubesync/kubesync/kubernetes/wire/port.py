@@ -14,10 +14,10 @@ from pydantic import AfterValidator, TypeAdapter, ValidationInfo
 
 from kubesync.domain.objects import Observation, Resource
 from kubesync.kubernetes.wire import models
-from kubesync.kubernetes.wire.event_scan import Scan, head_of, scan_of
+from kubesync.kubernetes.wire.event_scan import Scan, event_prefix_pattern, make_scan
 
 type Project = Callable[[Any, tuple[str, ...]], object]
-"""Makes the value that is kept of a checked model. The second argument: prefixes of the annotations that are kept."""
+"""Makes the value to keep of a checked model. The second argument: prefixes of the annotations to keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class WireSource:
 
     ``path``: of its group and version. ``event``, ``page``, ``item``: check a watch event, a page of a list, one object. The last two
     take prefixes as their context, and give Observations.
-    ``head``: the usual beginning of a line of its watch; ``scan`` reads the usual part of its watch.
+    ``event_prefix``: the usual beginning of a line of its watch; ``scan`` reads the usual part of its watch.
     """
 
     resource: Resource
@@ -36,12 +36,12 @@ class WireSource:
     page: TypeAdapter[Any]
     item: TypeAdapter[Any]
     project: Project
-    head: re.Pattern[bytes]
+    event_prefix: re.Pattern[bytes]
     scan: Scan
 
 
 def wire_source(resource: Resource, kind: str, api_version: str, model: Any, project: Project) -> WireSource:
-    """Describe a resource.
+    """Make the wire description of a resource: its path, its checks and its scan.
 
     Args:
         api_version: as objects say it, such as ``v1`` or ``discovery.k8s.io/v1``.
@@ -50,7 +50,7 @@ def wire_source(resource: Resource, kind: str, api_version: str, model: Any, pro
     # The core group lives under /api, all others under /apis.
     path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
-    def listed(item: Any, info: ValidationInfo[Any]) -> Observation:
+    def to_observation(item: Any, info: ValidationInfo[Any]) -> Observation:
         # Of each object, only this stays in memory while the rest of its page is read.
         metadata = item["metadata"]
         return Observation(
@@ -62,7 +62,7 @@ def wire_source(resource: Resource, kind: str, api_version: str, model: Any, pro
             value=project(item, info.context),
         )
 
-    item: Any = Annotated[model, AfterValidator(listed)]
+    item: Any = Annotated[model, AfterValidator(to_observation)]
     list_model: Any = models.ListModel  # its kind is known only here
     return WireSource(
         resource,
@@ -72,6 +72,6 @@ def wire_source(resource: Resource, kind: str, api_version: str, model: Any, pro
         TypeAdapter(list_model[Literal[f"{kind}List"], item]),
         TypeAdapter(item),
         project,
-        re.compile(head_of(kind, api_version).encode()),
-        scan_of(resource, kind, api_version),
+        re.compile(event_prefix_pattern(kind, api_version).encode()),
+        make_scan(resource, kind, api_version),
     )

@@ -25,7 +25,10 @@ _ADDRESS_TYPES: Final = frozenset({"IPv4", "IPv6"})
 
 
 def project_service(model: ServiceModel, prefixes: tuple[str, ...]) -> Service:
-    """Uses the defaults of the API server: type ClusterIP, protocol TCP. ``prefixes``: of the annotations that are kept."""
+    """Keep of a Service what its rules need. Uses the defaults of the API server: type ClusterIP, protocol TCP.
+
+    ``prefixes``: of the annotations that are kept.
+    """
     spec = model["spec"]
     metadata = model["metadata"]
     cluster_ip = spec.get("clusterIP")
@@ -48,14 +51,14 @@ def project_service(model: ServiceModel, prefixes: tuple[str, ...]) -> Service:
 
 
 def load_balancer_of(status: ServiceStatus | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Addresses and host names of ``status.loadBalancer``."""
+    """Returns the addresses and the host names of ``status.loadBalancer``."""
     ingress = ((status or {}).get("loadBalancer") or {}).get("ingress") or []
     ips = tuple(ip for entry in ingress if (ip := entry.get("ip")))
     return ips, tuple(host for entry in ingress if (host := entry.get("hostname")))
 
 
 def project_endpoints(model: EndpointsModel, _prefixes: tuple[str, ...] = ()) -> EndpointsObject:
-    """One group per subset. The list that holds an address says whether it is ready."""
+    """Keep of an Endpoints object one group per subset. The list that holds an address says whether it is ready."""
     metadata = model["metadata"]
     groups = []
     for subset in model.get("subsets") or ():
@@ -71,7 +74,7 @@ def project_endpoints(model: EndpointsModel, _prefixes: tuple[str, ...] = ()) ->
 
 
 def project_endpoint_slice(model: EndpointSliceModel, _prefixes: tuple[str, ...] = ()) -> EndpointsObject:
-    """One group for the slice; none if it holds host names (address type FQDN), which are not nodes."""
+    """Keep of an EndpointSlice one group; none if it holds host names (address type FQDN), which are not nodes."""
     service = (model["metadata"].get("labels") or {}).get(_SERVICE_NAME, "")
     if model["addressType"] not in _ADDRESS_TYPES:
         return EndpointsObject(service=service, fqdn=True)

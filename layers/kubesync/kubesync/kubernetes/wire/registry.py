@@ -17,13 +17,13 @@ _WIRE: Final[dict[Resource, WireSource]] = {}
 WIRE: Final[Mapping[Resource, WireSource]] = MappingProxyType(_WIRE)
 
 
-def add(source: WireSource) -> None:
-    """Add a resource."""
+def register(source: WireSource) -> None:
+    """Make a resource readable."""
     _WIRE[source.resource] = source
 
 
 _DISCOVERY: Final = "discovery.k8s.io/v1"
-add(wire_source(Resource.SERVICES, "Service", "v1", ServiceModel, project_service))
-add(wire_source(Resource.ENDPOINTS, "Endpoints", "v1", EndpointsModel, project_endpoints))
-add(wire_source(Resource.ENDPOINTSLICES, "EndpointSlice", _DISCOVERY, EndpointSliceModel, project_endpoint_slice))
-add(wire_source(INGRESSES, "Ingress", "networking.k8s.io/v1", IngressModel, project_ingress))
+register(wire_source(Resource.SERVICES, "Service", "v1", ServiceModel, project_service))
+register(wire_source(Resource.ENDPOINTS, "Endpoints", "v1", EndpointsModel, project_endpoints))
+register(wire_source(Resource.ENDPOINTSLICES, "EndpointSlice", _DISCOVERY, EndpointSliceModel, project_endpoint_slice))
+register(wire_source(INGRESSES, "Ingress", "networking.k8s.io/v1", IngressModel, project_ingress))
