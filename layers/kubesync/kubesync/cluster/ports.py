@@ -122,7 +122,7 @@ class ClusterPorts:
     window_seconds: float
     pause_seconds: float
     to_cluster: Callable[[str, object], bool]
-    to_zone: Callable[[str, object], None]
+    to_zone: Callable[[str, object], object]
     to_named: Callable[[object], None]
     zones: Callable[[], Sequence[str]]
     large: Lock

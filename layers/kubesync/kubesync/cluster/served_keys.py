@@ -45,7 +45,7 @@ class Published:
     """
 
     def __init__(
-        self, states: KeyStates, send: Callable[[str, object], None], to_cluster: Callable[[str, object], object]
+        self, states: KeyStates, send: Callable[[str, object], object], to_cluster: Callable[[str, object], object]
     ) -> None:
         self._states = states
         self._send = send

@@ -49,7 +49,6 @@ _LAST_ERRORS_SECONDS: Final = 1.0
 _WAITING_SECONDS: Final = 2.0
 """While a list is waited for, ask so often whether somebody still waits for the resync."""
 _ORPHANS_AT_A_TIME: Final = 50
-_FINAL_ROUNDS: Final = 8
 
 
 class ClusterResync:

@@ -182,9 +182,6 @@ class Master:
         """Send a message to a cluster's actor, from any thread. False: no such cluster here."""
         return self.served.send(cluster, message)
 
-    def _to_zone(self, zone_id: str, message: object) -> None:
-        self.zones.send(zone_id, message)
-
     def ask_named(self, message: object) -> None:
         """Send a message to the named upstreams' actor, from any thread."""
         self.named.ask(message)
@@ -251,7 +248,7 @@ class Master:
             window_seconds=parts.settings.window_seconds,
             pause_seconds=self.term.pause_seconds,
             to_cluster=self.send,
-            to_zone=self._to_zone,
+            to_zone=self.zones.send,
             to_named=self.ask_named,
             zones=lambda: tuple(self.zones.figures),
             large=large,

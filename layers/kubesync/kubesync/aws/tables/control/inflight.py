@@ -42,7 +42,6 @@ from kubesync.domain.objects import SERVICE, ObjectKey
 logger = logging.getLogger(f"kubesync.{__name__}")
 
 _OWED_ROW: Final = 3
-_SERVICE_ROW: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +131,13 @@ class InflightTable:
 
     def put(self, zone_id: str, before: Inflight | None, after: Inflight, token: str) -> tuple[Inflight, list[Action]]:
         """Replace what is under way. ``before`` is the item as last read or written."""
-        rows = [_row(unit) for unit in after.units]
-        rows += [[*_row(unit), landed.batch] for landed in after.owed.values() for unit in landed.units]
-        schema = SCHEMA_OF_OWED if after.owed else SCHEMA
-        if any(len(row[0]) > _SERVICE_ROW for row in rows):
+        owed = [(landed.batch, unit) for landed in after.owed.values() for unit in landed.units]
+        rows = [_row(unit) for unit in after.units] + [[*_row(unit), batch] for batch, unit in owed]
+        units = (*after.units, *(unit for _, unit in owed))
+        schema = SCHEMA_OF_OWED if owed else SCHEMA
+        if any(unit.key.kind != SERVICE for unit in units):
             schema = SCHEMA_OF_KINDS
-        owed = (unit for landed in after.owed.values() for unit in landed.units)
-        if any(
-            needs_newer_form(side)
-            for unit in (*after.units, *owed)
-            for c in unit.changes
-            for side in (c.before, c.after)
-        ):
+        if any(needs_newer_form(side) for unit in units for c in unit.changes for side in (c.before, c.after)):
             schema = SCHEMA_OF_ROUTING
         place = self._place(zone_id)
         version, slices = (0, 0) if before is None else (before.version, before.slices)
