@@ -122,12 +122,12 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         without="the journal is not swapped after an unclean end",
         invariants="I1 I2",
         file="zone/journal.py",
-        old="        fresh = self.following(self._ports.scheduler.token_hex(16))\n",
+        old="        fresh = self.next_journal(self._ports.scheduler.token_hex(16))\n",
         new="""        if self._inflight is not None and self._inflight.batch:
             self._write(replace(self._inflight, batch="", units=()))
         if self._journal is None or self._inflight is not None:
             return True
-        fresh = self.following(self._ports.scheduler.token_hex(16))
+        fresh = self.next_journal(self._ports.scheduler.token_hex(16))
 """,
         caught_by=(_WRITER + "test_i2_settling_swaps_the_journal_though_there_is_nothing_to_write",),
         section=15,

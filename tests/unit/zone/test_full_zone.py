@@ -114,12 +114,12 @@ def test_a_problem_that_an_earlier_session_noted_is_taken_back() -> None:
 def test_share_doubles_while_sets_land_and_is_one_after_a_refusal() -> None:
     waits = Waits()
     full = FullZone("limit", waits)
-    assert full.share(0.0) == 1
-    full.landed([a_unit("a", comes=True)], 0.0)
-    full.landed([a_unit("b", comes=True)], 0.0)
-    assert full.share(0.0) == 4
-    full.refused([a_unit(name, comes=True) for name in "cdef"], 0.0)
-    assert full.share(0.0) == 1
+    assert full.allowed_units(0.0) == 1
+    full.record_landed([a_unit("a", comes=True)], 0.0)
+    full.record_landed([a_unit("b", comes=True)], 0.0)
+    assert full.allowed_units(0.0) == 4
+    full.record_refused([a_unit(name, comes=True) for name in "cdef"], 0.0)
+    assert full.allowed_units(0.0) == 1
 
 
 def test_refused_probe_waits_longer_each_time_and_what_goes_ends_that() -> None:
@@ -127,13 +127,13 @@ def test_refused_probe_waits_longer_each_time_and_what_goes_ends_that() -> None:
     full = FullZone("limit", waits)
     delays = []
     for _ in range(8):
-        full.refused([a_unit("a", comes=True)], 100.0)
-        assert full.share(100.0) == 0
+        full.record_refused([a_unit("a", comes=True)], 100.0)
+        assert full.allowed_units(100.0) == 0
         delays.append(waits.earliest(Reason.FULL) - 100.0)
     assert delays == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0]
-    full.landed([a_unit("b")], 100.0)
-    assert full.share(100.0) == 0, "a change makes no room"
-    full.landed([a_unit("b", goes=True)], 100.0)
-    assert full.share(100.0) == 1
-    full.refused([a_unit("a", comes=True)], 100.0)
+    full.record_landed([a_unit("b")], 100.0)
+    assert full.allowed_units(100.0) == 0, "a change makes no room"
+    full.record_landed([a_unit("b", goes=True)], 100.0)
+    assert full.allowed_units(100.0) == 1
+    full.record_refused([a_unit("a", comes=True)], 100.0)
     assert waits.earliest(Reason.FULL) == 105.0

@@ -65,7 +65,7 @@ def test_i9_key_that_still_wants_more_goes_behind_others_of_its_namespace() -> N
     queue.publish(Publish("prod", (a_wish("a", "shop", 50), a_wish("b", "shop", 20))))
     first = queue.due(lambda: ROOM, checks=False)
     assert set(services(first)) == {"a"}
-    queue.landed(first.units)
+    queue.record_landed(first.units)
     queue.learn((a_wish("a", "shop", 50), a_wish("b", "shop", 20)))
     assert set(services(queue.due(lambda: ROOM, checks=False))) == {"b"}
 
@@ -86,7 +86,7 @@ def test_i9_more_namespaces_than_fit_a_batch_take_turns_from_batch_to_batch() ->
     for _ in range(3):
         due = queue.due(lambda: ROOM, checks=False)
         landed += (name.removesuffix("-0") for name in services(due) if name.endswith("-0"))
-        queue.landed(due.units)
+        queue.record_landed(due.units)
         queue.learn([Wish(unit.key, ()) for unit in due.units])
     assert sorted(landed) == [f"s{n:02d}" for n in range(30)]
     assert len(due.units) == 20
@@ -97,7 +97,7 @@ def test_i9_namespaces_take_turns_at_the_room_in_a_full_zone() -> None:
     queue = a_queue(clock)
     first, later = ([a_wish(f"{of}-{n}", of) for n in range(count)] for of, count in (("evil", 5), ("shop", 2)))
     queue.publish(Publish("prod", tuple(first)))
-    queue.refused_as_full(queue.due(lambda: ROOM, checks=False).units, "full")
+    queue.record_full_zone(queue.due(lambda: ROOM, checks=False).units, "full")
     assert queue.due(lambda: ROOM, checks=False).unknown == [first[0].key]
     queue.publish(Publish("prod", tuple(later)))
     tried: list[str] = []
@@ -105,7 +105,7 @@ def test_i9_namespaces_take_turns_at_the_room_in_a_full_zone() -> None:
         while (due := queue.due(lambda: ROOM, checks=False)).unknown:
             queue.learn([wish for wish in (*first, *later) if wish.key in due.unknown], asked=True)
         tried += services(due)
-        queue.refused_as_full(due.units, "full")
+        queue.record_full_zone(due.units, "full")
         clock.advance(400.0)
     assert tried == ["shop-0", "evil-0", "shop-1", "evil-1", "shop-0"]
 

@@ -40,11 +40,11 @@ def test_reason_that_is_put_off_puts_off_all_that_wait_for_it() -> None:
 def test_i4_refused_unit_waits_and_no_other_of_its_key() -> None:
     waits = Waits()
     waits.put_unit(a_unit("a"), NOW + 5)
-    assert waits.refused(a_unit("a"), NOW)
-    assert not waits.refused(a_unit("b"), NOW)
-    assert not waits.refused(a_unit("a"), NOW + 5)
+    assert waits.delays(a_unit("a"), NOW)
+    assert not waits.delays(a_unit("b"), NOW)
+    assert not waits.delays(a_unit("a"), NOW + 5)
     waits.end_unit(a_unit("a"))
-    assert not waits.refused(a_unit("a"), NOW)
+    assert not waits.delays(a_unit("a"), NOW)
 
 
 @pytest.mark.parametrize(
@@ -70,21 +70,21 @@ def test_key_sleeps_until_the_first_of_its_waits_is_over(
         waits.put_unit(a_unit("a"), unit)
     waits.sleep([KEY], NOW)
     assert waits.wakes_at(KEY) == wakes_at
-    assert waits.slept(KEY)
+    assert waits.has_slept(KEY)
     waits.wake(KEY)
-    assert (waits.wakes_at(KEY), waits.slept(KEY)) == (0.0, False)
+    assert (waits.wakes_at(KEY), waits.has_slept(KEY)) == (0.0, False)
 
 
 def test_next_is_the_first_that_wakes_or_the_next_try_of_a_full_zone() -> None:
     waits = Waits()
-    assert waits.next([], NOW) is None
+    assert waits.next_due([], NOW) is None
     waits.put(KEY, Reason.INHERITED, NOW + 40)
     waits.sleep([KEY], NOW)
-    assert waits.next([KEY], NOW) == NOW + 40
-    assert waits.next([KEY, OTHER], NOW) == NOW + 1, "one that is awake is seen again soon"
+    assert waits.next_due([KEY], NOW) == NOW + 40
+    assert waits.next_due([KEY, OTHER], NOW) == NOW + 1, "one that is awake is seen again soon"
     waits.put(OTHER, Reason.FULL, NOW)
     waits.put_off(Reason.FULL, NOW + 20)
-    assert waits.next([KEY], NOW) == NOW + 20
+    assert waits.next_due([KEY], NOW) == NOW + 20
 
 
 def test_key_that_is_open_no_more_waits_for_nothing() -> None:

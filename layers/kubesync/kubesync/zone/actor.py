@@ -65,10 +65,11 @@ _TORN: Final = (
 
 
 class ZoneActor:
-    """Implements ``Actor``.
+    """Writes one hosted zone. Implements ``Actor``.
 
     Args:
-        settled: False after an unclean end of the last master: the journal is swapped and what was in flight settled first.
+        settled: False after an unclean end of the last master: then the zone settles first.
+        zone: its name and id. None: read when first needed.
     """
 
     def __init__(self, zone_id: str, ports: ZonePorts, *, settled: bool, zone: Zone | None = None) -> None:
@@ -94,13 +95,15 @@ class ZoneActor:
         self._drain_until: float | None = None
 
     def figures(self) -> ZoneFigures:
+        """Return copies of the zone's counts and state, for other threads."""
         blocked, clean = self._blocked_by is not None, self._writer.idle and not self._talks.closing
         report = replace(self.report, blocked=blocked, reasons=dict(self.report.reasons))
-        # The next session looks at a torn zone, also if nothing else brings it there.
+        # A torn zone is not clean: so the next session looks at it, even if no key of it changes.
         clean = clean and not (self._journal.holds_landed or self._journal.torn)
         return ZoneFigures(report, self._progress, clean, tuple(self._lags), self._lags_counted)
 
     def receive(self, message: object) -> None:
+        """Take in a message. Sends nothing but answers of a blocked zone; ``step`` does the rest."""
         match message:
             case Publish():
                 self._journal.served.add(message.cluster)
@@ -109,16 +112,16 @@ class ZoneActor:
                 self._learn(message.cluster, message.wishes, asked=True)
             case Closed():
                 self._learn(message.cluster, message.wishes)
-                self._talks.closed(message)
+                self._talks.record_closed(message)
             case CheckConflicts():
-                self._queue.check(key for key in message.keys if key.cluster in self._journal.served)
+                self._queue.request_checks(key for key in message.keys if key.cluster in self._journal.served)
             case Reach() | CompareZone() if self._blocked_by is not None:
                 message.reply.set_exception(self._blocked_by)
             case Reach() | CompareZone():
                 self._requests.append(message)
             case Forget():
                 self._journal.served.discard(message.cluster)
-                self._queue.forget(message.cluster)
+                self._queue.forget_cluster(message.cluster)
                 self._forgetting.append(message.cluster)
             case Drain():
                 self._drain_until = message.until
@@ -126,18 +129,22 @@ class ZoneActor:
                 raise TypeError(f"a zone does not take {type(message).__name__}")
 
     def _learn(self, cluster: str, wishes: Sequence[Wish], *, asked: bool = False) -> None:
-        if cluster in self._journal.served:  # else nothing is written for it any more, or not yet
+        """Take in wishes of a cluster. ``asked``: they answer ``Want``."""
+        if cluster in self._journal.served:  # else the zone writes nothing for this cluster any more, or not yet
             self._queue.learn(wishes, asked=asked)
         if asked and self._talks.open is not None:
             self._talks.open.told(cluster, (wish.key for wish in wishes))
 
     def step(self) -> float | None:
-        """Do the next thing of the table above. Raises NotMasterError: another master writes."""
+        """Do the next thing of the table above. Returns in how many seconds to do the next; None: the actor has ended.
+
+        Raises NotMasterError if another master writes. Errors of the zone are handled here: backoff, settling, or a blocked zone.
+        """
         if self._drain_until is not None and self._now() >= self._drain_until:
             self._end()
             return None
         try:
-            seconds = self._next()
+            seconds = self._run_next()
         except ZoneOutcomeUnknownError as error:
             self.report.unknown += 1
             seconds = self._back_off(error)
@@ -155,10 +162,10 @@ class ZoneActor:
             self._note_problem(str(error))
             seconds = _BLOCKED_SECONDS
             self._not_before = self._now() + seconds
-        return self._or_end(seconds)
+        return self._end_if_drained(seconds)
 
     def failed(self, error: Exception) -> float | None:
-        """Where the fault is ours, the zone begins anew: it settles before it sends anything."""
+        """Handle an error that ``step`` raised. After a bug of ours, drop what is under way and settle before anything is sent."""
         if isinstance(error, NotMasterError):
             self._fail_requests(error)
             self._ports.not_master(error)
@@ -174,12 +181,13 @@ class ZoneActor:
             self._writer.unsettle()
         self.report.problem = str(error)
         self._not_before = self._now() + _AFTER_A_FAULT_SECONDS
-        return self._or_end(_AFTER_A_FAULT_SECONDS)
+        return self._end_if_drained(_AFTER_A_FAULT_SECONDS)
 
     def _now(self) -> float:
         return self._ports.clock.monotonic()
 
     def _back_off(self, error: KubesyncError) -> float:
+        """Count a failure, and return how many seconds to wait. Reports a problem once the zone is stuck."""
         self._progress = self._progress.busy(self._now())
         if self._progress.standing(self._now()) is Standing.STUCK:
             self._note_problem(f"nothing gets through: {error}")
@@ -189,15 +197,16 @@ class ZoneActor:
         self._not_before = self._now() + delay
         return delay
 
-    def _next(self) -> float:
+    def _run_next(self) -> float:
+        """Do one thing, unless the zone backs off or waits for answers. Updates progress, problem and remark. Returns as ``step``."""
         self._answer_forgets()
         if (wait := self._not_before - self._now()) > 0:
             return wait
         if self._talks.open is not None:
             if self._talks.problem:
                 self._note_problem(self._talks.problem)
-            return self._talks.go_on(self._talks.open)
-        seconds = self._work()
+            return self._talks.finish_if_answered(self._talks.open)
+        seconds = self._do_first_applicable()
         if seconds == AT_ONCE:
             self._progress = self._progress.busy(self._now())
         else:
@@ -210,43 +219,46 @@ class ZoneActor:
             self._note_problem(problem)
         return seconds
 
-    def _work(self) -> float:
+    def _do_first_applicable(self) -> float:
+        """Do the first thing of the table above that applies, from settling on. Returns as ``step``."""
         if not self._writer.settled:
             self._settle()
         elif self._writer.sent is not None:
             self._send()
         elif self._culprits:
-            self._ask_about(self._culprits)
+            self._judge_culprits(self._culprits)
         elif request := next(
             (r for r in self._requests if isinstance(r, Reach) or r.cluster not in self._journal.owed), None
         ):
             self._requests.remove(request)
-            self._serve(request)
+            self._answer_request(request)
         elif not self._do_what_is_due():
-            if (checked_at := self._queue.checks.to_be_noted()) is not None:
+            if (checked_at := self._queue.checks.take_check_time()) is not None:
                 self._journal.note_check(checked_at)
             retry = self._queue.next_retry()
             return WHEN_TOLD if retry is None else retry
         return AT_ONCE
 
     def _do_what_is_due(self) -> bool:
-        due = self._queue.due(self._journal.room, checks=not self._batch_first)
+        """Ask, check, refuse or start a batch, as the queue says. False: nothing was due. Batches and checks alternate."""
+        due = self._queue.due(self._journal.batch_limits, checks=not self._batch_first)
         if not due.unknown:
             self._batch_first = bool(due.checks)
         if due.unknown:
-            self._talks.want(due.unknown)
+            self._talks.ask_for_wishes(due.unknown)
         elif due.checks:
-            self._check(due.checks)
+            self._check_conflicts(due.checks)
         elif due.oversized:
             for unit in due.oversized:
-                self._queue.passing.fits_no_batch(unit)
+                self._queue.passing.mark_too_large(unit)
             message = "more than fits one change batch"
             self._refuse([Refusal(unit, message, code="TooLargeForBatch") for unit in due.oversized])
         elif due.units:
             self._writer.start(due.units)
-        return not due.nothing
+        return not due.is_empty
 
     def _note_problem(self, problem: str) -> None:
+        """Store what is wrong with the zone, if it differs from what is stored. Empty: nothing is, except that the zone may be torn."""
         if self._noted_problem is None:
             self._noted_problem = self._ports.problems.read(self.zone_id)  # of an earlier session
             self._journal.torn |= self._noted_problem == _TORN
@@ -256,31 +268,34 @@ class ZoneActor:
             self._noted_problem = problem
 
     def _send(self) -> None:
+        """Send the batch under way. If it landed, ask the clusters to close it; else keep what the next steps must do with its units."""
         sent = self._writer.sent
         assert sent is not None
         refused = self._writer.send(sent)
         self._failures = 0
         if refused is None:
             self._progress = self._progress.landed(self._now())
-            lags = [self._now() - since for since in self._queue.landed(sent.units)]
+            lags = [self._now() - since for since in self._queue.record_landed(sent.units)]
             self._lags.extend(lags)
             self._lags_counted += len(lags)
             self._talks.close(LandedUnits(sent.batch, sent.units))
             return
         if refused.zone_is_full:
-            self._queue.refused_as_full(sent.units, refused.zone_is_full)
+            self._queue.record_full_zone(sent.units, refused.zone_is_full)
             self.report.problem = self._queue.problem
         self._culprits = refused.culprits
-        self._queue.again(refused.again)
+        self._queue.send_first(refused.again)
         if refused.not_allowed:
-            self._queue.denied(unit.key for unit, _ in refused.not_allowed)
+            self._queue.separate_denied(unit.key for unit, _ in refused.not_allowed)
             self._refuse([Refusal(unit, why, code="NameNotAllowed") for unit, why in refused.not_allowed])
 
     def _refuse(self, refusals: Sequence[Refusal]) -> None:
+        """Ask the clusters to judge these units."""
         self._progress = self._progress.landed(self._now())
-        self._talks.refuse(refusals)
+        self._talks.ask_to_judge(refusals)
 
-    def _ask_about(self, culprits: Sequence[tuple[Unit, str]]) -> None:
+    def _judge_culprits(self, culprits: Sequence[tuple[Unit, str]]) -> None:
+        """Read what exists at the names of units at fault, and ask the clusters to judge those that are."""
         found = self._new_reader().read_all({unit.name for unit, _ in culprits})  # nothing from before the refusal
         self._culprits = ()
         said = dict(culprits)
@@ -290,18 +305,19 @@ class ZoneActor:
                 Refusal(unit, said[unit] or message, standing)
                 for group in together(said)
                 for unit, standing in at_fault(group, named, found[group[0].name]).items()
-                if not self._queue.passing.waits_for_others(unit, standing)
+                if not self._queue.passing.grant_second_wait(unit, standing)
             ]
         )
 
     def _settle(self) -> None:
-        """After an unclean end: what the journal proves to have landed is closed, then late batches are shut out."""
-        if not self._talks.close(self._journal.landed_before()):
-            self._writer.settled = self._journal.shut_out()
+        """Do a step of settling: ask clusters to close what has landed. If nothing is left to ask, lock out late batches by a journal swap."""
+        if not self._talks.close(self._journal.find_landed()):
+            self._writer.settled = self._journal.lock_out_late_batches()
             self._progress = self._progress.landed(self._now())
             self._failures = 0
 
-    def _check(self, wishes: Sequence[Wish]) -> None:
+    def _check_conflicts(self, wishes: Sequence[Wish]) -> None:
+        """Read the names in conflict of these wishes, and ask the clusters to judge them. If reads are throttled, put all checks off."""
         names = sorted({name for wish in wishes for name in wish.conflicts})
         try:
             found = self._reader.read_all(names, self._queue.checks.not_before_monotonic)
@@ -316,7 +332,8 @@ class ZoneActor:
     def _new_reader(self) -> ZoneReader:
         return ZoneReader(self._ports.client, self.zone_id, self._ports.clock)
 
-    def _serve(self, request: Reach | CompareZone) -> None:
+    def _answer_request(self, request: Reach | CompareZone) -> None:
+        """Answer a resync that waited for a quiet zone, or let a cluster compare. Clears the inflight item before a comparison that mends."""
         if isinstance(request, CompareZone) and request.mend and self._journal.holds_landed:
             self._journal.clear()  # what is applied may change now without a batch
         if isinstance(request, Reach):
@@ -334,18 +351,21 @@ class ZoneActor:
         self._talks.compare(request, standing)
 
     def _fail_requests(self, error: KubesyncError) -> None:
-        self._talks.fail(error)
+        """Answer all requests that wait, and the comparison under way, with this error."""
+        self._talks.fail_comparison(error)
         while self._requests:
             self._requests.popleft().reply.set_exception(error)
 
     def _answer_forgets(self) -> None:
+        """Answer clusters that are removed, once the zone has no work of theirs."""
         for cluster in list(self._forgetting):
-            if not self._under_way(cluster):
+            if not self._has_work_of(cluster):
                 self._forgetting.remove(cluster)
                 self._ports.to_cluster(cluster, Forgotten(self.zone_id))
 
-    def _under_way(self, cluster: str) -> bool:
-        if self._talks.open is not None and self._talks.open.holds(cluster):
+    def _has_work_of(self, cluster: str) -> bool:
+        """Whether a question or a batch of the cluster is open here. If only the inflight item still names the cluster, changes the item."""
+        if self._talks.open is not None and self._talks.open.involves(cluster):
             return True
         if self._writer.idle and not self._journal.holds_landed:
             return False
@@ -355,15 +375,15 @@ class ZoneActor:
         if self._writer.sent is not None:
             return True
         if not self._writer.settled and isinstance(self._blocked_by, ZoneGoneError):
-            self._journal.drop_units_of(cluster)  # whoever is removed need not know what became of a zone that is gone
+            self._journal.drop_units_of(cluster)  # a removal need not know the outcome in a zone that is gone
             return False
         if not self._writer.settled or self._talks.closing or cluster in self._journal.owed:
             return True
         self._journal.clear()
         return False
 
-    def _or_end(self, seconds: float) -> float | None:
-        """End, if the session ends and nothing more can be done now."""
+    def _end_if_drained(self, seconds: float) -> float | None:
+        """End the actor if the session drains and nothing more can be done now. Returns None then, else when to step again."""
         if self._drain_until is None or seconds == AT_ONCE:
             return seconds
         left = self._drain_until - self._now()
@@ -374,6 +394,7 @@ class ZoneActor:
         return min(seconds, left)
 
     def _end(self) -> None:
+        """Answer what waits with an error, and clear the inflight item if everything is closed: the next session need not settle."""
         self._fail_requests(ZoneError("the session ends"))
         if self._writer.idle and not self._talks.closing and self._journal.holds_landed:
             try:

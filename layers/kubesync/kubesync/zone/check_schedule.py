@@ -39,7 +39,10 @@ _UNANSWERED_SECONDS: Final = 5.0
 
 
 class CheckSchedule:
-    """For the zone's own thread. Times are epoch seconds, unless they are said to be monotonic."""
+    """Decides when the names in conflict of each key are checked. Keeps these times in ``Waits``, for ``Reason.CONFLICT``.
+
+    For the zone's own thread. Times are epoch seconds, unless they are said to be monotonic.
+    """
 
     def __init__(self, zone_id: str, ports: ZonePorts, waits: Waits) -> None:
         self._zone_id = zone_id
@@ -57,21 +60,25 @@ class CheckSchedule:
         """What was read of the zone before this time does not count: a person has asked since, or a set of ours has gone."""
 
     def begin_step(self) -> None:
+        """Begin a step of the zone: allow a full check again, and schedule keys that have settled since the last step."""
         self._left = _KEYS_IN_A_CHECK
         while self._newly_settled:
-            self._check_at(self._newly_settled.pop(), self._noted_at() + CONFLICT_CHECK_SECONDS)
+            self._check_at(self._newly_settled.pop(), self._stored_check_time() + CONFLICT_CHECK_SECONDS)
 
-    def first_of(self, awake: Iterable[ObjectKey], *, checks: bool) -> list[ObjectKey]:
-        """Leave out most keys that only need a check: the zone does not even ask what they want (I7)."""
+    def limit_checks(self, awake: Iterable[ObjectKey], *, checks: bool) -> list[ObjectKey]:
+        """Return these keys without most of those that only need a check: the zone does not even ask for their wishes (I7).
+
+        Keys that only need a check come last. ``checks``: False: leave out all of them.
+        """
         first: list[ObjectKey] = []
         only_checks: list[ObjectKey] = []
         for key in awake:
-            (only_checks if self._waits.slept(key) and key in self._due_at else first).append(key)
+            (only_checks if self._waits.has_slept(key) and key in self._check_times else first).append(key)
         checks = checks and self._waits.earliest(Reason.CONFLICT) <= self._ports.clock.epoch()
         return first + only_checks[: _KEYS_IN_A_CHECK if checks else 0]
 
-    def listed(self, cluster: str, resources: frozenset[Resource]) -> None:
-        """These views of a cluster are complete. Keys that waited for that are checked."""
+    def set_listed(self, cluster: str, resources: frozenset[Resource]) -> None:
+        """Set which views of a cluster are complete. Wakes the keys whose checks waited for that."""
         before = self._listed.get(cluster, frozenset())
         self._listed[cluster] = resources
         if not resources - before:
@@ -82,11 +89,11 @@ class CheckSchedule:
                 self._waits.wake_by(key, 0.0)
 
     def _can_be_planned(self, wish: Wish) -> bool:
-        """Its record sets depend on nothing that is not listed yet (I5)."""
+        """Whether all views that the key's record sets depend on are complete (I5)."""
         return wish.needs <= self._listed.get(wish.key.cluster, frozenset())
 
-    def see(self, wish: Wish) -> None:
-        """What a key wants now: note whether and when it is to be checked."""
+    def update(self, wish: Wish) -> None:
+        """Schedule or drop the check of a key, by what the key wants now."""
         key = wish.key
         if not wish.conflicts:
             self.drop(key)
@@ -95,61 +102,66 @@ class CheckSchedule:
         if not wish.settled:
             self._settled.discard(key)
             self._newly_settled.discard(key)
-            # The time of its mark may come from another zone.
-            self._check_at(key, self._due(key) if wish.attempts else 0.0)
+            # The time in its mark is not used: it may come from another zone.
+            self._check_at(key, self._check_time(key) if wish.attempts else 0.0)
         elif key not in self._settled:
             self._settled.add(key)
-            if key not in self._due_at:
+            if key not in self._check_times:
                 self._newly_settled.add(key)
 
     @property
-    def _due_at(self) -> Mapping[ObjectKey, float]:
+    def _check_times(self) -> Mapping[ObjectKey, float]:
         return self._waits.waiting(Reason.CONFLICT)
 
-    def _due(self, key: ObjectKey) -> float:
-        return self._unlisted[key][1] if key in self._unlisted else self._due_at.get(key, 0.0)
+    def _check_time(self, key: ObjectKey) -> float:
+        return self._unlisted[key][1] if key in self._unlisted else self._check_times.get(key, 0.0)
 
     def _check_at(self, key: ObjectKey, epoch: float) -> None:
         self._unlisted.pop(key, None)
         self._waits.put(key, Reason.CONFLICT, epoch)
 
-    def news(self, key: ObjectKey) -> None:
-        """Check a key's names now, also where another zone has refused it again meanwhile."""
-        if key in self._due_at:
+    def check_now(self, key: ObjectKey) -> None:
+        """Make a scheduled check due at once, because the key was planned again. What was read of the zone lately may be used."""
+        if key in self._check_times:
             self._check_at(key, 0.0)
 
-    def ask(self, key: ObjectKey) -> None:
-        """Check a key at once. What was read before does not count."""
+    def check_afresh(self, key: ObjectKey) -> None:
+        """Make a check of a key due at once. What was read of the zone before this moment does not count."""
         self._check_at(key, 0.0)
         self.not_before_monotonic = self._ports.clock.monotonic()
 
-    def refused(self, key: ObjectKey, name: str, retry_at: float) -> None:
+    def add_conflict(self, key: ObjectKey, name: str, retry_at: float) -> None:
+        """Schedule the check of a name at which a foreign set was found."""
         self._names[key] = self._names.get(key, frozenset()) | {name}
         self._check_at(key, retry_at)
 
-    def gone(self, names: AbstractSet[str]) -> None:
-        """Sets of ours went at these names: keys in conflict there are checked now."""
+    def check_freed(self, names: AbstractSet[str]) -> None:
+        """Check keys in conflict at these names at once, because sets of ours were deleted there. Wakes these keys."""
         for key in [key for key, at in self._names.items() if not at.isdisjoint(names)]:
             self._waits.end(key, Reason.INHERITED)
             self._waits.wake(key)
-            self.ask(key)
+            self.check_afresh(key)
 
     def drop(self, key: ObjectKey) -> None:
+        """Remove everything about a key that has no conflict any more."""
         self._names.pop(key, None)
         self._waits.end(key, Reason.CONFLICT)
         self._settled.discard(key)
         self._newly_settled.discard(key)
         self._unlisted.pop(key, None)
 
-    def take(self, wishes: Iterable[Wish], now: float) -> list[Wish]:
-        """Those of these keys that are to be checked now, as many as one check may hold."""
+    def take_due(self, wishes: Iterable[Wish], now: float) -> list[Wish]:
+        """Return those of these wishes whose names are to be checked now, up to what is left of this step's check.
+
+        A key that cannot be planned yet is set aside until ``set_listed`` says that its views are complete.
+        """
         due: list[Wish] = []
         for wish in wishes:
             at = self._waits.not_before(wish.key, Reason.CONFLICT)
             if at is None or at > now:
                 continue
             if not self._can_be_planned(wish):
-                due_at = self._due(wish.key)
+                due_at = self._check_time(wish.key)
                 self._check_at(wish.key, math.inf)
                 self._unlisted[wish.key] = wish, due_at
             elif self._left:
@@ -157,8 +169,8 @@ class CheckSchedule:
                 due.append(wish)
         return due
 
-    def checked(self, keys: Sequence[ObjectKey], wishes: Mapping[ObjectKey, Wish]) -> None:
-        """These keys were checked. Those without a wish have no answer: they are checked again a little later."""
+    def record_checked(self, keys: Sequence[ObjectKey], wishes: Mapping[ObjectKey, Wish]) -> None:
+        """Schedule the next checks of keys that were checked. Keys without a wish got no answer: they are checked again soon."""
         now = self._ports.clock.epoch()
         for key in keys:
             if key not in wishes and key in self._names:
@@ -167,26 +179,31 @@ class CheckSchedule:
                 self._newly_settled.discard(key)
                 self._check_at(key, now + CONFLICT_CHECK_SECONDS)
                 self._checked = True
-            elif key in self._due_at:
+            elif key in self._check_times:
                 self._check_at(key, wishes[key].retry_at)
 
     def put_off(self) -> None:
+        """Put off all checks for a while, because Route 53 throttles reads."""
         self._waits.put_off(Reason.CONFLICT, self._ports.clock.epoch() + _THROTTLED_SECONDS)
 
-    def to_be_noted(self) -> float | None:
-        """The time since which every settled key has been checked. None: it has not moved on enough to be stored."""
+    def take_check_time(self) -> float | None:
+        """Return the time since which every settled key has been checked, if it must be stored again. The caller stores it.
+
+        None: nothing was checked since the last call, or the time has moved on by less than ``_NOTE_SECONDS``.
+        """
         if not self._checked:
             return None
         self._checked = False
-        since = min(map(self._due, self._settled), default=0.0) - CONFLICT_CHECK_SECONDS
-        if since < self._noted_at() + _NOTE_SECONDS:
+        since = min(map(self._check_time, self._settled), default=0.0) - CONFLICT_CHECK_SECONDS
+        if since < self._stored_check_time() + _NOTE_SECONDS:
             return None
         self._noted = since
         return since
 
-    def _noted_at(self) -> float:
+    def _stored_check_time(self) -> float:
+        """Return the time that ``take_check_time`` returned last. On the first call, read the one of an earlier session."""
         if self._noted is None:
             noted = self._ports.problems.checked_at(self._zone_id)
-            # What a clock that ran ahead has noted would put checks off until then.
+            # A time in the future comes from a clock that ran ahead. Checks would be put off until then.
             self._noted = noted if noted <= self._ports.clock.epoch() else 0.0
         return self._noted

@@ -1,4 +1,4 @@
-"""What a zone asks clusters, and what it does with their answers. While a question is open the zone starts nothing else."""
+"""Sends a zone's questions to clusters, and applies their answers. While a question is open, the zone starts nothing else."""
 
 from __future__ import annotations
 
@@ -34,25 +34,26 @@ class Talk:
     question: int  # its id, in ``Closed``
     clusters: frozenset[str]  # who was asked
     until: float  # monotonic; then the zone goes on without those that have not answered
-    over: Callable[[Talk], None]  # what to do then, with this talk
-    closing: Mapping[str, LandedUnits] = field(default_factory=dict)  # what each is to close
+    on_end: Callable[[Talk], None]  # called with this talk, once all have answered or the time is over
+    closing: Mapping[str, LandedUnits] = field(default_factory=dict)  # by cluster, the landed units that it is to close
     owed: dict[str, set[ObjectKey]] = field(default_factory=dict)
     unserved: set[str] = field(default_factory=set)  # clusters that do not exist here
     answers: dict[str, Closed] = field(default_factory=dict)
 
-    def closed(self, answer: Closed) -> None:
-        """A cluster has closed. Answers to other questions do not count."""
+    def record_closed(self, answer: Closed) -> None:
+        """Record the answer of a cluster. Answers to other questions are ignored."""
         if answer.question == self.question and answer.cluster in self.owed:
             del self.owed[answer.cluster]
             self.answers[answer.cluster] = answer
 
     def told(self, cluster: str, keys: Iterable[ObjectKey]) -> None:
+        """Record that a cluster has sent the wishes of these keys. Once no key is missing, it has answered."""
         if missing := self.owed.get(cluster):
             missing.difference_update(keys)
             if not missing:
                 del self.owed[cluster]
 
-    def holds(self, cluster: str) -> bool:
+    def involves(self, cluster: str) -> bool:
         """Whether the talk waits for this cluster. The units of a landed batch are closed together."""
         return cluster in (self.clusters if self.closing else self.owed)
 
@@ -79,57 +80,63 @@ class Conversations:
 
     @property
     def closing(self) -> bool:
-        """A batch has landed, and a cluster has not closed its keys yet."""
+        """Whether the open question asks clusters to close keys of a batch that has landed."""
         return self.open is not None and bool(self.open.closing)
 
     @property
     def problem(self) -> str:
-        """Who takes long to close a batch. Empty: nobody."""
+        """Which clusters take long to close a batch, in one line. Empty: none does."""
         late = set(self.owing)
         if self.open is not None and self.open.closing and self.open.until <= self._ports.clock.monotonic():
             late.update(self.open.owed)
         return f"{', '.join(sorted(late))} cannot write what has landed: its other keys wait" if late else ""
 
-    def closed(self, answer: Closed) -> None:
+    def record_closed(self, answer: Closed) -> None:
+        """Record an answer to the open question, or the late answer of a cluster that had not closed in time."""
         if self.open is not None:
-            self.open.closed(answer)
+            self.open.record_closed(answer)
         if self.owing.get(answer.cluster) == answer.question:
             owed = self._journal.owed.get(answer.cluster)
-            self._are_closed(answer.cluster, owed.units if owed is not None else ())
-            self._prompt_again(answer.cluster)
+            self._mark_closed(answer.cluster, owed.units if owed is not None else ())
+            self._end_hold(answer.cluster)
 
     def begin_anew(self) -> None:
-        """Forget what was asked: the item says what there is to close."""
+        """Drop the open question, and ask late clusters again later. The zone settles next: the inflight item says what is to be closed."""
         self.open, self._closed_batch = None, ""
         for cluster in list(self.owing):
-            self._prompt_again(cluster)
+            self._end_hold(cluster)
 
-    def go_on(self, talk: Talk) -> float:
+    def finish_if_answered(self, talk: Talk) -> float:
+        """End a question once all have answered or its time is over, and apply the answers. Returns in how many seconds to call again.
+
+        Goes on without clusters that did not answer, unless too much would stay unclosed. Removes the keys of clusters not served here.
+        """
         left = talk.until - self._ports.clock.monotonic()
         if talk.owed and (left > 0 or self._owes_much(talk)):
             return min(left if left > 0 else math.inf, _ANSWER_SECONDS)
         self.open = None
         for cluster in talk.unserved:
-            self._queue.forget(cluster)
+            self._queue.forget_cluster(cluster)
         for cluster in talk.owed:
             logger.warning("a cluster does not answer: its keys wait", zone=self._zone_id, cluster=cluster)
             if not talk.closing:
-                self._queue.late(cluster)
-        talk.over(talk)
+                self._queue.skip_for_a_while(cluster)
+        talk.on_end(talk)
         return AT_ONCE
 
     def _owes_much(self, talk: Talk) -> bool:
-        """What is owed would not fit the inflight item beside a batch: the zone waits."""
+        """Whether the unclosed units would not fit the inflight item together with another batch. Then the zone waits."""
         owed = {**self._journal.owed, **{name: closing for name, closing in talk.closing.items() if name in talk.owed}}
         return sum(unit.elements for of in owed.values() for unit in of.units) > _MOST_OWED_ELEMENTS
 
-    def fail(self, error: KubesyncError) -> None:
+    def fail_comparison(self, error: KubesyncError) -> None:
+        """Answer the comparison under way, if there is one, with this error."""
         if self._comparing is not None:
             self._comparing.reply.set_exception(error)
             self._comparing = None
 
-    def want(self, keys: Iterable[ObjectKey]) -> None:
-        """Ask what these keys want."""
+    def ask_for_wishes(self, keys: Iterable[ObjectKey]) -> None:
+        """Ask the clusters of these keys what they want: at most ``KEYS_AT_A_TIME`` keys of each cluster. ``ZoneActor`` receives the wishes."""
         of_clusters: dict[str, list[ObjectKey]] = {}
         for key in keys:
             of_clusters.setdefault(key.cluster, []).append(key)
@@ -137,64 +144,70 @@ class Conversations:
         self._ask({name: Want(self._zone_id, wanted) for name, wanted in owed.items()}, lambda _talk: None, owed=owed)
 
     def judge_conflicts(self, wishes: Sequence[Wish], found: Mapping[str, Sets]) -> None:
+        """Let clusters judge the names in conflict of these wishes. ``found``: the sets that exist at each name."""
         standing: dict[str, dict[ObjectKey, dict[str, Sets]]] = {}
         for wish in wishes:
             standing.setdefault(wish.key.cluster, {})[wish.key] = {name: found[name] for name in sorted(wish.conflicts)}
 
-        def over(talk: Talk) -> None:
+        def on_end(talk: Talk) -> None:
             after = {wish.key: wish for answer in talk.answers.values() for wish in answer.wishes}
-            self._queue.checks.checked([wish.key for wish in wishes], after)
+            self._queue.checks.record_checked([wish.key for wish in wishes], after)
 
         question = self._next_question()
-        self._ask({name: Standing(self._zone_id, question, of_keys) for name, of_keys in standing.items()}, over)
+        self._ask({name: Standing(self._zone_id, question, of_keys) for name, of_keys in standing.items()}, on_end)
 
     def close(self, landed: LandedUnits | None) -> bool:
-        """Let clusters close this batch, and what they owed before this zone began. False: all have been asked."""
+        """Ask clusters to close the keys of this batch, and what they owed before this zone began.
+
+        Clusters that do not close in time owe their units, and are held. False: nothing has to be asked.
+        """
         closing = {name: owed for name, owed in self._journal.owed.items() if name not in self.owing}
         if landed is not None and landed.batch != self._closed_batch:
             closing |= landed.by_cluster
         if not closing:
             return False
 
-        def over(talk: Talk) -> None:
+        def on_end(talk: Talk) -> None:
             for cluster, units in closing.items():
                 if cluster in talk.owed:
                     self._journal.owed[cluster], self.owing[cluster] = units, talk.question
                     self._queue.held.add(cluster)
                 else:
-                    self._are_closed(cluster, units.units)
+                    self._mark_closed(cluster, units.units)
             self._closed_batch = self._closed_batch if landed is None else landed.batch
 
         zone, question = self._zone_id, self._next_question()
         for cluster in closing:
-            self._prompt_again(cluster)
+            self._end_hold(cluster)
         messages = {name: Landed(zone, question, of.batch, of.units) for name, of in closing.items()}
-        self._ask(messages, over, closing=closing)
+        self._ask(messages, on_end, closing=closing)
         return True
 
-    def _are_closed(self, cluster: str, units: Iterable[Unit]) -> None:
+    def _mark_closed(self, cluster: str, units: Iterable[Unit]) -> None:
+        """Note that a cluster has closed these units: it owes nothing any more."""
         self._journal.owed.pop(cluster, None)
         for unit in units:
-            self._queue.decided(unit)
+            self._queue.apply_decision(unit)
 
-    def _prompt_again(self, cluster: str) -> None:
+    def _end_hold(self, cluster: str) -> None:
+        """Let a cluster's keys be sent again, if it was held because it had not closed in time."""
         if self.owing.pop(cluster, None) is not None:
             self._queue.held.discard(cluster)
 
-    def refuse(self, refusals: Sequence[Refusal]) -> None:
-        """Let the clusters judge units at fault."""
+    def ask_to_judge(self, refusals: Sequence[Refusal]) -> None:
+        """Ask the clusters to judge units at fault, and apply their decisions. Units of clusters that do not answer are sent again soon."""
         by_unit = {refusal.unit: refusal for refusal in refusals}
 
-        def over(talk: Talk) -> None:
+        def on_end(talk: Talk) -> None:
             decisions = {decision.unit: decision for answer in talk.answers.values() for decision in answer.decisions}
             for unit in by_unit:
                 decision = decisions.get(unit)
                 if unit.key.cluster in talk.owed:
-                    self._queue.undecided(unit)
+                    self._queue.retry_soon(unit)
                 elif decision is None:
-                    self._queue.decided(unit)  # nobody wants it any more
+                    self._queue.apply_decision(unit)  # nobody wants it any more
                 else:
-                    self._queue.decided(unit, decision.retry_at, conflict=decision.conflict)
+                    self._queue.apply_decision(unit, decision.retry_at, conflict=decision.conflict)
                     if decision.code:
                         self._reasons[decision.code] = self._reasons.get(decision.code, 0) + 1
 
@@ -203,12 +216,13 @@ class Conversations:
             name: Refused(zone, question, tuple(by_unit[unit] for unit in units), until)
             for name, units in by_cluster(by_unit)
         }
-        self._ask(messages, over)
+        self._ask(messages, on_end)
 
     def compare(self, request: CompareZone, standing: Sets) -> None:
+        """Ask the cluster of a request to compare its keys with these sets, and answer the request."""
         cluster = request.cluster
 
-        def over(talk: Talk) -> None:
+        def on_end(talk: Talk) -> None:
             self._comparing = None
             if cluster in talk.unserved:
                 request.reply.set_exception(ZoneError(f"cluster {cluster} is not served any more"))
@@ -219,7 +233,7 @@ class Conversations:
 
         what = request.known, request.keys, request.names, standing, request.mend, request.why
         self._comparing = request
-        self._ask({cluster: Compare(self._zone_id, self._next_question(), *what)}, over, _COMPARE_SECONDS)
+        self._ask({cluster: Compare(self._zone_id, self._next_question(), *what)}, on_end, _COMPARE_SECONDS)
 
     def _next_question(self) -> int:
         self._question += 1
@@ -228,15 +242,23 @@ class Conversations:
     def _ask(
         self,
         messages: Mapping[str, object],
-        over: Callable[[Talk], None],
+        on_end: Callable[[Talk], None],
         seconds: float = _ANSWER_SECONDS,
         *,
         closing: Mapping[str, LandedUnits] | None = None,
         owed: Mapping[str, Sequence[ObjectKey]] | None = None,
     ) -> None:
-        """Send a message to each of these clusters. If the answer is ``Closed``, draw a new question's id first."""
+        """Open a question: send a message to each of these clusters. ``on_end`` is called at its end.
+
+        If the answer is ``Closed``, the caller must have called ``_next_question`` for these messages before.
+
+        Args:
+            seconds: how long to wait for answers.
+            closing: see ``Talk``.
+            owed: by cluster, the keys whose wishes must come before it counts as answered.
+        """
         until = self._ports.clock.monotonic() + seconds
-        self.open = talk = Talk(self._question, frozenset(messages), until, over, closing or {})
+        self.open = talk = Talk(self._question, frozenset(messages), until, on_end, closing or {})
         for cluster, message in messages.items():
             if self._ports.to_cluster(cluster, message):
                 talk.owed[cluster] = set((owed or {}).get(cluster, ()))

@@ -46,9 +46,10 @@ class ZoneBlockedError(ZoneError):
 class ZoneJournal:
     """Journal and inflight item of one zone, as this master last read or wrote them.
 
+    ``remark``: that the journal was missing. Empty: it was not.
     ``served``: clusters that have published here in this session. An announcement checks their fences.
     ``owed``: by cluster, landed units that it owes. What is written next holds them.
-    ``torn``: an inflight item was, and nobody has compared the zone since.
+    ``torn``: a part of an inflight item was missing, and nobody has compared the zone since.
     """
 
     def __init__(self, zone_id: str, ports: ZonePorts, zone: Zone | None) -> None:
@@ -68,23 +69,25 @@ class ZoneJournal:
     # --- journal ---
 
     def journal_key(self) -> RecordKey:
+        """Return the key of the journal's record set. Reads the zone's name once."""
         if self._zone is None:
             self._zone = self._ports.client.zone(self.zone_id)
         return journal_record_key(self._zone, self._ports.deployment, self._ports.shard)
 
-    def following(self, batch: str) -> Journal:
-        """The journal that a batch of ours leaves behind."""
+    def next_journal(self, batch: str) -> Journal:
+        """Return the journal that a batch with this id creates."""
         return make_journal(self._ports.deployment, self._ports.fenced_writer.epoch, batch)
 
     def known_journal(self) -> Journal | None:
-        """The journal as read or written last."""
+        """Return the journal as it was read or written last. Reads it if that was never done; raises as ``read_journal``."""
         return self._journal if self._journal_read else self.read_journal()
 
-    def left_behind(self, journal: Journal) -> None:
+    def record_swapped(self, journal: Journal) -> None:
+        """Note that a batch has landed and created this journal."""
         self._journal, self._journal_read, self._written = journal, True, True
 
     def read_journal(self) -> Journal | None:
-        """The journal as it stands, if this master may go on from it (see the table above).
+        """Read the journal from the zone, and return it if this master may go on from it (see the table above).
 
         Raises:
             ZoneBlockedError: it may not.
@@ -101,25 +104,27 @@ class ZoneJournal:
                     else f"{journal.label} stands in zone {self.zone_id} and is not ours: no journal can stand there. "
                     "Remove it, or give this deployment another KUBESYNC_DEPLOYMENT"
                 )
-            if self._beyond_us(journal):
+            if self._is_unknown_to_tables(journal):
                 self._ports.truly_master()
                 raise ZoneBlockedError(
                     f"the journal of zone {self.zone_id} (epoch {journal.epoch}) is not one that our tables "
                     f"(epoch {self._ports.fenced_writer.epoch}) can know: were they lost or restored? see `kubesync recover`"
                 )
-        elif self._journal is not None or self._landed_once():
+        elif self._journal is not None or self._has_cleared_item():
             self.remark = f"the journal of zone {self.zone_id} was missing and is made anew"
             logger.warning("the journal of a zone was missing and is made anew", zone=self.zone_id)
         self._journal, self._journal_read = journal, True
         return journal
 
-    def _landed_once(self) -> bool:
-        """Only an item of a batch that has landed, or was settled, is cleared."""
+    def _has_cleared_item(self) -> bool:
+        """Whether the inflight item is cleared. Then a batch has landed here or was settled before, and must have left a journal."""
         inflight = self.known_inflight()
         return inflight is not None and not inflight.batch
 
-    def _beyond_us(self, journal: Journal) -> bool:
-        """Whether a journal of ours tells of writes that our tables do not: a later epoch, or one that no inflight item announced.
+    def _is_unknown_to_tables(self, journal: Journal) -> bool:
+        """Whether a journal of ours shows writes that our tables do not know: a later epoch, or one that no inflight item announced.
+
+        Reads the inflight item again before it says so. Raises StaleStateError if the item has changed meanwhile.
 
         Our own epoch counts as later until this master itself has written: an epoch is drawn once, unless the counter went back.
         """
@@ -135,19 +140,20 @@ class ZoneJournal:
         return True
 
     def _announced(self, journal: Journal) -> bool:
+        """Whether the inflight item, as read last, knows the epoch of this journal."""
         inflight = self.known_inflight()
         return inflight is not None and inflight.knows(journal.epoch)
 
-    def room(self) -> BatchLimits:
-        """What a batch may hold besides the journal swap."""
+    def batch_limits(self) -> BatchLimits:
+        """Return what a batch may hold in addition to the journal swap."""
         limits = self._ports.limits
-        journals = [self.known_journal(), self.following(_ANY_BATCH)]
+        journals = [self.known_journal(), self.next_journal(_ANY_BATCH)]
         characters = sum(journal.record_set.characters for journal in journals if journal is not None)
         return BatchLimits(limits.elements - _SWAP_ELEMENTS, limits.characters - characters)
 
     @staticmethod
-    def of_few_clusters(units: Sequence[Unit]) -> tuple[Unit, ...]:
-        """As many of these units as one inflight item can be written for; the others go with the next batch."""
+    def limit_clusters(units: Sequence[Unit]) -> tuple[Unit, ...]:
+        """Return the units of the first ``_MAX_CLUSTERS`` clusters, as one transaction can check. Units that go together stay together."""
         first = set(islice(dict.fromkeys(unit.key.cluster for unit in units), _MAX_CLUSTERS))
         left = {unit for unit in units if unit.key.cluster not in first}
         if left:  # with all that goes together with them
@@ -157,7 +163,10 @@ class ZoneJournal:
     # --- inflight item ---
 
     def known_inflight(self) -> Inflight | None:
-        """What the table says is under way; None where this deployment never wrote to the zone."""
+        """Return the inflight item, which is read once, and again after ``reread_inflight``. None: this deployment never wrote to the zone.
+
+        Reading it also takes over what clusters owe, and whether the item is torn.
+        """
         if not self._inflight_read:
             self._inflight = self._ports.inflight.read(self.zone_id)
             if self._inflight is not None:
@@ -167,11 +176,11 @@ class ZoneJournal:
         return self._inflight
 
     def reread_inflight(self) -> None:
-        """Read the inflight item again before the next write: a condition failed."""
+        """Let ``known_inflight`` read the item again, because the cached one may be stale."""
         self._inflight_read = False
 
     def announce(self, batch: str, units: tuple[Unit, ...]) -> None:
-        """Say durably what is about to be sent, before it is (ADR 0002, step 2)."""
+        """Write the inflight item of a batch. Must be done before the batch is sent (ADR 0002, step 2)."""
         self._write(Inflight(batch, self._ports.fenced_writer.epoch, units))
 
     @property
@@ -186,7 +195,10 @@ class ZoneJournal:
         return self.names_landed or (self._inflight is not None and bool(self._inflight.owed))
 
     def clear(self) -> None:
-        """Say durably that nothing is under way: clusters have closed, or owe, or what was announced never lands."""
+        """Clear the inflight item, if it is not clear: nothing is under way any more. What clusters owe stays in it.
+
+        Call it only once the clusters have closed the batch or owe it, or if the batch can never land.
+        """
         inflight = self.known_inflight()
         if inflight is not None and (inflight.batch or inflight.owed != self.owed):
             self._write(replace(inflight, batch="", units=()))
@@ -203,19 +215,21 @@ class ZoneJournal:
             self._write(replace(inflight, batch=inflight.batch if units else "", units=units))
 
     def _write(self, inflight: Inflight) -> None:
+        """Write the inflight item, with what is owed, in a transaction that checks the fences. Raises StaleStateError if it has changed."""
         fenced_writer = self._ports.fenced_writer
         token = fenced_writer.token()
         before = self.known_inflight()
         after, actions = self._ports.inflight.put(self.zone_id, before, replace(inflight, owed=dict(self.owed)), token)
         self._written = True
-        # Fences of clusters whose keys may land, else the shard's. A write of a cluster that owes may hang, and its fence with it.
+        # Check the fences of clusters whose keys may land; if there are none, the shard's. Leave out clusters that owe: a write of
+        # theirs may hang, and this one would wait for it.
         landing = {unit.key.cluster for unit in inflight.units} & self.served - self.owed.keys()
         fenced_writer.run(sorted(landing), actions, token)
         self._inflight = after
 
     # --- after an unclean end ---
 
-    def landed_before(self) -> LandedUnits | None:
+    def find_landed(self) -> LandedUnits | None:
         """The batch that was under way, if the journal proves that it has landed. ``owed`` are then those of the item.
 
         It must be closed, or owed by an item, *before* the journal is swapped: afterwards the proof is gone.
@@ -235,8 +249,8 @@ class ZoneJournal:
             return LandedUnits(inflight.batch, inflight.units)
         return None
 
-    def shut_out(self) -> bool:
-        """Swap the journal, so that no late batch can land. Call ``landed_before`` first.
+    def lock_out_late_batches(self) -> bool:
+        """Swap the journal, so that no late batch can land. Call ``find_landed`` first.
 
         Returns:
             False: somebody's late batch came first. Settle again from what stands now.
@@ -244,7 +258,7 @@ class ZoneJournal:
         if self.known_inflight() is None:
             return True  # nothing was ever sent: the inflight item is written first
         self._announce_swap()
-        fresh = self.following(self._ports.scheduler.token_hex(16))
+        fresh = self.next_journal(self._ports.scheduler.token_hex(16))
         self._ports.fenced_writer.check()
         swap = journal_swap(self.journal_key(), self._journal, fresh)
         self._written = True
@@ -254,7 +268,7 @@ class ZoneJournal:
             seen = self.read_journal()
             if seen is None or seen.batch != fresh.batch:
                 return False
-        self.left_behind(fresh)
+        self.record_swapped(fresh)
         self.clear()
         return True
 

@@ -33,28 +33,31 @@ _TURN_SECONDS: Final = 60.0
 
 
 class Passing:
-    """For the zone's own thread. Times are epoch seconds. ``remark``: the last name that went without its heir."""
+    """Knows which keys leave which names, and holds back units until both changes of a name can go in one batch.
+
+    For the zone's own thread. Times are epoch seconds. ``remark``: the last name that was deleted before its heir was published.
+    """
 
     def __init__(self, zone_id: str, waits: Waits, now: Callable[[], float]) -> None:
         self.remark = ""
         self._now = now
         self._zone_id = zone_id
         self._waits = waits
-        # By name, who leaves it, and until when it waits for an heir; 0: it may go alone.
+        # By name: the keys that leave it, each with the time until which it waits for an heir. 0: it may go alone.
         self._leaving: dict[str, dict[ObjectKey, float]] = {}
         self._refused: set[tuple[str, ObjectKey]] = set()
         self._too_large: set[tuple[str, ObjectKey]] = set()
         self._names: dict[ObjectKey, frozenset[str]] = {}
         self._heirs: dict[ObjectKey, frozenset[str]] = {}  # names at which a key has asked for what another one leaves
 
-    def see(self, wish: Wish) -> None:
-        """What a key wants now."""
+    def update(self, wish: Wish) -> None:
+        """Note from a key's wish which names it leaves, and for which names of others it is an heir. Moves the times of those who wait."""
         if not (wish.passes or self._leaving):
             return
         key, now = wish.key, self._now()
         for name in self._names.pop(key, frozenset()) - wish.passes:
-            self._stays(name, key)
-        # All who share a name record its new policy together: who comes first does not wait for the others.
+            self._forget_leaver(name, key)
+        # Keys that share a name change its policy in one commit, so their wishes come together: none has to wait for the others.
         moved = {change.key.name for change in wish.changes if _changes_policy(change)} if wish.passes else ()
         for name in wish.passes:
             self._leaving.setdefault(name, {}).setdefault(key, 0.0 if name in moved else now + _HEIR_SECONDS)
@@ -69,20 +72,26 @@ class Passing:
         self._wait_for_heirs(asked - asks, now + _HEIR_SECONDS)
         self._wait_for_heirs(asks - asked, now + _TURN_SECONDS)
 
-    def fits_no_batch(self, unit: Unit) -> None:
-        """What goes in one batch with it stays as it is, as long as it is wanted."""
+    def mark_too_large(self, unit: Unit) -> None:
+        """Note that a unit, with what must go in the same batch, is too large for any batch. ``record_refused`` uses it."""
         self._too_large.add((unit.name, unit.key))
 
-    def refused(self, unit: Unit) -> None:
-        """It may have been an heir: the next one gets as much time, the same one does not."""
+    def record_refused(self, unit: Unit) -> None:
+        """Move the times of keys that leave this unit's name, if the refused unit was an heir.
+
+        They wait ``_HEIR_SECONDS`` for the next heir. Where the heir is too large, they wait for as long as it wants the name.
+        """
         too_large = (unit.name, unit.key) in self._too_large
         until = math.inf if too_large else self._now() + _HEIR_SECONDS
         asked = unit.name in self._heirs.get(unit.key, ())
         if asked and (too_large or any(at > until for at in self._leaving.get(unit.name, {}).values())):
             self._wait_for_heirs((unit.name,), until)
 
-    def waits_for_others(self, unit: Unit, standing: Mapping[RecordKey, RecordSet]) -> bool:
-        """Whether a refused unit waits once more for those with whom it belongs together: what is in its way may be theirs, and no conflict."""
+    def grant_second_wait(self, unit: Unit, standing: Mapping[RecordKey, RecordSet]) -> bool:
+        """Whether a refused unit waits once more for keys that share its name: the set in its way may be theirs, and no conflict.
+
+        True only once for each name and key, and only for a key that leaves the name. Then sets the time until which it waits.
+        """
         leaving = self._leaving.get(unit.name, {})
         own, place = {change.key for change in unit.changes}, (unit.name, unit.key)
         comes = [(change.key, change.after) for change in unit.changes if change.after is not None]
@@ -94,12 +103,14 @@ class Passing:
         return True
 
     def _wait_for_heirs(self, names: Iterable[str], until: float) -> None:
+        """Let all keys that leave these names, and that still wait, wait until then. Those that sleep wake then at the latest."""
         for name in names:
             for key in [key for key, at in self._leaving.get(name, {}).items() if at]:
                 self._leaving[name][key] = until
                 self._waits.wake_by(key, until)
 
-    def _stays(self, name: str, key: ObjectKey) -> None:
+    def _forget_leaver(self, name: str, key: ObjectKey) -> None:
+        """Note that a key leaves this name no longer."""
         of_name = self._leaving.get(name, {})
         of_name.pop(key, None)
         self._refused.discard((name, key))
@@ -107,20 +118,23 @@ class Passing:
             self._leaving.pop(name, None)
 
     def beside(self, wishes: Mapping[ObjectKey, Wish]) -> dict[ObjectKey, None]:
-        """Other keys that leave names which these want."""
+        """Return other keys that leave names which these wishes ask for. Their units must go in the same batch."""
         if not self._leaving:
             return {}
         names = {change.key.name for wish in wishes.values() for change in wish.changes if change.after is not None}
         found = (key for name in sorted(names & self._leaving.keys()) for key in self._leaving[name])
         return dict.fromkeys(key for key in found if key not in wishes)
 
-    def until(self, key: ObjectKey) -> float | None:
-        """When a key may leave the first of its names alone. None: it leaves none, or may do so already."""
+    def waits_until(self, key: ObjectKey) -> float | None:
+        """Return when a key may leave the first of its names without an heir. None: it leaves none, or may leave all of them now."""
         times = (self._leaving[name][key] for name in self._names.get(key, ()))
         return min((at for at in times if at), default=None)
 
     def ready(self, units: Sequence[Unit]) -> list[Unit]:
-        """Of units that may go now, without those that wait: one leaves a name, or wants what another key leaves."""
+        """Return these units without groups that must wait for an heir, or for a key that leaves the name. See the table above.
+
+        Units that go together are kept or left out together. Lets keys go alone whose time is over.
+        """
         if not self._leaving:
             return list(units)
         going: dict[str, set[ObjectKey]] = {}
@@ -136,11 +150,12 @@ class Passing:
         return found
 
     def _waits_for_leaver(self, unit: Unit, going: Mapping[str, set[ObjectKey]]) -> bool:
-        """Whether a set still stands in its way, since a key that leaves the name cannot go now."""
+        """Whether a unit must wait, because another key that leaves its name cannot go in this batch: that key's set still exists."""
         leaving = self._leaving.get(unit.name, {})
         return not (unit.only_deletes or leaving.keys() <= going[unit.name])
 
     def _waits_for_heir(self, unit: Unit, creating: Mapping[str, set[ObjectKey]]) -> bool:
+        """Whether a unit that leaves its name must wait for an heir. If its time is over, lets it go alone and says so in ``remark``."""
         until = self._leaving.get(unit.name, {}).get(unit.key)
         if not until or creating.get(unit.name, set()) - {unit.key}:
             return False

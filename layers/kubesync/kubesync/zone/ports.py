@@ -1,4 +1,4 @@
-"""What every zone of a session uses, and nothing else of it."""
+"""What every zone uses of its session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubesync.domain.errors import NotMasterError
 
 @dataclass(frozen=True, slots=True)
 class ZonePorts:
-    """What every zone uses.
+    """Clients, tables and callbacks that all zones of a session share.
 
     Args:
         to_cluster: sends a message to a cluster's actor. False: there is no such cluster here.

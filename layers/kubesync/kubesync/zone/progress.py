@@ -1,4 +1,4 @@
-"""What others may know of a zone: its counts, and whether its changes get through."""
+"""Values that a zone publishes about itself: its counts, and whether its changes get through."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A value: what happens leads to another one. All times are monotonic seconds.
+    """Since when a zone gets nothing through. Immutable: each method returns the value that holds after what it names has happened.
+
+    All times are monotonic seconds.
 
     ``since``: when there was something to do, or something landed last; None: there is nothing to do. ``known``: something has landed since.
     """
@@ -34,23 +36,24 @@ class Progress:
     known: bool = True
 
     def busy(self, now: float) -> Progress:
-        """There is something to do."""
+        """Return the value after something to do was found. Changes nothing if there was something already."""
         return self if self.since is not None else replace(self, since=now, known=False)
 
     def landed(self, now: float) -> Progress:
-        """A batch has landed, the zone is settled, a check is judged, or a refusal is reported to its cluster."""
+        """Return the value after something got through: a batch, a settled zone, a judged check, or a refusal reported to its cluster."""
         return replace(self, since=now, known=True)
 
     def quiet(self) -> Progress:
-        """Nothing is to be sent now. What was refused waits for its time."""
+        """Return the value after there was nothing left to send now. Refused units may still wait."""
         return replace(self, since=None, known=True)
 
     def full(self, now: float, *, is_full: bool) -> Progress:
-        """Deletions go on to land in a full zone; what would add record sets does not."""
+        """Return the value for a zone that is full, or not full any more. A full zone gets stuck although deletions still land."""
         since = now if self.full_since is None else self.full_since
         return replace(self, full_since=since if is_full else None)
 
     def standing(self, now: float) -> Standing:
+        """Return whether the zone is stuck, fine, or neither is known."""
         waits = [since for since in (self.since, self.full_since) if since is not None]
         if waits and now - min(waits) >= STUCK_SECONDS:
             return Standing.STUCK
@@ -59,9 +62,9 @@ class Progress:
 
 @dataclass(slots=True)
 class ZoneReport:
-    """One zone in this session, as the session's report shows it. ``problem``: what is wrong with it. ``remark``: what was and is mended.
+    """One zone in this session, as the session's report shows it. ``problem``: what is wrong with it. ``remark``: what was wrong and is fixed.
 
-    ``deleted``: record sets at names at which their batch made nothing else.
+    ``deleted``: record sets deleted at names at which the same batch created nothing.
     ``blocked``: nothing may be written to the zone for now: it is denied, gone, or its journal is not ours. ``reasons``: how often each code of
     ``domain.reasons`` was in the way.
     """

@@ -1,4 +1,4 @@
-"""Reads what stands at names of one zone: few names one by one, many with the whole zone at once.
+"""Reads the record sets that exist at names of one zone: few names one by one, many by reading the whole zone once.
 
 A name costs a request to Route 53, and so do 300 record sets of a walk. Where hundreds of names are in conflict (a zone that another
 program wrote before), reading each by itself would take the account's requests for minutes, and changes would wait.
@@ -19,7 +19,7 @@ _SECONDS: Final = 60.0
 
 
 class ZoneReader:
-    """For one thread. It keeps what a walk has found for a minute: only for decisions that may be a minute behind.
+    """Reads names, and keeps the result of a walk for a minute. Use it only for decisions that may be a minute behind. For one thread.
 
     Raises what the client raises.
     """
@@ -33,10 +33,12 @@ class ZoneReader:
         self._found: dict[str, dict[RecordKey, RecordSet]] = {}
 
     def read_all(self, names: Collection[str], not_before: float = 0.0) -> dict[str, dict[RecordKey, RecordSet]]:
-        """What stands at each of these names.
+        """Return the record sets at each of these names.
+
+        Reads a name by itself while fewer than ``_NAMES_BY_THEMSELVES`` names a minute are asked for; else walks the zone.
 
         Args:
-            not_before: what was read before this time (monotonic) is read again.
+            not_before: a walk that began before this time (monotonic) is not used.
         """
         now = self._clock.monotonic()
         if self._walked_at is not None and (now - self._walked_at >= _SECONDS or self._walked_at < not_before):
@@ -51,6 +53,7 @@ class ZoneReader:
         return {name: self._found.get(name, {}) for name in names}
 
     def _walk(self) -> None:
+        """Read the whole zone into ``_found``. Its age counts from the begin of the walk."""
         began = self._clock.monotonic()
         found: dict[str, dict[RecordKey, RecordSet]] = defaultdict(dict)
         for key, record_set in self._client.walk(self._zone_id):

@@ -38,7 +38,7 @@ class Reason(Enum):
 
 
 class Waits:
-    """All times are epoch seconds."""
+    """Holds until when keys and units of one zone wait, by reason, and which keys sleep. All times are epoch seconds."""
 
     def __init__(self) -> None:
         self._keys: dict[Reason, dict[ObjectKey, float]] = {reason: {} for reason in Reason}
@@ -47,78 +47,89 @@ class Waits:
         self._asleep: dict[ObjectKey, float] = {}
 
     def put(self, key: ObjectKey, reason: Reason, not_before: float) -> None:
+        """Let a key wait for a reason. Replaces its earlier wait for the same reason."""
         self._keys[reason][key] = not_before
 
     def put_unit(self, unit: Unit, not_before: float) -> None:
+        """Let a refused unit wait."""
         self._units.setdefault(unit.key, {})[unit] = not_before
 
     def put_off(self, reason: Reason, not_before: float) -> None:
+        """Let everything that waits for this reason wait until then at least."""
         self._put_off[reason] = not_before
 
     def end(self, key: ObjectKey, reason: Reason) -> None:
+        """End a key's wait for a reason, if there is one."""
         self._keys[reason].pop(key, None)
 
     def end_unit(self, unit: Unit) -> None:
+        """End the wait of a refused unit, if there is one."""
         of_key = self._units.get(unit.key, {})
         of_key.pop(unit, None)
         if not of_key:
             self._units.pop(unit.key, None)
 
     def waiting(self, reason: Reason) -> Mapping[ObjectKey, float]:
-        """Keys that wait for this reason, in the order of their coming, with times of their own."""
+        """Return the keys that wait for this reason, oldest first, each with its own time (without ``put_off``)."""
         return self._keys[reason]
 
     def not_before(self, key: ObjectKey, reason: Reason) -> float | None:
-        """When a key's wait for this reason is over; None: it does not wait for it."""
+        """Return when a key's wait for this reason is over, ``put_off`` included. None: the key does not wait for it."""
         own = self._keys[reason].get(key)
         return None if own is None else max(own, self.earliest(reason))
 
     def earliest(self, reason: Reason) -> float:
-        """Nothing that waits for this reason goes earlier; 0: it is not put off."""
+        """Return until when this reason is put off as a whole. 0: it never was."""
         return self._put_off.get(reason, 0.0)
 
-    def refused(self, unit: Unit, now: float) -> bool:
+    def delays(self, unit: Unit, now: float) -> bool:
+        """Whether a refused unit still has to wait."""
         return self._units.get(unit.key, {}).get(unit, 0.0) > now
 
     def sleep(
         self, keys: Iterable[ObjectKey], now: float, besides: Callable[[ObjectKey], float | None] = lambda _key: None
     ) -> None:
-        """Nothing of these keys can go now. One whose wait is over, but had no turn yet, wakes at once. ``besides``: another time."""
+        """Put keys to sleep of which nothing can be sent now, each until the first of its waits is over.
+
+        Waits of units that are over are removed. ``besides`` returns one more time at which a key must wake; None: there is none.
+        """
         for key in keys:
             units = {unit: at for unit, at in self._units.pop(key, {}).items() if at > now}
             if units:
                 self._units[key] = units
             inherited = self.not_before(key, Reason.INHERITED) or 0.0
-            # A mark's time is that of the key's last refusal, in whatever zone; what was refused here has a time of its own.
+            # The inherited time may come from a refusal in another zone. So waits of this zone are looked at, too.
             also = self.not_before(key, Reason.CONFLICT), besides(key)
             times = [at for at in (*also, *units.values()) if at is not None]
             # Until an inherited wait is over, nothing of the key goes.
             self._asleep[key] = inherited if inherited > now else min(times, default=now + _TRY_AGAIN_SECONDS)
 
     def wake(self, key: ObjectKey) -> None:
+        """Wake a key now, if it sleeps."""
         self._asleep.pop(key, None)
 
     def wake_by(self, key: ObjectKey, epoch: float) -> None:
-        """A key that sleeps wakes at this time at the latest."""
+        """Let a sleeping key wake at this time at the latest."""
         if key in self._asleep:
             self._asleep[key] = min(self._asleep[key], epoch)
 
-    def slept(self, key: ObjectKey) -> bool:
-        """Whether a key has slept since there was something new about it."""
+    def has_slept(self, key: ObjectKey) -> bool:
+        """Whether a key was put to sleep since it was last published or woken. It may be due by now."""
         return key in self._asleep
 
     def wakes_at(self, key: ObjectKey) -> float:
-        """When a key wakes; 0: it is awake."""
+        """Return when a sleeping key is due. 0: it does not sleep."""
         return self._asleep.get(key, 0.0)
 
-    def next(self, keys: Iterable[ObjectKey], now: float) -> float | None:
-        """When the first of these keys, or of those that wait for room, is due; None: nothing waits."""
+    def next_due(self, keys: Iterable[ObjectKey], now: float) -> float | None:
+        """Return when the first of these keys, or of the keys that wait for room in a full zone, is due. None: nothing waits."""
         times = [at if (at := self.wakes_at(key)) > now else now + _TRY_AGAIN_SECONDS for key in keys]
         if self._keys[Reason.FULL]:
             times.append(self.earliest(Reason.FULL))
         return min(times, default=None)
 
     def forget(self, key: ObjectKey) -> None:
+        """Remove all waits of a key and of its units."""
         self.wake(key)
         self._units.pop(key, None)
         for reason in Reason:
@@ -126,7 +137,7 @@ class Waits:
 
 
 class FullZone:
-    """A zone that has as many record sets as it can have: one condition of the zone, not a failure of each key.
+    """Decides how many units may try to add record sets to a full zone. The condition belongs to the zone, not to each key.
 
         what happened                                    sets are added again
         -------------                                    --------------------
@@ -137,7 +148,7 @@ class FullZone:
         nothing waits any more                           the condition is over
 
     The limit: https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html, record sets per hosted zone.
-    ``message``: what Route 53 said.
+    ``message``: what Route 53 said. Creating an instance lets everything that waits for ``Reason.FULL`` try at once.
     """
 
     def __init__(self, message: str, waits: Waits) -> None:
@@ -151,18 +162,19 @@ class FullZone:
     def problem(self) -> str:
         return f"the zone is full: deletions and changes go through, what would add record sets waits ({self._message})"
 
-    def share(self, now: float) -> int:
+    def allowed_units(self, now: float) -> int:
+        """Return how many units that add sets may be tried now. 0: the next try is later."""
         return self._share if now >= self._waits.earliest(Reason.FULL) else 0
 
-    def refused(self, units: Sequence[Unit], now: float) -> None:
-        """A batch that would have added sets was refused, since the zone is full."""
+    def record_refused(self, units: Sequence[Unit], now: float) -> None:
+        """Allow one unit only, after a batch was refused because the zone is full. If that batch had one such unit: after a delay."""
         self._share = 1
         if sum(unit.grows for unit in units) == 1:
             self._failures += 1
             self._waits.put_off(Reason.FULL, now + _PROBES.delay(self._failures))
 
-    def landed(self, units: Sequence[Unit], now: float) -> None:
-        """A batch has landed: there is room where it added sets, and where it took some away."""
+    def record_landed(self, units: Sequence[Unit], now: float) -> None:
+        """Allow more after a batch has landed: twice as many if it added sets, and an immediate try if it only removed some."""
         if any(unit.grows for unit in units):
             self._share *= 2
         elif not any(unit.shrinks for unit in units):

@@ -1,4 +1,4 @@
-"""What keys want in a zone, as far as the zone knows it, since when each unit of them waits, and which keys give way to others.
+"""A cache of what keys want in one zone, since when each of their units waits, and which keys have low priority.
 
 The lag of a unit counts from the event that made what it wants now, not from the first event of its key: a name in conflict may wait
 for days, and must not make a name that its Service adds later look late. A unit that no event made, such as one of a resync, has no lag.
@@ -20,9 +20,9 @@ _EVENTS_COME_SECONDS: Final = 5.0
 
 
 class WishCache:
-    """What at most ``MOST_WISHES`` keys want. Of others the zone knows the name only, and asks when their turn comes.
+    """Holds the wishes of at most ``MOST_WISHES`` keys. For other keys, the zone asks the cluster when their turn comes.
 
-    Times are monotonic seconds. If a key has news before the zone has known what it wants, it counts from the first of them.
+    Times are monotonic seconds. If several events change a key before the zone learns its wish, the lag counts from the first event.
     """
 
     def __init__(self) -> None:
@@ -32,8 +32,8 @@ class WishCache:
         self._of_lists: set[ObjectKey] = set()
         self._newest_event = -math.inf
 
-    def news(self, key: ObjectKey, since: float | None, *, of_list: bool = False) -> None:
-        """An event has changed what a key wants; None: it was changed without an event. ``of_list``: see ``Publish``."""
+    def mark_changed(self, key: ObjectKey, since: float | None, *, of_list: bool = False) -> None:
+        """Drop the cached wish of a key, because the key has changed. ``since``: time of the event; None: no event. ``of_list``: see ``Publish``."""
         self.drop([key])
         if not of_list:
             self._of_lists.discard(key)
@@ -43,12 +43,12 @@ class WishCache:
         if since is not None:
             self._since.setdefault(key, since)
 
-    def give_way(self, now: float) -> AbstractSet[ObjectKey]:
-        """Keys that give way to others: those of lists, if an event has changed something a moment ago."""
+    def low_priority_keys(self, now: float) -> AbstractSet[ObjectKey]:
+        """Return the keys that other keys go before: keys changed only by lists, while single events still arrive."""
         return self._of_lists if now < self._newest_event + _EVENTS_COME_SECONDS else frozenset()
 
     def put(self, wish: Wish, *, asked: bool) -> None:
-        """Remember a wish: it displaces what was used longest ago. One that was not asked for displaces nothing."""
+        """Cache a wish. If the cache is full, an asked wish replaces the least recently used one; any other wish is not cached."""
         self._wishes.pop(wish.key, None)
         if len(self._wishes) >= MOST_WISHES:
             if not asked:
@@ -57,13 +57,14 @@ class WishCache:
         self._wishes[wish.key] = wish
 
     def get(self, key: ObjectKey) -> Wish | None:
+        """Return the cached wish of a key, and mark it as used last. None: the zone has to ask."""
         wish = self._wishes.pop(key, None)
         if wish is not None:
             self._wishes[key] = wish
         return wish
 
     def drop(self, keys: Iterable[ObjectKey]) -> None:
-        """Remember no longer what these keys want. Their units keep their times."""
+        """Remove the wishes of these keys from the cache. The times since when their units wait are kept."""
         for key in keys:
             wish = self._wishes.pop(key, None)
             if wish is None or not (key in self._since or key in self._earlier):
@@ -72,16 +73,17 @@ class WishCache:
             self._earlier[key] = {each: earlier.get(each, since) for each in map(hash, units_of(key, wish.changes))}
 
     def drop_cluster(self, cluster: str) -> None:
+        """Remove the wishes of a cluster's keys from the cache. Times are kept."""
         self.drop([key for key in self._wishes if key.cluster == cluster])
 
     def forget(self, key: ObjectKey) -> None:
-        """It wants nothing: the lag of a later change does not count from its events."""
+        """Remove everything about a key that wants nothing: the lag of a later change must not count from earlier events."""
         for known in (self._wishes, self._since, self._earlier):
             known.pop(key, None)
         self._of_lists.discard(key)
 
-    def landed(self, units: Sequence[Unit]) -> list[float]:
-        """Drop the wishes of these units. Returns since when the units had been waiting, as far as that is known."""
+    def record_landed(self, units: Sequence[Unit]) -> list[float]:
+        """Remove units that have landed, and the cached wishes of their keys. Return since when each unit waited, where that is known."""
         since = [self._earlier.get(unit.key, {}).get(hash(unit), self._since.get(unit.key)) for unit in units]
         self.drop(unit.key for unit in units)
         for unit in units:

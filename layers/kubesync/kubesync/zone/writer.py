@@ -30,10 +30,11 @@ from kubesync.zone.progress import ZoneReport
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentBatch:
     """A batch that is under way. It is repeated unchanged until it has landed or been refused.
 
-    ``denied``: units of a batch that IAM denied, and ``why``. This batch then has none: it shows whether the journal may change.
+    ``denied``: units of an earlier batch that IAM denied, and ``why``. This batch then swaps the journal only: it shows whether IAM denies
+    the zone or only names.
     """
 
     batch: str
@@ -47,13 +48,13 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """A refused batch taken apart.
+    """A refused batch, split into units at fault and units to send again.
 
     ``zone_is_full``: what Route 53 said. Units that add sets are then in no other field: they wait for room.
     ``not_allowed``: units whose names IAM denies, each with what it said.
     """
 
-    # Units at fault, each with the message about it; empty: what it goes with was named.
+    # Units at fault, each with the message about it. Empty: the message is about a unit that must go together with this one.
     culprits: tuple[tuple[Unit, str], ...] = ()
     again: tuple[Sequence[Unit], ...] = ()  # groups of units to be sent again at once
     zone_is_full: str = ""
@@ -61,11 +62,11 @@ class Isolation:
 
 
 class BatchWriter:
-    """Sends the batches of one zone. ``settled``: see ``ZoneActor``. ``sent``: the batch under way."""
+    """Sends the batches of one zone. ``settled``: see ``ZoneActor``. ``sent``: the batch under way. None: there is none."""
 
     def __init__(self, ports: ZonePorts, journal: ZoneJournal, report: ZoneReport, *, settled: bool) -> None:
         self.settled = settled
-        self.sent: Sent | None = None
+        self.sent: SentBatch | None = None
         self._ports = ports
         self._journal = journal
         self._report = report
@@ -73,28 +74,36 @@ class BatchWriter:
 
     @property
     def idle(self) -> bool:
+        """Whether the zone is settled and no batch is under way."""
         return self.settled and self.sent is None
 
     def unsettle(self) -> None:
-        """What is under way is not certain any more: the zone settles, from the inflight item as it stands, before it sends anything."""
+        """Forget the batch under way, because its outcome is not certain. The zone must settle from the inflight item before it sends again."""
         self.settled, self.sent = False, None
         self._journal.reread_inflight()
 
     def start(self, units: Sequence[Unit], denied: tuple[Unit, ...] = (), why: str = "") -> None:
-        """Announce a batch of these units, as far as one inflight item can name their clusters. The rest: see ``Sent``."""
-        units = self._journal.of_few_clusters(units)
+        """Announce a batch of these units durably; ``send`` sends it. Leaves out units of too many clusters (``ZoneJournal.limit_clusters``).
+
+        ``denied`` and ``why``: see ``SentBatch``.
+        """
+        units = self._journal.limit_clusters(units)
         batch = self._ports.scheduler.token_hex(16)
-        known, following = self._journal.known_journal(), self._journal.following(batch)
+        known, following = self._journal.known_journal(), self._journal.next_journal(batch)
         swap = journal_swap(self._journal.journal_key(), known, following)
         self._journal.announce(batch, units)
-        self.sent = Sent(batch, units, (*swap, *_batch_changes(units)), known, following, denied, why)
+        self.sent = SentBatch(batch, units, (*swap, *_batch_changes(units)), known, following, denied, why)
         self._in_doubt = False
 
-    def send(self, sent: Sent) -> Isolation | None:
-        """Send the batch under way. None: it has landed. Else some units have not, and none of them is under way any more.
+    def send(self, sent: SentBatch) -> Isolation | None:
+        """Send the batch under way.
+
+        Returns:
+            None: it has landed. Else which units have not, and what to do with them. No batch with them is under way any more.
 
         Raises:
-            ZoneOutcomeUnknownError, ZoneThrottledError: it is still under way.
+            ZoneOutcomeUnknownError, ZoneThrottledError: the batch is still under way.
+            ZoneGoneError: there is no such zone. The batch is dropped, unless an earlier try may have landed.
             ZoneDeniedError: the zone is denied. A batch without units is still under way.
         """
         self._ports.fenced_writer.check()
@@ -111,14 +120,15 @@ class BatchWriter:
             raise
         except ZoneDeniedError as denied:
             self._report.refused += 1
-            return self._denied(sent, denied)
+            return self._handle_denied(sent, denied)
         except BatchRefusedError as refused:
             self._report.refused += 1
-            return self._refused(sent, refused.messages)
-        return self._landed(sent)
+            return self._handle_refused(sent, refused.messages)
+        return self._record_landed(sent)
 
-    def _landed(self, sent: Sent) -> Isolation | None:
-        self._journal.left_behind(sent.following)
+    def _record_landed(self, sent: SentBatch) -> Isolation | None:
+        """Record that a batch has landed, in the journal and the report. Returns names that IAM denied an earlier batch; None: there are none."""
+        self._journal.record_swapped(sent.following)
         self.sent = None
         self._report.batches += 1
         changes = sum(len(unit.changes) for unit in sent.units)
@@ -127,10 +137,10 @@ class BatchWriter:
         made = {change.key.name for change in each if change.after is not None}
         self._report.deleted += sum(change.key.name not in made for change in each)
         self._ports.progress("batch", {"zone": self._journal.zone_id, "changes": changes})
-        return _names_denied(sent)
+        return _isolate_denied_names(sent)
 
-    def _denied(self, sent: Sent, error: ZoneDeniedError) -> Isolation:
-        """IAM denies a request as a whole, and does not say whether it denies the zone or one of the names.
+    def _handle_denied(self, sent: SentBatch, error: ZoneDeniedError) -> Isolation:
+        """Handle a batch that IAM denied. IAM denies it as a whole, and does not say whether it denies the zone or one of the names.
 
         what was denied                  what happens
         ---------------                  ------------
@@ -139,7 +149,7 @@ class BatchWriter:
         units                            none was applied: the journal is tried alone. If it is not denied, names are
         """
         if not sent.units:
-            self.sent = replace(sent, denied=())  # they may be allowed by then
+            self.sent = replace(sent, denied=())  # the names may be allowed once the zone is
             raise error
         if self._in_doubt:
             self.sent, self.settled = None, False
@@ -148,10 +158,11 @@ class BatchWriter:
         self.start((), sent.units, str(error))
         return Isolation()
 
-    def _refused(self, sent: Sent, messages: Sequence[str]) -> Isolation | None:
+    def _handle_refused(self, sent: SentBatch, messages: Sequence[str]) -> Isolation | None:
+        """Read the journal to learn what a refusal means, and return what to do with the units. See the table above."""
         journal = self._journal.read_journal()
         if journal is not None and journal.batch == sent.batch:
-            return self._landed(sent)
+            return self._record_landed(sent)
         self.sent = None
         if _record_set(journal) != _record_set(sent.known):
             return Isolation(again=(sent.units,))
@@ -159,11 +170,11 @@ class BatchWriter:
             # An earlier try of it has no answer and may yet land: shut it out before anything is decided by this refusal.
             self.settled = False
             return Isolation(again=(sent.units,))
-        return isolate(sent.units, messages) if sent.units else _names_denied(sent) or Isolation()
+        return isolate(sent.units, messages) if sent.units else _isolate_denied_names(sent) or Isolation()
 
 
-def _names_denied(sent: Sent) -> Isolation | None:
-    """IAM lets the journal change: what it denied before is a name of ``denied``. None: it denied nothing."""
+def _isolate_denied_names(sent: SentBatch) -> Isolation | None:
+    """Isolate names in ``denied``. Call it once the journal alone was accepted: so IAM denies names, not the zone. None: none was denied."""
     if not sent.denied:
         return None
     found = isolate(sent.denied, (f"IAM does not allow this name: {sent.why}",))
@@ -171,7 +182,7 @@ def _names_denied(sent: Sent) -> Isolation | None:
 
 
 def isolate(units: Sequence[Unit], messages: Sequence[str]) -> Isolation:
-    """Keep back what is at fault, and only that (I4). The cluster judges it (I3).
+    """Split the units of a refused batch: units at fault, which their clusters judge (I3), and all others, which are sent again (I4).
 
     messages                     what happens
     --------                     ------------
@@ -198,9 +209,9 @@ def isolate(units: Sequence[Unit], messages: Sequence[str]) -> Isolation:
 
 
 def _batch_changes(units: Iterable[Unit]) -> list[BatchChange]:
-    """DELETE of the known value, CREATE of the new one; deletions first, so that types can change places.
+    """Return the changes of a batch: DELETE of each known value, CREATE of each new one. All deletions first, so that types can change places.
 
-    Route 53 takes the changes in their order: a set that an alias of the zone leads to is created before it, and deleted after it.
+    Route 53 applies the changes in order. So the target of an alias is created before the alias, and deleted after it.
     """
     deletes: list[BatchChange] = []
     creates: list[BatchChange] = []
@@ -214,7 +225,7 @@ def _batch_changes(units: Iterable[Unit]) -> list[BatchChange]:
 
 
 def _depths(changes: Iterable[BatchChange]) -> Callable[[BatchChange], int]:
-    """How many aliases of the zone, among these, lead one to another from the set of a change on."""
+    """Return a function: for a change, how many aliases among these changes must be followed, one after another, from its record set."""
     found = ((each.key, each.record_set.alias) for each in changes)
     targets = {(key.name, key.type): alias.name for key, alias in found if alias and alias.zone_id == key.zone_id}
 
