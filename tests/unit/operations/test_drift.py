@@ -9,7 +9,7 @@ from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.standing import as_it_stands, drifts_of
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Name
-from kubesync.operations.record_rows import Foreseen, document_of
+from kubesync.operations.record_rows import DryRunForecast, drift_row
 
 SERVICE = ObjectKey("prod", "shop", "web")
 A = RecordKey("Z1", "web.example.com", "A")
@@ -24,8 +24,8 @@ def a_state(**sets: dict[RecordKey, RecordSet]) -> KeyState:
 
 
 def conflicts_of(state: KeyState, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> list[tuple[str, Name]]:
-    foreseen = Foreseen(Preview({state.key: state}))
-    foreseen.walked(zone_id, standing, frozenset())
+    foreseen = DryRunForecast(Preview({state.key: state}))
+    foreseen.find_conflicts(zone_id, standing, frozenset())
     return list(foreseen.conflicts)
 
 
@@ -35,9 +35,9 @@ def test_changed_missing_and_foreign_sets_of_one_zone_are_found() -> None:
     found = drifts_of(state, "Z1", {A: TWO})
 
     assert [(drift.key, drift.stands) for drift in found] == [(SRV, None), (A, TWO)]
-    assert [document_of(drift)["drift"] for drift in found] == ["missing", "changed"]
+    assert [drift_row(drift)["drift"] for drift in found] == ["missing", "changed"]
     (foreign,) = drifts_of(a_state(applied={A: ONE}), "Z1", {A: WEIGHTED})
-    assert document_of(foreign)["drift"] == "foreign"
+    assert drift_row(foreign)["drift"] == "foreign"
 
 
 def test_what_stands_becomes_what_is_known() -> None:

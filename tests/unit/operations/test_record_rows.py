@@ -11,7 +11,7 @@ from kubesync.domain.dns.standing import Drift
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name
-from kubesync.operations.record_rows import Foreseen, counts_of
+from kubesync.operations.record_rows import DryRunForecast, counts_of
 
 WEB: Final = ObjectKey("prod", "shop", "web")
 NAME: Final = RecordKey("Z1", "web.example.com", "A")
@@ -38,10 +38,10 @@ def rows(
     wanted, known = ({} if each is None else {NAME: each} for each in (intended, applied))
     preview = Preview({WEB: KeyState(WEB, intended=wanted, applied=known)}, {WEB: news} if news else {})
     conflicts = {("prod/shop/web", Name.of(NAME)): conflict} if conflict else {}
-    foreseen = Foreseen(preview)
+    foreseen = DryRunForecast(preview)
     foreseen.drifts += [drift] if drift else []
     stands = landed or {}
-    foreseen.walked("Z1", {key: each for key, each in stands.items() if each is not None}, stands.keys())
+    foreseen.find_conflicts("Z1", {key: each for key, each in stands.items() if each is not None}, stands.keys())
     return foreseen.rows(policy, conflicts)
 
 

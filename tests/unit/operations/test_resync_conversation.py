@@ -207,7 +207,7 @@ def test_i5_forced_resync_stops_once_its_caller_has_withdrawn_it(played: Played)
     played.serve("a", "b", "c")
     request = played.ask(force=True)
     played.relisting = lambda: played.requests.withdraw(request)
-    report = played.worker.do(request, own_session=False)
+    report = played.worker.run(request, own_session=False)
     assert [relist.forced for relist in played.of(Relist)] == [True]
     assert errors_in(report) == dict.fromkeys("abc", "the resync was withdrawn")
     assert played.result()["forced"], "what was done is kept"
@@ -217,7 +217,7 @@ def test_i5_forced_resync_stops_once_its_caller_has_withdrawn_it(played: Played)
 def test_forced_resync_that_is_withdrawn_before_its_answer_keeps_its_result(played: Played) -> None:
     request = played.ask(force=True)
     played.fenced_writer.writing = lambda: played.requests.withdraw(request)
-    report = played.worker.do(request, own_session=False)
+    report = played.worker.run(request, own_session=False)
     assert errors_in(report) == {"prod": None}
     assert (played.result()["id"], played.result()["errors"]) == (request.id, 0)
     assert played.requests.collect(request) is None
@@ -232,7 +232,7 @@ def test_last_write_of_an_own_session_that_fails_leaves_its_report(played: Playe
             raise StoreUnavailableError("no answer")
 
     played.fenced_writer.writing = broken
-    assert played.worker.do(request, own_session=True)["clusters"] == []
+    assert played.worker.run(request, own_session=True)["clusters"] == []
 
 
 @pytest.mark.parametrize("update", [{"deleting": True}, {"disabled": True}, {"revision": 9}], ids=str)
@@ -246,7 +246,7 @@ def test_resync_of_all_is_not_failed_by_a_changed_cluster(
         played.change("b", **update)
     else:
         played.relisting = lambda: played.change("b", **update) if len(played.of(Relist)) == 2 else None
-    report = played.worker.do(played.ask(), own_session=False)
+    report = played.worker.run(played.ask(), own_session=False)
     stays = set(update) == {"revision"}
     assert errors_in(report) == ({"a": None, "b": None} if stays else {"a": None})
     assert [each.errors for each in played.resynced] == [0]

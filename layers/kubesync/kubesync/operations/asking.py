@@ -23,7 +23,7 @@ class SessionEndsError(ResyncError):
 
 
 def time_is_up(master: Master) -> bool:
-    """Whether the session must end, or its time is over."""
+    """Whether the session must end or its deadline has passed."""
     return master.term.over or master.parts.clock.monotonic() >= master.term.deadline
 
 
@@ -34,14 +34,14 @@ def check_time(master: Master, what: str = "the resync") -> None:
 
 
 def wait_for[T](answer: Answer[T], check: Callable[[], None]) -> T:
-    """Wait for an answer. ``check`` raises if the wait must stop."""
+    """Wait for an answer, and return it or raise it. ``check`` is called every CHECK_SECONDS, and raises if the wait must stop."""
     while not answer.wait(CHECK_SECONDS):
         check()
     return answer.result()
 
 
 type Question[T] = Callable[[Answer[T]], object]
-"""Makes a message with its reply."""
+"""Makes the message to send. It is called with the answer into which the actor is to reply."""
 
 
 def ask_cluster[T](master: Master, cluster: str, question: Question[T], check: Callable[[], None]) -> T:
@@ -73,12 +73,13 @@ def ask_zone[T](master: Master, zone_id: str, question: Question[T], check: Call
         check()
         found = zones.figures.get(zone_id)
         if found is not None and found.report.blocked:
-            raise blocked(zone_id, found.report.problem)
+            raise zone_blocked(zone_id, found.report.problem)
         if clock.monotonic() >= until:
             raise ResyncError(f"zone {zone_id} could not be compared in time")
 
     return wait_for(answer, go_on)
 
 
-def blocked(zone_id: str, problem: object) -> ResyncError:
+def zone_blocked(zone_id: str, problem: object) -> ResyncError:
+    """Return the error of a resync that cannot compare a zone, because nothing may be written to it."""
     return ResyncError(f"zone {zone_id} could not be compared: {problem}; run it again once that is mended")

@@ -41,7 +41,7 @@ from kubesync.messages import (
 from kubesync.operations.asking import Question, ResyncError, ask_cluster, check_time
 from kubesync.operations.listing import advice, preview_lists
 from kubesync.operations.ports import Master
-from kubesync.operations.record_rows import Foreseen, counts_of, document_of
+from kubesync.operations.record_rows import DryRunForecast, counts_of, drift_row
 from kubesync.operations.resync_progress import Part
 from kubesync.operations.resync_report import with_counts
 
@@ -52,12 +52,14 @@ _ORPHANS_AT_A_TIME: Final = 50
 
 
 class ClusterResync:
-    """The full resync of one cluster. ``own_session``: as in ``Resync``. ``part``: what an earlier session has done.
+    """The full resync of one cluster: compares its lists and upstreams, and collects what was found for the report.
 
-    ``check_waiting``: raises once nobody waits for the resync. It is called with how often it may ask, in seconds.
+    ``own_session``: as in ``Resync``. ``part``: what an earlier session has done.
+    ``check_waiting``: raises once nobody waits for the resync. It is called with the least time, in seconds, between two questions.
 
-    ``zones``: those that are not compared yet. ``listed``: an earlier session has listed it. ``foreseen``: of a dry run, once it has listed.
-    ``held``: rows of deletions that are held back. ``conflicts``: by key. ``again``: keys that are read once more for the report.
+    ``zones``: zones that are not compared yet. ``listed``: an earlier session has listed the cluster.
+    ``forecast``: what a dry run would change. None: a dry run that has not listed yet, or a resync.
+    ``held``: rows of deletions that are held back. ``conflicts``: by key. ``reread``: keys whose conflicts are read once more for the report.
 
     Raises:
         ResyncError: there is no such cluster, or it is disabled.
@@ -84,10 +86,10 @@ class ClusterResync:
         self.own_session = own_session
         self.listed = listed = bool(part.document) and part.revision == config.revision
         self.zones = set(part.zones) if listed else {zone.id for zone in config.zones}
-        self.foreseen: Foreseen | None = None
+        self.forecast: DryRunForecast | None = None
         self.held: list[dict[str, Any]] = []
         self.conflicts: dict[ObjectKey, Mapping[Name, str]] = {}
-        self.again: set[ObjectKey] = set()
+        self.reread: set[ObjectKey] = set()
         self._config = config
         self._request = request
         self._check_waiting = check_waiting
@@ -104,23 +106,23 @@ class ClusterResync:
         return self._request.dry_run
 
     @property
-    def swept(self) -> bool:
-        """Whether orphaned upstreams are removed. A dry run removes none."""
+    def orphans_removed(self) -> bool:
+        """Whether orphaned upstreams were removed already. True in a dry run, which removes none."""
         return self.dry_run or "stray_upstreams" in self._document
 
     def part(self) -> Part:
-        """What is done so far."""
+        """Return what is done so far, as it is stored."""
         return Part(self._config.revision, {**self._document, "drift": self._drift}, tuple(sorted(self.zones)))
 
-    def finished(self) -> Part:
-        """The report, once all zones were compared. Raises ResyncError, StoreError."""
-        for state in self.master.tables.state.load(sorted(self.again)).values():
+    def final_part(self) -> Part:
+        """Return the complete report as a part. Call it once all zones were compared. Reads ``reread`` again. Raises ResyncError, StoreError."""
+        for state in self.master.tables.state.load(sorted(self.reread)).values():
             self.conflicts[state.key] = state.conflicts
         conflicts = {(str(key), name): why for key, names in self.conflicts.items() for name, why in names.items()}
         planned: dict[str, Any] = {}
-        if self.foreseen is not None:
-            conflicts = self.foreseen.conflicts | conflicts
-            records = self.foreseen.rows(self._config.policy, conflicts)
+        if self.forecast is not None:
+            conflicts = self.forecast.conflicts | conflicts
+            records = self.forecast.rows(self._config.policy, conflicts)
             planned = {"records": records, "plan": counts_of(records, self._document["changes"])}
         document = {
             **self._document,
@@ -134,14 +136,14 @@ class ClusterResync:
         }
         return Part(self._config.revision, with_counts(document), (), done=True)
 
-    def drifted(self, drifts: Sequence[Drift]) -> None:
-        """Sets that somebody changed by hand."""
-        self._drift += map(document_of, drifts)
-        if self.foreseen is not None:
-            self.foreseen.drifts += drifts
+    def add_drifts(self, drifts: Sequence[Drift]) -> None:
+        """Add sets to the report that somebody changed by hand."""
+        self._drift += map(drift_row, drifts)
+        if self.forecast is not None:
+            self.forecast.drifts += drifts
 
     def report_forgotten(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Sets of a zone that kubesync has lost track of. The owners may be of other clusters, also of some that are removed."""
+        """Add sets to the report that kubesync has lost track of. Their owners may be keys of other clusters, even of removed ones."""
         if rows:
             self._document["forgotten"] = [*self._document.get("forgotten", ()), *rows]
 
@@ -153,7 +155,7 @@ class ClusterResync:
             raise ResyncError(f"the configuration of cluster {self.name} was changed meanwhile: run it again")
 
     def states(self) -> Iterator[KeyState]:
-        """All of them, one after another."""
+        """Read all key states of the cluster, one after another. Raises like ``check`` between two of them."""
         for state in self.master.tables.state.load_all(self.name):
             self.check()
             yield state
@@ -170,11 +172,12 @@ class ClusterResync:
             self._relist()
 
     def _preview(self) -> None:
+        """List the cluster, plan on separate key states, and take forecast, held deletions, zones and report from the plan."""
         mode = Mode(forced=self._request.force, distrust_upstreams=True)
         preview = preview_lists(self.master, self._config, mode, self.check)
         states = preview.states.values()
-        self.foreseen = Foreseen(preview)
-        self.held = [row for state in states for row in held_in(state)]
+        self.forecast = DryRunForecast(preview)
+        self.held = [row for state in states for row in held_rows(state)]
         self.zones |= {key.zone_id for state in states for key in state.applied}
         news = {str(key): why for key, why in preview.news.items()}
         self._document["changes"] = [
@@ -185,21 +188,23 @@ class ClusterResync:
             self._document["set_aside"] = [str(key) for key in preview.set_aside]
 
     def _relist(self) -> None:
-        held_before = {state.key for state in self.states() if held_in(state)}
-        relisted = self._relisted()
+        """Let the cluster's actor list and record. Read all states before and after, to count keys that really changed."""
+        held_before = {state.key for state in self.states() if held_rows(state)}
+        relisted = self._request_lists()
         held_after: set[ObjectKey] = set()
         upstreams: list[int] = []
         for state in self.states():
             self.zones |= {key.zone_id for key in state.applied}
             upstreams += map(hash, state.upstreams)
-            if held_in(state):
+            if held_rows(state):
                 held_after.add(state.key)
         self._upstreams = array("q", sorted(upstreams))
         # A key whose deletion is held back counts as written, but does not change.
         changed = max(0, relisted.changed_keys - len(held_after - held_before))
         self._document |= {"changed_keys": changed, "missed_keys": relisted.missed, "held": dict(relisted.held)}
 
-    def _relisted(self) -> Relisted:
+    def _request_lists(self) -> Relisted:
+        """Ask the cluster's actor to list again, and wait for its answer. Whatever ends the wait, withdraws the request."""
         # A session that was started for the resync does not watch the cluster yet.
         deadline = self.master.term.deadline if self.own_session else None
         relist: Question[Relisted] = partial(Relist, self._request.force, deadline)
@@ -207,23 +212,25 @@ class ClusterResync:
             return ask_cluster(self.master, self.name, relist, self._check_lists)
         except BaseException as error:
             # A person requested the lists for now. Forced, they must not be recorded at any later time (I5).
-            self._withdraw()
+            self._withdraw_relist()
             if not isinstance(error, ListingFailedError):
                 raise
             self._check_lists()  # a failure because the session ends is no error of the cluster
-            raise ResyncError(f"cluster {self.name} could not be listed{_why(error)}") from error
+            raise ResyncError(f"cluster {self.name} could not be listed{_failure_reason(error)}") from error
 
     def _check_lists(self) -> None:
+        """Raise if the wait for the lists must stop. If the session ends it, the error also names the listeners' last errors."""
         try:
             self.check()
         except ResyncError as ended:
-            errors = self._withdraw()
+            errors = self._withdraw_relist()
             said = _in_words(errors.result()) if errors.wait(_LAST_ERRORS_SECONDS) else ""
             raise ResyncError(f"{ended} (the last error: {said})" if said else str(ended)) from None
-        with suppress(StoreError):  # that alone ends no list
+        with suppress(StoreError):  # a failed question alone must not end the list
             self._check_waiting(_WAITING_SECONDS)
 
-    def _withdraw(self) -> Answer[Mapping[str, ListenerError]]:
+    def _withdraw_relist(self) -> Answer[Mapping[str, ListenerError]]:
+        """Tell the cluster's actor that nobody waits for the lists any more. It answers with its listeners' last errors."""
         errors: Answer[Mapping[str, ListenerError]] = Answer(self.master.parts.scheduler)
         if not self.master.send(self.name, WithdrawRelist(errors)):
             errors.set_result({})
@@ -232,19 +239,25 @@ class ClusterResync:
     # --- upstreams against state ---
 
     def read_upstreams(self) -> None:
-        """Read which upstreams the keys know, unless that was done after the list."""
+        """Read the names of all upstreams of the keys, unless ``_relist`` has read them."""
         if self._upstreams is None:
             hashes = sorted(hash(name) for state in self.states() for name in state.upstreams)
             self._upstreams = array("q", hashes)
 
     def knows(self, upstream: str) -> bool:
-        """Whether a key knew an upstream when its cluster was read. 8 bytes an upstream: those of all clusters are known at once."""
+        """Whether a key had this upstream when the states were read. Call ``read_upstreams`` first.
+
+        Only hashes are kept, 8 bytes each, because the upstreams of all clusters are held at once.
+        """
         assert self._upstreams is not None
         at = bisect_left(self._upstreams, hash(upstream))
         return at < len(self._upstreams) and self._upstreams[at] == hash(upstream)
 
     def remove_orphans(self, orphans: Sequence[tuple[str, UpstreamState]]) -> None:
-        """Remove upstreams that no key knows: a restored table can bring them back. The cluster looks again before it removes one."""
+        """Ask the cluster to remove upstreams that no key knows, which a restored table can bring back.
+
+        The cluster reads each again before it removes it. Afterwards, the names read by ``read_upstreams`` are dropped.
+        """
         self.check()
         removed = 0
         for some in batched(orphans, _ORPHANS_AT_A_TIME):
@@ -253,15 +266,16 @@ class ClusterResync:
         self._upstreams = None
 
 
-def _why(failed: ListingFailedError) -> str:
+def _failure_reason(failed: ListingFailedError) -> str:
+    """Return the end of a sentence that says why a cluster could not be listed, with advice."""
     if failed.problem or not failed.errors:
         return f" in time ({failed.problem or 'no answer'})"
     tried = f"tried for {failed.seconds:.0f} s: " if failed.seconds >= 1 else ""
     return f": {tried}{_in_words(failed.errors)}; {advice(failed.errors)}, then run it again"
 
 
-def held_in(state: KeyState) -> list[dict[str, Any]]:
-    """Rows of a report for what is held back of a key."""
+def held_rows(state: KeyState) -> list[dict[str, Any]]:
+    """Return the report's rows for deletions of a key that are held back."""
     held = [(part_id.resource.value, part_id.name) for part_id, part in state.parts.items() if part.held]
     held += [("configuration", key.label) for key in sorted(state.kept)]
     return [{"service": str(state.key), "listener": of, "object": what, "code": "DeletionHeld"} for of, what in held]

@@ -45,15 +45,16 @@ def advice(errors: Mapping[str, ListenerError]) -> str:
 
 
 def _advice(error: ListenerError) -> str:
+    """Return what a person can do about an error of a listener."""
     too_long = error.code is ErrorCode.READ_BODY and TOO_LONG in error.message
     return TOO_LONG_ADVICE if too_long else _ADVICE[error.code]
 
 
 @contextmanager
 def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -> Iterator[WindowContent]:
-    """Complete lists of all that the cluster's listeners read. They hold room as long as the context lasts.
+    """List all resources of a cluster, and yield the complete lists. They hold room in memory as long as the context lasts.
 
-    Raises ResyncError, as ``check`` does if the wait must stop.
+    Raises ResyncError if a list fails or takes too long, and whatever ``check`` raises if the wait must stop.
     """
     reservation = master.room.for_cluster(together=True)
     try:
@@ -67,6 +68,7 @@ def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -
 def _list_now(
     master: Master, config: ClusterConfig, reservation: ClusterReservation, check: Callable[[], None]
 ) -> Mapping[Resource, Snapshot]:
+    """List in a thread, and wait for it. Leaves the thread behind if it does not end in time. Time in line for room does not count."""
     clock = master.parts.clock
     began = clock.monotonic()
     lists = _Lists(master, config, reservation)
@@ -109,12 +111,14 @@ class _Lists:
         self._stopped = False
 
     def run(self) -> None:
+        """List all resources, and put the lists or the error into ``done``."""
         try:
             self.done.set_result(dict(self._all()))
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for the lists
             self.done.set_exception(error)
 
     def stop(self) -> None:
+        """Cut the list under way, and begin no other. Any thread may call it."""
         with self._lock:
             self._stopped = True
             if self._lister is not None:

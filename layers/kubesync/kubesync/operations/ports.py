@@ -29,13 +29,13 @@ from kubesync.zone.progress import ZoneFigures
 
 
 class Term:
-    """The time of a session: until when it works, what ends it sooner, and what is said of it meanwhile.
+    """Until when a session works, what ends it sooner, and what others report to it meanwhile.
 
-    Any thread may call all methods, and signal handlers.
+    Any thread may call its methods, and so may signal handlers.
 
     ``deadline`` (monotonic): nothing is read after it. ``code`` and ``message``: why the session ends; None: it goes on.
-    ``resynced``: full resyncs of all clusters that have ended. ``progress``: for a person who watches. ``pause_seconds``: between the last session
-    and this one, as this one's clock says.
+    ``resynced``: full resyncs of all clusters that have ended. ``progress``: called for a person who watches. ``pause_seconds``: the time
+    between the last session and this one, by this one's clock.
     """
 
     def __init__(self, scheduler: Scheduler, progress: Progress) -> None:
@@ -47,13 +47,13 @@ class Term:
         self.message = ""
 
     def stop(self, code: ErrorCode, message: str = "") -> None:
-        """End soon. The first reason counts, but a lost lease replaces any other."""
+        """Let the session end soon. The first reason counts, but a lost lease replaces any other."""
         if self.code is None or (code is ErrorCode.NOT_MASTER and self.code is not code):
             self.code, self.message = code, message
         self._wakeup.set()
 
     def not_master(self, error: NotMasterError) -> None:
-        """End: another master writes."""
+        """Let the session end, because another master writes."""
         self.stop(ErrorCode.NOT_MASTER, str(error))
 
     @property
@@ -62,11 +62,11 @@ class Term:
         return self.code is not None
 
     def wake(self) -> None:
-        """End a wait."""
+        """Wake the session's thread from ``wait``."""
         self._wakeup.set()
 
     def wait(self, seconds: float) -> None:
-        """Wait until somebody wakes or ends the session."""
+        """Wait until somebody calls ``wake`` or ``stop``, or this time is over."""
         self._wakeup.wait(seconds)
 
 
@@ -87,7 +87,7 @@ class MasterParts:
 
     @property
     def resyncs(self) -> ResyncTable:
-        """Their requests, progress and results."""
+        """The table of resync requests, their progress and results."""
         return ResyncTable(self.store, self.settings.shard, self.settings.audit_retention_seconds)
 
 
@@ -143,5 +143,5 @@ class Recovery(Protocol):
 
 
 def unpaused(configs: Mapping[str, ClusterConfig]) -> list[str]:
-    """The clusters that are not disabled, those that are being deleted included."""
+    """Return the names of clusters that are not disabled, in order. Clusters that are being deleted are included."""
     return sorted(name for name, config in configs.items() if not config.paused)

@@ -1,7 +1,6 @@
-"""Record sets in the report of a resync: what stands in a zone against what is known of it, and what a dry run's resync would do.
+"""Rows about record sets in the report of a resync: sets that drifted, sets that are forgotten, and what a dry run would change.
 
-Sets of ours may have drifted, or be forgotten; foreign ones will be in the way (I3). A dry run has one row for each set, as the zone would
-change:
+The report of a dry run has one row for each set that would change in the zone:
 
 the key's state, and the zone                     the row
 -----------------------------                     -------
@@ -30,8 +29,8 @@ from kubesync.domain.plan import Policy, changes_of
 from kubesync.domain.state import KeyState, Name
 
 
-def document_of(drift: Drift) -> dict[str, Any]:
-    """A drift as reports show it."""
+def drift_row(drift: Drift) -> dict[str, Any]:
+    """Return a drift as a row of a report."""
     return {
         "drift": what_stands(drift.known, drift.stands).value,
         "name": drift.key.name,
@@ -44,10 +43,10 @@ def document_of(drift: Drift) -> dict[str, Any]:
     }
 
 
-def landed(inflight: Inflight | None, standing: Mapping[RecordKey, RecordSet]) -> frozenset[RecordKey]:
-    """Sets that stand, or are gone, as the zone's last batch left them.
+def as_the_last_batch_left(inflight: Inflight | None, standing: Mapping[RecordKey, RecordSet]) -> frozenset[RecordKey]:
+    """Return the keys of sets that are now as the zone's last batch left them: created with its value, or gone.
 
-    If a session ended before it settled this batch, the key states do not know these sets yet.
+    If a session ended before it settled this batch, the key states do not know these sets yet. None: the zone has no inflight item.
     """
     if inflight is None:
         return frozenset()
@@ -56,13 +55,14 @@ def landed(inflight: Inflight | None, standing: Mapping[RecordKey, RecordSet]) -
     return frozenset(change.key for change in changes if standing.get(change.key) == change.after)
 
 
-def forgotten(tables: Tables, standing: Mapping[RecordKey, RecordSet], others: Collection[str]) -> list[dict[str, Any]]:
-    """Those of some sets that kubesync may have made and lost track of, as reports show them. Nothing proves it: a person decides (I3).
+def lost_sets(tables: Tables, standing: Mapping[RecordKey, RecordSet], others: Collection[str]) -> list[dict[str, Any]]:
+    """Return rows for sets that kubesync may have made and lost track of. Nothing proves it, so a person decides (I3).
 
-    A key owns the name, and its state does not have it: somebody deleted the key's item, or restored an older one. A set of another type
-    at a name that the key still has is not found: it may be anybody's.
+    A set is reported if a key owns its name, but the key's state has no set at this name: somebody deleted the key's item, or restored an
+    older one. A set of another type at a name that the state has is not reported: it may be anybody's.
 
     Args:
+        standing: sets of a zone that no cluster knew before the zone was walked.
         others: clusters whose keys are not read.
     """
     claims = tables.claims.read({Name.of(key) for key in standing})
@@ -77,7 +77,7 @@ def forgotten(tables: Tables, standing: Mapping[RecordKey, RecordSet], others: C
 
 
 WAITING: Final = "waiting"
-"""Why a set changes that was planned earlier and is not written yet. Others: ``Preview.news``, and what somebody did by hand."""
+"""The reason in a row whose change was planned earlier and is not written yet. Other reasons: ``Preview.news`` and ``_BY_HAND``."""
 _BY_HAND: Final = {
     Stands.CHANGED: "changed by hand",
     Stands.GONE: "deleted by hand",
@@ -86,7 +86,7 @@ _BY_HAND: Final = {
 
 
 def side(record_set: RecordSet) -> dict[str, Any]:
-    """A set as audit entries show it, and what they leave out: an alias' zone and health check, weight, foreign routing."""
+    """Return a set as audit entries show it, and what they leave out: an alias' zone and health check, weight, foreign routing."""
     found = dict(cast("dict[str, Any]", describe(record_set)))
     if record_set.alias is not None:
         found |= {"alias_zone": record_set.alias.zone_id, "evaluate_health": record_set.alias.evaluate_health}
@@ -96,10 +96,12 @@ def side(record_set: RecordSet) -> dict[str, Any]:
     return found
 
 
-class Foreseen:
-    """What a dry run foresees of one cluster. It keeps of the preview only what changes, without parts: not all states of a cluster.
+class DryRunForecast:
+    """What a resync of one cluster would change in zones. Of the preview it keeps only key states that change, without their parts.
 
-    ``drifts``: sets that were changed by hand. ``conflicts``: where sets that are to be made meet foreign ones: service and name, and why.
+    Call ``find_conflicts`` for each zone, and add to ``drifts``; then ``rows``.
+
+    ``drifts``: sets that were changed by hand. ``conflicts``: by service and name, why a set that is to be made cannot be.
     """
 
     def __init__(self, preview: Preview) -> None:
@@ -117,12 +119,20 @@ class Foreseen:
         self._why = {key: preview.news[key] for key in self._states if key in preview.news}
         self._landed: dict[RecordKey, RecordSet | None] = {}
 
-    def walked(self, zone_id: str, standing: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]) -> None:
-        """These sets stand in a zone. ``unsettled``: as a batch left them that nobody has settled (``drift.landed``)."""
+    def find_conflicts(
+        self, zone: str, standing: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]
+    ) -> None:
+        """Find foreign sets in a zone that are in the way of sets to be made, and add them to ``conflicts``.
+
+        Args:
+            zone: its id.
+            standing: all its sets.
+            unsettled: sets as a batch left them that nobody has settled (``as_the_last_batch_left``). They are ours.
+        """
         self._landed |= {key: standing.get(key) for key in unsettled}
         wanted: dict[str, list[tuple[str, RecordKey]]] = {}
         for service, key in self._coming:
-            if key.zone_id == zone_id:
+            if key.zone_id == zone:
                 wanted.setdefault(key.name, []).append((service, key))
         for other, stands in standing.items():
             if other in self._ours or other in unsettled:
@@ -132,7 +142,7 @@ class Foreseen:
                     self.conflicts[service, Name.of(key)] = why_foreign(other, stands, key)
 
     def rows(self, policy: Policy, conflicts: Mapping[tuple[str, Name], str]) -> list[dict[str, Any]]:
-        """One row for each set, in the order of zones and names. ``conflicts``: by service and name, why."""
+        """Return one row for each set that would change, by zone and name. ``conflicts``: by service and name, why a set cannot be made."""
         drifted: dict[ObjectKey, dict[RecordKey, Drift]] = defaultdict(dict)
         for drift in self.drifts:
             drifted[drift.service][drift.key] = drift
@@ -140,14 +150,14 @@ class Foreseen:
         for key in self._states.keys() | drifted.keys():
             of_key = drifted.get(key, {})
             state = self._states.get(key)
-            if state is None:  # it wants what was applied
+            if state is None:  # the preview changes nothing of this key: it wants what was applied
                 known = {drift.key: drift.known for drift in of_key.values()}
                 state = KeyState(key, intended=known, applied=known)
-            mended = replace(state, applied=_as_it_stands(state, of_key.values(), self._landed))
+            mended = replace(state, applied=_corrected_applied(state, of_key.values(), self._landed))
             for change in changes_of(mended, policy):
                 row = _row(str(key), change.key, change.before, change.after)
-                row["why"] = _why(of_key.get(change.key)) or self._why.get(key) or WAITING
-                reason = _conflict(of_key.get(change.key)) or conflicts.get((str(key), Name.of(change.key)))
+                row["why"] = _drift_reason(of_key.get(change.key)) or self._why.get(key) or WAITING
+                reason = _drift_conflict(of_key.get(change.key)) or conflicts.get((str(key), Name.of(change.key)))
                 if reason and change.before is None:
                     row["conflict"] = reason
                 found.append((change.key, str(key), row))
@@ -155,22 +165,23 @@ class Foreseen:
 
 
 def counts_of(records: Iterable[Mapping[str, Any]], changes: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """How many record sets and upstreams are to be added, changed and deleted, without those in conflict."""
+    """Count the record sets and upstreams that are to be added, changed and deleted, without those in conflict."""
     upstreams = (row for row in changes if str(row["what"]).startswith("upstream "))
     return {
-        "records": _counted(row for row in records if "conflict" not in row),
-        "upstreams": _counted(upstreams),
+        "records": _count_kinds(row for row in records if "conflict" not in row),
+        "upstreams": _count_kinds(upstreams),
     }
 
 
-def _counted(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def _count_kinds(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     found = Counter("add" if row["from"] is None else "delete" if row["to"] is None else "change" for row in rows)
     return {kind: found[kind] for kind in ("add", "change", "delete")}
 
 
-def _as_it_stands(
+def _corrected_applied(
     state: KeyState, drifts: Iterable[Drift], landed: Mapping[RecordKey, RecordSet | None]
 ) -> dict[RecordKey, RecordSet]:
+    """Return a key's applied sets, corrected by what really exists: sets of an unsettled batch, and sets changed by hand."""
     found = dict(state.applied)
     for key in (state.applied.keys() | state.intended.keys()) & landed.keys():
         wanted = state.intended.get(key)
@@ -198,12 +209,13 @@ def _row(service: str, key: RecordKey, before: RecordSet | None, after: RecordSe
     }
 
 
-def _why(drift: Drift | None) -> str:
+def _drift_reason(drift: Drift | None) -> str:
+    """Return what somebody did to a set by hand, in words. Empty: nothing."""
     return "" if drift is None else _BY_HAND[what_stands(drift.known, drift.stands)]
 
 
-def _conflict(drift: Drift | None) -> str:
-    """Why a set that somebody put in the place of ours stays."""
+def _drift_conflict(drift: Drift | None) -> str:
+    """Return why a foreign set that replaced ours is left alone. Empty: none did."""
     if drift is None or drift.stands is None or what_stands(drift.known, drift.stands) is not Stands.FOREIGN:
         return ""
     return why_foreign(drift.key, drift.stands)

@@ -36,14 +36,14 @@ NOT_DONE: Final = "no session finished the resync within an hour: run it again"
 
 
 class ResyncWorker:
-    """Does resyncs and keeps their results, for a running master and for a session that was started for one."""
+    """Runs one resync at a time and stores its result, for a running master and for a session that was started for a resync."""
 
     def __init__(self, master: Master, table: ResyncTable) -> None:
         self._master = master
         self._table = table
 
-    def do(self, request: ResyncRequest, *, own_session: bool) -> dict[str, Any]:
-        """Do it, keep its result, and answer the request if it is stored. Returns the report.
+    def run(self, request: ResyncRequest, *, own_session: bool) -> dict[str, Any]:
+        """Run a resync, store its result, and answer the request if it is stored. Returns the report.
 
         A session of its own returns the report to its caller, so it removes the request.
 
@@ -74,21 +74,21 @@ class ResyncWorker:
             report = {"dry_run": request.dry_run, "forced": request.force, "clusters": [failed]}
         token = self._master.fenced_writer.token()
         actions: list[Action] = []
-        if stored and not withdrawn:  # else what was done is kept, and nobody is answered
+        if stored and not withdrawn:  # if withdrawn, what was done is stored, and nobody is answered
             removed = [self._table.remove(request, asked=True)]
             actions += removed if own_session else self._table.answer(request, report, token)
         if stored and request.goes_on:
             actions += [self._table.forget(request)]
         try:
-            self._end(request, report, actions, token, withdrawn=withdrawn, own_session=own_session)
+            self._store_result(request, report, actions, token, withdrawn=withdrawn, own_session=own_session)
         except StaleStateError:
             if request.goes_on:
                 raise
-            self._end(request, report, [], self._master.fenced_writer.token(), withdrawn=True)
+            self._store_result(request, report, [], self._master.fenced_writer.token(), withdrawn=True)
         return report
 
     def expire(self, request: ResyncRequest) -> None:
-        """Nobody finished it in time: keep that as its result. Raises as ``do``."""
+        """Store an error as the result of a request that no session finished in time. Raises as ``run``."""
         if not self._table.waiting(request):
             logger.warning("a resync has no request: an earlier release may have finished it", request=request.id)
             writer = self._master.fenced_writer
@@ -99,9 +99,9 @@ class ResyncWorker:
         done = [part["document"] for _, part in sorted(parts.items()) if part["done"]]
         report = {"clusters": [*done, {"cluster": request.cluster, "error": NOT_DONE}]}
         actions: list[Action] = [self._table.remove(request), self._table.forget(request)]
-        self._end(request, report, actions, self._master.fenced_writer.token())
+        self._store_result(request, report, actions, self._master.fenced_writer.token())
 
-    def _end(
+    def _store_result(
         self,
         request: ResyncRequest,
         report: dict[str, Any],
@@ -111,9 +111,9 @@ class ResyncWorker:
         withdrawn: bool = False,
         own_session: bool = False,
     ) -> None:
-        """Keep the result and answer, in one transaction with the fence: only the master may do that (I2).
+        """Store the result together with ``actions``, which answer the request, in one transaction with the fence (I2). Then log it.
 
-        ``withdrawn``: by its caller, which is no failure.
+        ``withdrawn``: its caller withdrew the resync, which is no failure. Dry runs are only answered.
         """
         answers = bool(actions)
         writer, now = self._master.fenced_writer, self._master.parts.clock.epoch()
@@ -137,6 +137,7 @@ class ResyncWorker:
                 self._master.term.resynced.append(ResyncEnded(figures["errors"], proven(report), request.scheduled))
 
     def _log(self, request: ResyncRequest, report: dict[str, Any], figures: dict[str, int]) -> None:
+        """Log the end of a resync, and an error for each cluster that failed."""
         for each in report["clusters"]:
             if "error" in each:
                 logger.error("a cluster could not be resynchronised", cluster=each["cluster"], error=each["error"])
@@ -146,14 +147,14 @@ class ResyncWorker:
 
 
 class ResyncRunner:
-    """An actor. The session's own thread calls ``take``, and at the end ``close`` and ``join``."""
+    """Runs requested resyncs, one after another, as an actor. The session's thread calls ``take``, and at the end ``close`` and ``join``."""
 
     def __init__(self, master: Master, table: ResyncTable, activity: Activity) -> None:
         self._master = master
         self._table = table
         self._worker = ResyncWorker(master, table)
         self._queue: deque[ResyncRequest] = deque()
-        self._known: set[str] = set()
+        self._seen: set[str] = set()
         self._closed = False
         self._host: Host[None] = Host("resync", self, master.parts.scheduler, activity)
         activity.hosts.remove(self._host)  # a resync is one long step
@@ -178,21 +179,22 @@ class ResyncRunner:
     # --- the actor ---
 
     def receive(self, message: object) -> None:
+        """Take in requests that were not seen before. An empty message: close."""
         assert isinstance(message, tuple)
         self._closed = self._closed or not message
-        fresh: list[ResyncRequest] = [request for request in message if request.id not in self._known]
+        fresh: list[ResyncRequest] = [request for request in message if request.id not in self._seen]
         self._queue.extend(fresh)
-        self._known |= {request.id for request in fresh}
+        self._seen |= {request.id for request in fresh}
 
     def step(self) -> float | None:
-        """Do the next request. This takes long."""
+        """Run the next request, which takes long. Errors are logged. After an error of DynamoDB, the request may be taken again."""
         if self._closed:
             return None
         if not self._queue:
             return WHEN_TOLD
         request = self._queue.popleft()
         try:
-            self._do(request)
+            self._run_request(request)
         except NotMasterError as error:
             self._master.term.not_master(error)
         except StaleStateError:
@@ -201,24 +203,26 @@ class ResyncRunner:
             logger.info("a resync goes on in the next session", request=request.id)
         except (StoreError, NotKeptError) as error:
             logger.warning("a resync could not be answered", request=request.id, error=str(error))
-            self._known.discard(request.id)  # read again if its caller still waits
+            self._seen.discard(request.id)  # read again if its caller still waits
         return AT_ONCE
 
     def failed(self, error: Exception) -> float | None:
+        """Log what ``step`` raised, and go on with the next request."""
         logger.error("a resync could not be answered", exc_info=error)
         return AT_ONCE
 
     def figures(self) -> None:
-        """None: its answers are in the tables."""
+        """Publish nothing: all results are in the tables."""
 
-    def _do(self, request: ResyncRequest) -> None:
+    def _run_request(self, request: ResyncRequest) -> None:
+        """Run a request, unless its caller has withdrawn it. One that is too old only gets an error as its result."""
         if request.expires_at <= self._master.parts.clock.epoch() and request.goes_on:
             self._worker.expire(request)
             return
         if not self._table.waiting(request):
             return
         self._master.term.progress("resync", {"text": f"{_in_words(request)} was requested"})
-        self._worker.do(request, own_session=False)
+        self._worker.run(request, own_session=False)
         self._master.term.progress("resync", {"text": f"{_in_words(request)} was answered"})
 
 

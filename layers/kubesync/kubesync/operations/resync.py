@@ -5,7 +5,7 @@ state with upstreams   the upstreams table is scanned once for all clusters; eac
 state with zone        each zone is walked once for all clusters, while batches continue, and once more only for keys that were
                        written meanwhile. Differences are checked between two batches, a few keys at a time. If somebody changed or
                        deleted a set of ours by hand, its current value becomes the known value, and a normal commit corrects it (I3)
-zone with claims       a resync of all reports sets at names that a key owns and has no state for (``drift.forgotten``)
+zone with claims       a resync of all reports sets at names that a key owns and has no state for (``record_rows.lost_sets``)
 
 ``cluster_resync`` says how often states are read. What is done is kept, cluster by cluster and zone by zone (``resync_progress``).
 
@@ -32,14 +32,14 @@ from kubesync.operations.asking import (
     ResyncError,
     SessionEndsError,
     ask_zone,
-    blocked,
     check_time,
     time_is_up,
     wait_for,
+    zone_blocked,
 )
 from kubesync.operations.cluster_resync import ClusterResync
 from kubesync.operations.ports import Master, unpaused
-from kubesync.operations.record_rows import forgotten, landed
+from kubesync.operations.record_rows import as_the_last_batch_left, lost_sets
 from kubesync.operations.resync_progress import NotKeptError, Part, ResyncProgress
 from kubesync.operations.resync_report import within_limits
 from kubesync.operations.zone_comparison import ZoneComparison
@@ -63,7 +63,7 @@ class Resync:
         # Nothing may be written: no zone has an actor, so no batch is under way and no zone is settled.
         self._zones_held = own_session and request.dry_run
         self._names: list[str] = []
-        self._began: dict[str, int] = {}  # the revisions of the configurations
+        self._began: dict[str, int] = {}  # the revision of each cluster's configuration at the begin
         self._parts: dict[str, Part] = {}
 
     def run(self) -> dict[str, Any]:
@@ -75,46 +75,48 @@ class Resync:
             NotMasterError: another session holds the lease.
         """
         request = self._request
-        present = [name for name in unpaused(self._master.configs) if self._present(name)]
+        present = [name for name in unpaused(self._master.configs) if self._is_active(name)]
         self._names = names = [request.cluster] if request.cluster else present
         earlier = self._progress.begin(len(names))
         self._parts = {name: part for name, part in earlier.items() if part.done}
-        self._pass(names, earlier)
-        if changed := [name for name in names if self._changed(name)]:
+        self._resync_clusters(names, earlier)
+        if changed := [name for name in names if self._was_reconfigured(name)]:
             for name in changed:  # once more, with the configuration of now
                 del self._parts[name]
-            self._pass(changed, {})
+            self._resync_clusters(changed, {})
         named = self._compare_named()
         if not request.cluster:
-            self._names = [name for name in names if self._present(name) or not self._failed(name)]
+            self._names = [name for name in names if self._is_active(name) or not self._failed(name)]
         return self._report(named)
 
-    def _present(self, name: str) -> bool:
+    def _is_active(self, name: str) -> bool:
+        """Whether a cluster is configured, and neither disabled nor being removed."""
         config = self._master.configs.get(name)
         return config is not None and not config.deleting and not config.paused
 
     def _failed(self, name: str) -> bool:
         return "error" in self._parts[name].document
 
-    def _changed(self, name: str) -> bool:
-        """Whether a cluster of a resync of all failed, and has another configuration by now."""
+    def _was_reconfigured(self, name: str) -> bool:
+        """Whether a cluster failed, has another configuration by now, and is to be tried again: only in a resync of all clusters."""
         began = self._began.get(name)
-        if self._request.cluster or began is None or not self._failed(name) or not self._present(name):
+        if self._request.cluster or began is None or not self._failed(name) or not self._is_active(name):
             return False
         return self._master.configs[name].revision != began
 
-    def _pass(self, names: Sequence[str], earlier: Mapping[str, Part]) -> None:
+    def _resync_clusters(self, names: Sequence[str], earlier: Mapping[str, Part]) -> None:
+        """List these clusters, remove orphaned upstreams, and compare all their zones. ``earlier``: parts to go on with."""
         clusters: list[ClusterResync] = []
         for name in names:
             if not self._done(name):
-                with self._reported(name):
-                    clusters.append(self._listed(name, earlier.get(name, Part())))
-        self._sweep(self._open(clusters))
-        for zone_id in sorted({zone_id for cluster in self._open(clusters) for zone_id in cluster.zones}):
-            self._compare_with_zone(zone_id, [c for c in self._open(clusters) if zone_id in c.zones])
+                with self._errors_reported(name):
+                    clusters.append(self._list_cluster(name, earlier.get(name, Part())))
+        self._remove_orphans(self._not_done(clusters))
+        for zone_id in sorted({zone_id for cluster in self._not_done(clusters) for zone_id in cluster.zones}):
+            self._compare_with_zone(zone_id, [c for c in self._not_done(clusters) if zone_id in c.zones])
 
     def cut_off(self, error: str) -> dict[str, Any]:
-        """The report of what was done, with this error of all the other clusters."""
+        """Return the report of what was done, with this error for all clusters that are not done."""
         for name in self._names:
             self._parts.setdefault(name, Part(document={"cluster": name, "error": error}, done=True))
         return self._report(())
@@ -127,11 +129,12 @@ class Resync:
     def _done(self, name: str) -> bool:
         return name in self._parts
 
-    def _open(self, clusters: Sequence[ClusterResync]) -> list[ClusterResync]:
-        """Those that are not done, with or without an error."""
+    def _not_done(self, clusters: Sequence[ClusterResync]) -> list[ClusterResync]:
+        """Return those of these clusters that are not done. A cluster that failed is done."""
         return [cluster for cluster in clusters if not self._done(cluster.name)]
 
-    def _listed(self, name: str, part: Part) -> ClusterResync:
+    def _list_cluster(self, name: str, part: Part) -> ClusterResync:
+        """Begin the resync of a cluster: list it and store that, unless an earlier session has. Raises what ``ClusterResync`` raises."""
         config = self._master.configs.get(name)
         self._began[name] = config.revision if config else 0
         cluster = ClusterResync(
@@ -147,14 +150,14 @@ class Resync:
             self._keep(name, cluster.part())
         return cluster
 
-    def _sweep(self, clusters: Sequence[ClusterResync]) -> None:
+    def _remove_orphans(self, clusters: Sequence[ClusterResync]) -> None:
         """Remove upstreams that no key knows, in one scan of the table for all clusters."""
-        left = {cluster.name: cluster for cluster in clusters if not cluster.swept}
+        left = {cluster.name: cluster for cluster in clusters if not cluster.orphans_removed}
         for cluster in left.values():
-            with self._reported(cluster.name):
+            with self._errors_reported(cluster.name):
                 cluster.check()
                 cluster.read_upstreams()
-        reading = {cluster.name: cluster for cluster in self._open(list(left.values()))}
+        reading = {cluster.name: cluster for cluster in self._not_done(list(left.values()))}
         found: dict[str, list[tuple[str, UpstreamState]]] = {name: [] for name in reading}
 
         def is_known(upstream: str) -> bool:
@@ -167,8 +170,8 @@ class Resync:
                 found[upstream.partition("/")[0]].append((upstream, state))
         except KubesyncError as error:
             self._fail(reading, error, str(error))
-        for cluster in self._open(list(reading.values())):
-            with self._reported(cluster.name):
+        for cluster in self._not_done(list(reading.values())):
+            with self._errors_reported(cluster.name):
                 cluster.remove_orphans(found[cluster.name])
                 if found[cluster.name]:
                     self._keep(cluster.name, cluster.part())
@@ -186,15 +189,15 @@ class Resync:
             return [{"upstream": "named/*", "drift": "unknown", "error": str(error)}]
 
     @contextmanager
-    def _reported(self, name: str) -> Iterator[None]:
-        """Keep an error of one cluster from stopping the others."""
+    def _errors_reported(self, name: str) -> Iterator[None]:
+        """Report an error within the block as that of one cluster, so that the others go on. See ``_fail``."""
         try:
             yield
         except KubesyncError as error:
             self._fail([name], error, str(error))
 
     def _fail(self, names: Iterable[str], error: KubesyncError, said: str) -> None:
-        """These clusters are done, with this error; or it is an error of the session, and goes up."""
+        """End the resync of these clusters with an error. Raises instead, if the error concerns the whole session."""
         if isinstance(error, NotMasterError | NotKeptError):
             raise error
         if self._progress.goes_on and time_is_up(self._master):
@@ -205,33 +208,34 @@ class Resync:
                 self._keep(name, Part(document={"cluster": name, "error": said}, done=True))
 
     def _keep(self, name: str, part: Part) -> None:
-        """A cluster is done, or a part of it."""
+        """Store what is done of a cluster. Raises NotKeptError."""
         if part.done:
             self._parts[name] = part
         self._progress.keep(name, part)
 
     def _compare_with_zone(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
+        """Compare a zone with these clusters, and store that it is done. An error of the zone ends the resync of all of them."""
         try:
             check_time(self._master)
             self._compare(zone_id, clusters)
         except KubesyncError as error:
             said = str(error) if isinstance(error, ResyncError) else f"zone {zone_id} could not be compared: {error}"
             self._fail([cluster.name for cluster in clusters], error, said)
-        for cluster in self._open(clusters):
-            with self._reported(cluster.name):
+        for cluster in self._not_done(clusters):
+            with self._errors_reported(cluster.name):
                 cluster.zones.discard(zone_id)
-                part = cluster.part() if cluster.zones else cluster.finished()
+                part = cluster.part() if cluster.zones else cluster.final_part()
                 self._keep(cluster.name, part)
 
     def _compare(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
-        """Read and walk in this thread, while batches continue. Only suspected drift is compared between two batches.
+        """Read states and walk the zone in this thread, while batches continue. Only suspected drift is compared between two batches.
 
-        Keys that were written meanwhile get another walk: each time they are fewer.
+        Keys that were written meanwhile are compared with another walk. Keys that are still written after that: see ``compare_moved``.
         """
         self._reach(zone_id)
         comparisons = [ZoneComparison(cluster, zone_id) for cluster in clusters]
         for each in comparisons:
-            with self._reported(each.cluster.name):
+            with self._errors_reported(each.cluster.name):
                 each.remember()
         walks = _WALKS
         while going_on := [each for each in comparisons if not self._done(each.cluster.name)]:
@@ -239,20 +243,20 @@ class Resync:
             if walks == _WALKS and not self._request.cluster:
                 self._find_forgotten(standing, going_on)
             inflight = self._master.inflight.read(zone_id) if self._zones_held else None
-            unsettled = landed(inflight, standing)
+            unsettled = as_the_last_batch_left(inflight, standing)
             for each in going_on:
-                with self._reported(each.cluster.name):
+                with self._errors_reported(each.cluster.name):
                     each.compare(standing, unsettled)
             walks -= 1
             comparisons = [each for each in going_on if each.moved]
             if not walks:
                 break
             for each in comparisons:
-                with self._reported(each.cluster.name):
+                with self._errors_reported(each.cluster.name):
                     each.remember_moved()
         for each in comparisons:
             if not self._done(each.cluster.name):
-                with self._reported(each.cluster.name):
+                with self._errors_reported(each.cluster.name):
                     each.compare_moved()
 
     def _find_forgotten(self, standing: Mapping[RecordKey, RecordSet], comparisons: Sequence[ZoneComparison]) -> None:
@@ -261,26 +265,27 @@ class Resync:
         others = self._master.clusters.read().keys() - self._master.configs.keys()
         for some in batched((item for item in standing.items() if Name.of(item[0]) not in known), _SETS_AT_A_TIME):
             self._check()
-            comparisons[0].cluster.report_forgotten(self._forgotten(dict(some), others))
+            comparisons[0].cluster.report_forgotten(self._forgotten_rows(dict(some), others))
 
-    def _forgotten(self, standing: Mapping[RecordKey, RecordSet], others: Collection[str]) -> list[dict[str, Any]]:
-        """See ``drift.forgotten``. What a newer release wrote is not lost: it hides no other set, and ends no resync (I4)."""
+    def _forgotten_rows(self, standing: Mapping[RecordKey, RecordSet], others: Collection[str]) -> list[dict[str, Any]]:
+        """Call ``lost_sets``. If a newer release wrote one of the items, ask for each set alone, and leave out those that fail (I4)."""
         try:
-            return forgotten(self._master.tables, standing, others)
+            return lost_sets(self._master.tables, standing, others)
         except NewerSchemaError:
             alone = ({key: found} for key, found in standing.items()) if len(standing) > 1 else ()
-            return [row for each in alone for row in self._forgotten(each, others)]
+            return [row for each in alone for row in self._forgotten_rows(each, others)]
 
     def _reach(self, zone_id: str) -> None:
-        """Wait until the zone is settled. Raises ResyncError where nothing may be written to it."""
+        """Wait until the zone is settled and has no batch under way. Raises ResyncError if nothing may be written to it."""
         if self._zones_held:
             return
         try:
             ask_zone(self._master, zone_id, Reach, self._check)
         except ZoneError as error:
-            raise blocked(zone_id, error) from error
+            raise zone_blocked(zone_id, error) from error
 
     def _walk(self, zone_id: str) -> dict[RecordKey, RecordSet]:
+        """Read all record sets of a zone."""
         standing: dict[RecordKey, RecordSet] = {}
         for key, record_set in self._master.parts.zones.walk(zone_id):
             self._check()
@@ -288,4 +293,5 @@ class Resync:
         return standing
 
     def _check(self) -> None:
+        """Raise SessionEndsError if the session must end."""
         check_time(self._master)

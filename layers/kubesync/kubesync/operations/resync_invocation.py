@@ -103,7 +103,7 @@ class ResyncInvocation:
         self._interrupted = False
 
     def run(self) -> dict[str, Any]:
-        """Get the resync done.
+        """Have the resync done by the running master, or by a session of its own.
 
         Returns:
             ``{"dry_run", "forced", "clusters": [...]}`` and ``by``: the session that did it. If a normal resync is not done in time:
@@ -118,24 +118,28 @@ class ResyncInvocation:
             self._parts.lease.bind(self._parts.deployment)
         request = self._new_request()
         if request.goes_on:
-            return self._to_its_end(request)
+            return self._run_normal(request)
         while True:
             lease = self._parts.lease.read()
-            report = self._by_own_session(request) if lease.free(self._now_ms()) else self._by_master(lease.holder)
+            report = self._run_own_session(request) if lease.free(self._now_ms()) else self._ask_master(lease.holder)
             if report is not None:
                 return report
             if self._parts.remaining_seconds() <= 0:
                 raise ResyncError("no session could do the resync in time: try again")
 
     def _new_request(self) -> ResyncRequest:
+        """Make a request with a new id. Stores nothing."""
         wanted, scheduler = self._wanted, self._parts.scheduler
         kind = {"dry_run": wanted.dry_run, "force": wanted.force, "scheduled": wanted.scheduled}
         return new_request(scheduler.token_hex(4), wanted.cluster, scheduler.epoch(), **kind)
 
     # --- a normal resync ---
 
-    def _to_its_end(self, request: ResyncRequest) -> dict[str, Any]:
-        """Whoever does it, wait for its report, as long as there is time."""
+    def _run_normal(self, request: ResyncRequest) -> dict[str, Any]:
+        """Store a normal request, and wait for its report from whichever session does it, while there is time. See ``run``.
+
+        Withdraws the request unless it is done or goes on.
+        """
         parts = self._parts
         ended = False
         try:
@@ -145,9 +149,9 @@ class ResyncInvocation:
             if not free:
                 parts.lease.signal()
                 self._say(f"session {lease.holder} is the master: the request was sent to it")
-            report = (self._by_own_session(request) if free else None) or self._wait_for(request)
+            report = (self._run_own_session(request) if free else None) or self._wait_for_report(request)
             ended = not (report and report.get("status") == WITHDRAWN_REPORT)
-            return report or self._so_far(request)
+            return report or self._report_so_far(request)
         except UsageError:
             raise
         except Exception:
@@ -158,22 +162,23 @@ class ResyncInvocation:
             if not ended:
                 parts.table.withdraw(request)
 
-    def _wait_for(self, request: ResyncRequest) -> dict[str, Any] | None:
-        """The report. None: no time is left."""
+    def _wait_for_report(self, request: ResyncRequest) -> dict[str, Any] | None:
+        """Wait for the report. Runs further sessions while no master is there and time is left. None: no time is left."""
         parts = self._parts
         while parts.remaining_seconds() > POLL_SECONDS:
-            report = self._answer(request)
+            report = self._wait_for_answer(request)
             if report is None and self._may_begin_another():
-                report = self._by_own_session(request)
+                report = self._run_own_session(request)
             if report is not None:
                 return report
         return None
 
     def _may_begin_another(self) -> bool:
-        """Whether another session of its own may go on with what is left."""
+        """Whether this process may run another session for what is left: nobody interrupted it, and there is time."""
         return not self._interrupted and self._parts.remaining_seconds() >= _SESSION_SECONDS
 
-    def _so_far(self, request: ResyncRequest) -> dict[str, Any]:
+    def _report_so_far(self, request: ResyncRequest) -> dict[str, Any]:
+        """Read what is done of a normal resync, with the session that holds the lease."""
         return {**report_so_far(request, self._parts.table), "by": self._parts.lease.read().holder}
 
     def _say(self, text: str) -> None:
@@ -181,7 +186,12 @@ class ResyncInvocation:
 
     # --- any resync ---
 
-    def _by_own_session(self, request: ResyncRequest) -> dict[str, Any] | None:
+    def _run_own_session(self, request: ResyncRequest) -> dict[str, Any] | None:
+        """Run a session for the request, and return its report.
+
+        None: another session was quicker to take the lease, or this one ended before a normal resync was done. Raises ResyncError for any
+        other resync that was not done.
+        """
         does = "takes the lease, and only compares" if self._wanted.dry_run else "does the resync"
         self._say(f"no master is running: this process {does}")
         session = self._parts.run_session(request)
@@ -192,12 +202,12 @@ class ResyncInvocation:
         if request.goes_on:
             self._interrupted = session.code == ErrorCode.WORKER_EXITING
             if self._interrupted and self._parts.by_person:
-                return {**self._so_far(request), "status": WITHDRAWN_REPORT, "by": session.session}
+                return {**self._report_so_far(request), "status": WITHDRAWN_REPORT, "by": session.session}
             return None
         raise ResyncError(f"the session ended without a report: {session.ended} {session.message}".rstrip())
 
-    def _by_master(self, holder: str) -> dict[str, Any] | None:
-        """The master's report. None: there is no master any more."""
+    def _ask_master(self, holder: str) -> dict[str, Any] | None:
+        """Store a new request for the running master, and wait for its report. Withdraws the request if none comes. None: the master is gone."""
         parts, request = self._parts, self._new_request()
         answered = False
         try:
@@ -205,15 +215,19 @@ class ResyncInvocation:
             parts.table.leave(request)
             parts.lease.signal()
             self._say(f"session {holder} is the master: the request was sent to it")
-            report = self._answer(request)
+            report = self._wait_for_answer(request)
             answered = report is not None
             return report
         finally:
             if not answered:
                 parts.table.withdraw(request)
 
-    def _answer(self, request: ResyncRequest) -> dict[str, Any] | None:
-        """The master's answer. None: there is no master any more; or no time is left, and the resync goes on."""
+    def _wait_for_answer(self, request: ResyncRequest) -> dict[str, Any] | None:
+        """Wait for the master's answer to a stored request.
+
+        None: there is no master any more, and this process may run a session; or no time is left, and the resync goes on. Raises ResyncError
+        if no time is left for another resync.
+        """
         scheduler = self._parts.scheduler
         free_since: float | None = None
         awaited = ""

@@ -1,4 +1,4 @@
-"""What one resync has done, kept durably, so that the next session goes on with it.
+"""Stores durably what one resync has done, so that the next session goes on with it.
 
     a cluster is listed ── its part ── each of its zones is compared ── its part again ... ── it is done ── all are: the result
 
@@ -24,7 +24,7 @@ from kubesync.operations.ports import Master
 from kubesync.operations.resync_report import within_limits
 
 MAX_PART_BYTES: Final = 500_000
-"""Of a cluster's part, as JSON before it is packed. Rows beyond are counted."""
+"""The limit of a cluster's part, as JSON before it is packed. Rows beyond it are only counted."""
 
 RUNNING: Final = "running"
 """``status`` of a report whose resync goes on. A finished report has no status."""
@@ -36,11 +36,11 @@ WITHDRAWN: Final = "the resync was withdrawn"
 
 
 class NotKeptError(KubesyncError):
-    """What was done could not be kept: stop, and begin again later with what is kept."""
+    """What was done could not be stored. The resync stops, and a later one goes on with what is stored."""
 
 
 class ResyncWithdrawnError(NotKeptError):
-    """Nobody waits for the resync any more: stop."""
+    """Nobody waits for the resync any more. It stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,12 @@ class Part:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Self:
+        """Make a part from its stored form."""
         return cls(stored["revision"], stored["document"], tuple(stored["zones"]), stored["done"])
 
 
 class ResyncProgress:
-    """The parts of one resync. Of one that does not go on nothing is stored, but ``check`` asks whether somebody waits for it.
+    """Stores the parts of one resync, if it goes on after its session. Of any other nothing is stored, but ``check`` asks who waits for it.
 
     Raises from all methods:
         NotKeptError: DynamoDB cannot be used now; or nobody waits for it any more (ResyncWithdrawnError).
@@ -82,7 +83,7 @@ class ResyncProgress:
         self._parts: dict[str, Part] = {}
 
     def begin(self, clusters: int) -> dict[str, Part]:
-        """Say that it is under way, for so many clusters. Returns what earlier sessions did."""
+        """Store that the resync is under way, for so many clusters. Returns what earlier sessions have done, by cluster."""
         if self.goes_on:
             self._clusters = clusters
             self._parts = {name: Part.of(part) for name, part in self._table.parts(self._request).items()}
@@ -106,7 +107,7 @@ class ResyncProgress:
             raise ResyncWithdrawnError(WITHDRAWN)
 
     def keep(self, cluster: str, part: Part) -> None:
-        """Keep what is done of a cluster."""
+        """Store what is done of a cluster, cut to ``MAX_PART_BYTES``."""
         if not self.goes_on:
             return
         (document,) = within_limits({"clusters": [part.document]}, MAX_PART_BYTES)["clusters"]
@@ -114,6 +115,7 @@ class ResyncProgress:
         self._write(cluster, {**asdict(part), "document": document})
 
     def _write(self, cluster: str, part: object) -> None:
+        """Store the counts of clusters, and a cluster's part (empty ``cluster``: none), if somebody still waits for the resync."""
         writer, request = self._master.fenced_writer, self._request
         token, now = writer.token(), self._master.parts.clock.epoch()
         done = sum(each.done for each in self._parts.values())
@@ -129,7 +131,7 @@ class ResyncProgress:
 
 
 def report_so_far(request: ResyncRequest, table: ResyncTable) -> dict[str, Any]:
-    """The report of a resync that goes on: the clusters that are done, ``status`` and ``id``. Raises StoreError."""
+    """Return the report of a resync that goes on: the clusters that are done, ``status`` and ``id``. Raises StoreError."""
     done = [part["document"] for _, part in sorted(table.parts(request).items()) if part["done"]]
     head = {"dry_run": request.dry_run, "forced": request.force, "named_upstreams": []}
     return within_limits({**head, "clusters": done, "status": RUNNING, "id": request.id})

@@ -28,7 +28,7 @@ _CUT: Final = (*ROWS, "records", "set_aside")
 
 
 def with_counts(cluster: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the length of each list to a cluster's report, before any row is left out.
+    """Return a cluster's report with the length of each list. Call it before any row is left out.
 
     ``counts``: by list. ``held_counts``: deletions held back, by listener.
     """
@@ -38,7 +38,7 @@ def with_counts(cluster: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def within_limits(report: Mapping[str, Any], max_bytes: int = MAX_REPORT_BYTES) -> dict[str, Any]:
-    """Cut the report to the rows that fit: the first rows of each list, and ``left_out``, the number of the others.
+    """Return the report with the rows that fit: the first rows of each list, and ``left_out``, the number of the others.
 
     Short lists stay complete. The long ones share the remaining bytes equally.
     """
@@ -61,18 +61,19 @@ def within_limits(report: Mapping[str, Any], max_bytes: int = MAX_REPORT_BYTES) 
 
 
 def figures_of(report: Mapping[str, Any]) -> dict[str, int]:
-    """The figures of a resync: ``clusters``, ``errors`` (clusters and named upstreams that could not be), ``differences`` found."""
+    """Return the figures of a resync: ``clusters``, ``errors`` (clusters and named upstreams that failed), ``differences`` found."""
     clusters = report["clusters"]
     errors = sum("error" in each for each in (*clusters, *report.get("named_upstreams", ())))
-    return {"clusters": len(clusters), "errors": errors, "differences": _found(report, "changed_keys")}
+    return {"clusters": len(clusters), "errors": errors, "differences": _count_differences(report, "changed_keys")}
 
 
 def proven(report: Mapping[str, Any]) -> int:
-    """Differences that cannot be changes under way: of keys only those whose watch has passed a change by."""
-    return _found(report, "missed_keys")
+    """Count the differences that cannot be changes under way. Of keys, only those count whose change the watch has missed."""
+    return _count_differences(report, "missed_keys")
 
 
-def _found(report: Mapping[str, Any], of_lists: str) -> int:
+def _count_differences(report: Mapping[str, Any], of_lists: str) -> int:
+    """Count differences of all kinds in a report. ``of_lists``: the field of a cluster's report that counts keys."""
     clusters = [each for each in report["clusters"] if "error" not in each]
     found: int = sum(each.get(of_lists, 0) + each["stray_upstreams"] + each["counts"]["drift"] for each in clusters)
     found += sum(each["counts"].get("forgotten", 0) for each in clusters)
@@ -80,7 +81,7 @@ def _found(report: Mapping[str, Any], of_lists: str) -> int:
 
 
 def in_short(report: Mapping[str, Any], rows: int = KEPT_ROWS) -> dict[str, Any]:
-    """The report of a resync as it is kept: of each cluster its error, or its counts and the first rows of drift."""
+    """Return the report of a resync as it is stored: of each cluster its error, or its counts and the first rows of drift."""
     clusters = [
         {name: each[name][:rows] if name in ROWS else each[name] for name in _KEPT if name in each}
         for each in report["clusters"]
@@ -89,4 +90,4 @@ def in_short(report: Mapping[str, Any], rows: int = KEPT_ROWS) -> dict[str, Any]
 
 
 def _size(document: object) -> int:
-    return len(json.dumps(document)) + 2  # and a comma
+    return len(json.dumps(document)) + 2  # with a comma and a space

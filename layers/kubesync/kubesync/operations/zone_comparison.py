@@ -24,15 +24,17 @@ from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import EMPTY
 from kubesync.messages import CheckConflicts, Compared, CompareZone
 from kubesync.operations.asking import ResyncError, ask_zone
-from kubesync.operations.cluster_resync import ClusterResync, held_in
+from kubesync.operations.cluster_resync import ClusterResync, held_rows
 
 _FINAL_ROUNDS: Final = 8
 
 
 class ZoneComparison:
-    """Call ``remember``, walk the zone, and call ``compare``; then for the keys that ``moved`` once more, or ``compare_moved``.
+    """Compares one cluster's known sets with one zone. Call ``remember``, walk the zone, then call ``compare``.
 
-    All methods raise ResyncError, StoreError. ``moved``: keys that may have drifted and were written meanwhile.
+    If keys ``moved``, call ``remember_moved``, walk and ``compare`` again; at last call ``compare_moved``.
+
+    All methods raise ResyncError, StoreError. ``moved``: keys that may have drifted, but were written meanwhile.
     """
 
     def __init__(self, cluster: ClusterResync, zone_id: str) -> None:
@@ -42,7 +44,10 @@ class ZoneComparison:
         self._known: list[Known] = []
 
     def remember(self) -> None:
-        """Read the known sets of the zone, before it is walked."""
+        """Read the known sets of the zone. Must be done before the zone is walked.
+
+        Has names in conflict checked. Before the cluster's last zone, also collects held deletions and conflicts for the report.
+        """
         cluster, zone_id = self.cluster, self._zone_id
         self._known = []
         last = cluster.zones == {zone_id}
@@ -53,48 +58,50 @@ class ZoneComparison:
             if any(name.zone_id == zone_id for name in state.conflicts):
                 in_conflict.append(state.key)
             if last and not cluster.dry_run:
-                cluster.held += held_in(state)
+                cluster.held += held_rows(state)
             if last and state.conflicts:
                 cluster.conflicts[state.key] = state.conflicts
-        cluster.again.update(in_conflict)
+        cluster.reread.update(in_conflict)
         if in_conflict and not cluster.dry_run:
             cluster.master.zones.send(zone_id, CheckConflicts(tuple(in_conflict)))
 
     def known_sets(self) -> Iterator[RecordKey]:
-        """The sets that ``remember`` has read."""
+        """Return the keys of the sets that ``remember`` has read. Empty after ``compare``."""
         return (key for known in self._known for key, _ in known.applied)
 
     def compare(self, standing: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]) -> None:
-        """Compare the known sets with the zone: a few keys at a time, between two batches.
+        """Compare the known sets with the zone, and drop them. Keys that may have drifted are decided by the zone, between two batches.
+
+        Adds drifts to the cluster's report, and keys that cannot be decided to ``moved``.
 
         Args:
             standing: the sets of the zone, walked after ``remember``.
-            unsettled: sets as a batch left them that nobody has settled (``drift.landed``): they neither drifted nor are they foreign.
+            unsettled: sets as a batch left them that nobody has settled (``as_the_last_batch_left``): they did not drift, and are ours.
         """
         cluster = self.cluster
-        if cluster.foreseen is not None:
-            cluster.foreseen.walked(self._zone_id, standing, unsettled)
+        if cluster.forecast is not None:
+            cluster.forecast.find_conflicts(self._zone_id, standing, unsettled)
         found = with_replacements(standing)
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []
         if cluster.own_session and cluster.dry_run:  # this session writes nothing: what was read is what stands
             cluster.check()
-            cluster.drifted(
+            cluster.add_drifts(
                 [drift for known in suspects for drift in known.drifts(found) if drift.key not in unsettled]
             )
             return
-        cluster.again.update(known.service for known in suspects)
+        cluster.reread.update(known.service for known in suspects)
         for some in batched(suspects, KEYS_AT_A_TIME):
             self.moved |= self._ask(known=some, standing=found).moved
 
     def remember_moved(self) -> None:
-        """As ``remember``, but only for the keys that ``moved``."""
+        """Read the known sets of the keys that ``moved``, and empty ``moved``. Must be done before the zone is walked again."""
         states = self.cluster.master.tables.state.load(sorted(self.moved)).values()
         self._known = [Known.of(state, self._zone_id) for state in states]
         self.moved = set()
 
     def compare_moved(self) -> None:
-        """Compare each key that is written all the time. The zone is read between two batches, at the key's names only."""
+        """Compare each key that still ``moved``: the zone reads its names between two batches. Raises ResyncError after too many tries."""
         for key in sorted(self.moved):
             for _ in range(_FINAL_ROUNDS):
                 state = self.cluster.master.tables.state.load([key])[key]
@@ -112,6 +119,7 @@ class ZoneComparison:
         keys: tuple[ObjectKey, ...] = (),
         names: frozenset[str] = frozenset(),
     ) -> Compared:
+        """Let the zone's actor compare these sets or keys, and add drifts to the report. See ``CompareZone``."""
         cluster = self.cluster
         cluster.check()
 
@@ -119,5 +127,5 @@ class ZoneComparison:
             return CompareZone(cluster.name, reply, known, keys, names, standing, mend=not cluster.dry_run)
 
         compared = ask_zone(cluster.master, self._zone_id, question, cluster.check)
-        cluster.drifted(compared.drifts)
+        cluster.add_drifts(compared.drifts)
         return compared

@@ -200,7 +200,7 @@ class Session:
     def _resync(self, master: Master, request: ResyncRequest) -> None:
         worker = ResyncWorker(master, self._parts.resyncs)
         try:
-            self.report.resyncs.append(worker.do(request, own_session=True))
+            self.report.resyncs.append(worker.run(request, own_session=True))
         except (SessionEndsError, NotKeptError, StaleStateError, StoreError) as error:
             logger.info("the resync was cut off", request=request.id, reason=str(error))
             self.stop(ErrorCode.MAX_RUNTIME)
