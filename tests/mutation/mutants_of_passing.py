@@ -192,6 +192,15 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         ),
     ),
     Mutant(
+        name="first-in-line-hide-who-wants-a-free-type",
+        without="a type that is free goes to who wants it, also behind many who want another one",
+        invariants="I9",
+        file=_BOOK,
+        old="if neighbours(key, after.key)][:_ASKED]\n",
+        new="if neighbours(key, after.key)][:_TOLD]\n",
+        caught_by=(_TYPES + "test_type_that_is_free_goes_to_who_wants_it_however_many_others_stand_in_line_before",),
+    ),
+    Mutant(
         name="holders-do-not-agree",
         without="keys that want the same policy at a name wait for one another",
         invariants="I9",

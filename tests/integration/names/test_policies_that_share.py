@@ -128,6 +128,16 @@ def test_i9_name_has_one_policy_and_who_wants_another_waits(deployment: Policies
     assert (deployment.told("b"), deployment.waiters(), deployment.refusals) == ([], [], [])
 
 
+def test_reason_says_once_what_is_in_the_way(deployment: Policies) -> None:
+    deployment.ask("a", {"aws-multi-value-answer": "true"}, "x")
+    deployment.ask("b", {"aws-multi-value-answer": "true"}, "x")
+    assert deployment.told("b") == ["the name is claimed by prod/shop/a"]
+    deployment.ask("a", {})
+    deployment.ask("b", {"aws-geoproximity-region": "eu-west-1"})
+    other = "the name is claimed by prod/shop/a, with another routing policy: all sets of a name have one policy"
+    assert deployment.told("b") == [other]
+
+
 @pytest.mark.parametrize("first", [PRIMARY, {}, None])
 def test_i9_who_changes_to_a_policy_that_the_name_does_not_have_keeps_what_it_has(
     deployment: Policies, first: dict[str, str] | None

@@ -114,6 +114,21 @@ def test_who_waited_before_the_update_waits_until_something_about_it_changes(dep
     assert deployment.answer == f"A 192.0.2.1 / AAAA {SIX}"
 
 
+def test_type_that_is_free_goes_to_who_wants_it_however_many_others_stand_in_line_before(
+    deployment: PassingDeployment,
+) -> None:
+    deployment.put("a", balancer(FOUR, "2001:db8::1"))
+    deployment.pass_time(3.0)
+    for number in range(22):
+        deployment.put(f"four-{number:02}", balancer(f"192.0.2.{100 + number}", created=YOUNG))
+    deployment.put("six", balancer(SIX, created="2026-01-03T00:00:00Z"))
+    deployment.pass_time(6.0)
+    assert deployment.answer == "A 192.0.2.1 / AAAA 2001:db8::1"
+    deployment.put("a", balancer(FOUR))
+    deployment.pass_time(6.0)
+    assert deployment.answer == f"A 192.0.2.1 / AAAA {SIX}"
+
+
 def test_type_that_passes_on_has_an_answer_while_the_next_one_is_planned(deployment: PassingDeployment) -> None:
     deployment.put("a", balancer(FOUR, "2001:db8::1"))
     deployment.pass_time(3.0)

@@ -133,9 +133,12 @@ def assign_names(
             theirs |= clashing
         else:
             taken[name] = line
-            said = name.seat and line != name  # a seat that waits for another policy: the name says so
+            # A seat that waits for another policy, or is the identifier's: the name says so.
+            said = name.seat and (line != name or name.seat in {f"{policies[name]} {key.identifier}" for key in here})
             if not said and not alike(name, here):
-                problems.append(Problem("NameTaken", name.label, _why_taken(name, line, policies[name], owner)))
+                there = published.get((name.zone_id, name.name), {}).items()
+                its = next((each.routing.kind for key, each in there if Name.of(key) == line), policies[name])
+                problems.append(Problem("NameTaken", name.label, _why_taken(name, line, policies[name], owner, its)))
     blocked = {(name.zone_id, name.name) for name in taken}
     intended = {k: each for k, each in wanted.items() if (k.zone_id, k.name) not in blocked and k not in theirs}
     for name in sorted({Name.of(key) for key in theirs if (key.zone_id, key.name) not in blocked}):
@@ -166,12 +169,13 @@ def _same(wanted: RecordSet, found: RecordSet | None) -> bool:
     return found is not None and replace(found, ttl=wanted.ttl) == wanted
 
 
-def _why_taken(name: Name, line: Name, policy: str, owner: ObjectKey) -> str:
+def _why_taken(name: Name, line: Name, policy: str, owner: ObjectKey, its: str) -> str:
+    """``its``: the policy of the owner's set, as far as it is known."""
     if name.seat:
         return f"{owner} has it: only one set of a name has {name.seat}"
     if line == name:
         return f"the name is claimed by {owner}"
-    if policy in MOST and line.identifier:
+    if policy in MOST and line.identifier and its == policy:
         return f"the name is claimed by {owner} and others: at most {MOST[policy]} {policy} sets share a name"
     if policy == Simple.kind or not (line.identifier or line.seat):
         kind = "for sets with an identifier" if policy == Simple.kind else "for a set without an identifier"

@@ -30,7 +30,8 @@ from kubesync.domain.objects import ObjectKey, neighbours
 from kubesync.domain.plan import waits_for
 from kubesync.domain.state import KeyState, Name, names_of, of_line, policies_of
 
-_TOLD: Final = 20  # of those in line for a name, when types of it are free
+_ASKED: Final = 500  # of those in line for a name, when types of it are free
+_TOLD: Final = 20  # of these, who want such a type
 
 
 @dataclass(slots=True)
@@ -282,8 +283,11 @@ class ClaimBook:
             if not (claim.types or (claim.waiting and (shared or name in stays))):
                 continue
             line = sorted(self._waiters(name).items(), key=lambda each: str(each[0].sort)) if claim.waiting else []
-            near = [key for _, key in line if neighbours(key, after.key)][:_TOLD]
+            near = [key for _, key in line if neighbours(key, after.key)][:_ASKED]
+            most = len(notes) + len(claim.holders) + _TOLD
             for key in dict.fromkeys(each for each in (*claim.holders, *near) if each != after.key):
+                if len(notes) == most:
+                    break
                 asks = [each for each in wants(key).keys() - self._published(key).keys() if Name.of(each) == name]
                 if room := {each for each in gone if any(clash(each, ask) for ask in asks)}:
                     passing |= room
