@@ -36,10 +36,11 @@ _END_SECONDS: Final = 0.1
 
 
 class Clusters:
-    """The session's own thread calls the methods, but any thread may ``send``.
+    """Starts, configures and ends the actors of clusters. Any thread may call ``send``; only the session's thread calls the rest.
 
-    ``configs``: of the clusters that are served, also those that are being deleted. ``removed`` and ``unreadable``: actors put their names
-    there, see ``ClusterPorts``. ``unserved``: newer releases wrote items of these, so they are not served.
+    ``configs``: configurations of the clusters that are served, also of those being deleted.
+    ``removed`` and ``unreadable``: cluster actors put their own names there, see ``ClusterPorts``.
+    ``unserved``: clusters that are not served, because a newer release wrote items of theirs.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Clusters:
         self._ports = ports
         self._fencing = fencing
         self._scheduler = scheduler
-        self._first: dict[str, ClusterConfig] = {}  # what their actors were made with
+        self._first: dict[str, ClusterConfig] = {}  # the configurations that the actors were made with
         self._actors: Directory[ClusterActor, ClusterFigures] = Directory(
             lambda name: ClusterActor(self._first[name], ports()),
             ACTOR_OF_CLUSTER,
@@ -62,7 +63,7 @@ class Clusters:
         )
 
     def send(self, name: str, message: object) -> bool:
-        """Send a message to a cluster. False: no such cluster here."""
+        """Send a message to a cluster's actor. False: it has none here."""
         return self._actors.send(name, message)
 
     def take_over(self, configs: Iterable[str]) -> None:
@@ -70,7 +71,7 @@ class Clusters:
         self._fencing.take_over(configs)
 
     def previewer(self, config: ClusterConfig) -> Reconciler:
-        """A reconciler on key states of its own, for previews."""
+        """Make a reconciler with key states of its own, for previews. Reads the cluster's checkpoints."""
         ports = self._ports()
         tables = ports.tables
         remembered = tables.listeners.remembered({config.name: config.remembered})[config.name]
@@ -82,18 +83,18 @@ class Clusters:
 
     @property
     def figures(self) -> dict[str, ClusterFigures]:
-        """What each cluster has published last."""
+        """The figures that each cluster's actor published last."""
         return self._actors.figures
 
     def configure(self, configured: Configured) -> None:
-        """Serve a cluster with this configuration. It gets an actor, if it has none."""
+        """Serve a cluster with this configuration. Starts its actor, if it has none."""
         config = configured.config
         self._host(config)
         self.configs = {**self.configs, config.name: config}
         self.send(config.name, Configure(configured))
 
     def adopt(self, config: ClusterConfig, code: ErrorCode, until: float, deadline: float) -> None:
-        """Serve a new cluster, or apply a changed configuration: its listeners end by then (monotonic), and new ones begin.
+        """Serve a new cluster, or apply a changed configuration: old listeners end by ``until`` (monotonic), and new ones begin.
 
         Raises:
             StoreError: it failed. Call it again later; a repeat does no harm.
@@ -110,7 +111,7 @@ class Clusters:
         self._forget(name)
 
     def forget_ended(self) -> list[str]:
-        """Forget clusters that have ended by themselves. Returns those that are removed."""
+        """Stop serving clusters whose actors reported that they were removed or are unreadable. Returns those that were removed."""
         while self.unreadable:
             name = self.unreadable.popleft()
             self.unserved |= {name}
@@ -121,11 +122,14 @@ class Clusters:
         return removed
 
     def work(self, names: Iterable[str]) -> None:
-        """The listeners of these work: once it is served again, a cluster is not unserved any more."""
+        """Note that the listeners of these clusters work: so they are not ``unserved`` any more."""
         self.unserved -= {*names}
 
     def host_unserved(self, names: Iterable[str], zone_id: str) -> None:
-        """Make actors that close a zone's batch for clusters that are not served."""
+        """Start actors for clusters that are not served, so that they can close their keys of a zone's batch.
+
+        Leaves out clusters whose fences another master holds.
+        """
         for name in names:
             if name in self._actors:
                 continue
@@ -150,15 +154,16 @@ class Clusters:
         return all(recorded)
 
     def end(self) -> None:
-        """End all actors: no zone asks them any more."""
+        """End all actors. Call it once all zones have ended, because zones ask clusters."""
         self._actors.end(EndCluster(), self._scheduler.monotonic() + _END_SECONDS * len(self.figures))
 
     def _host(self, config: ClusterConfig) -> None:
+        """Start a cluster's actor, if it has none."""
         self._first.setdefault(config.name, config)
         self._actors.start(config.name)
 
     def _forget(self, name: str) -> None:
-        """The cluster's actor has stopped serving it, or does so now."""
+        """Tell a cluster's actor to stop serving, and remove its configuration and fence here. The actor stays."""
         self.send(name, Configure(None))
         self.configs = {other: config for other, config in self.configs.items() if other != name}
         self._fencing.forget(name)
@@ -166,7 +171,7 @@ class Clusters:
     def _stop_listening(
         self, name: str, code: ErrorCode, until: float, drain_until: float | None = None, *, abandon: bool = False
     ) -> Answer[bool]:
-        """Stop a cluster's listeners at once, even while its actor waits for DynamoDB. The actor does the rest."""
+        """Stop a cluster's listeners at once, even while its actor waits for DynamoDB. The actor records what they read, and answers."""
         answer: Answer[bool] = Answer(self._scheduler)
         found = self.figures.get(name)
         if found is not None and found.running is not None:

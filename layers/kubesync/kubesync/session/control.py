@@ -25,8 +25,8 @@ _AGAIN_SECONDS: Final = 2.0
 class Control:
     """Applies what people change while the master runs. ``resyncs`` runs requested resyncs in another thread.
 
-    The session's own thread calls it, and must not wait long. If DynamoDB is busy, the change stays undone and is due again at
-    ``again_at`` (monotonic seconds). The next session reads all configurations, so it finds what this one did not do.
+    The session's thread calls it, so no method may wait long. If DynamoDB is busy, a change stays undone and is tried again at ``again_at``
+    (monotonic seconds). The next session reads all configurations, so it finds what this one did not do.
     """
 
     def __init__(self, master: Master) -> None:
@@ -37,7 +37,7 @@ class Control:
         self.again_at = math.inf
 
     def pending(self) -> bool:
-        """Whether a resync was requested before this session began, or is to be gone on with."""
+        """Whether a resync was requested before this session began, or must be continued. Raises StoreError."""
         return bool(self._table.due(self._parts.clock.epoch()))
 
     def run(self) -> None:
@@ -57,12 +57,12 @@ class Control:
             self.again_at = math.inf
 
     def forget_ended(self) -> None:
-        """Forget clusters that are removed."""
+        """Stop serving clusters that were removed or are unreadable. Tells the person who watches about removed ones."""
         for name in self._master.served.forget_ended():
             self._master.term.progress("removed", {"cluster": name})
 
     def _attempt(self, act: Callable[[], None]) -> bool:
-        """Act, unless the session must end. False: not done yet. This never delays another cluster (I4)."""
+        """Call ``act``, unless the session must end. False: it is not done, and must be tried again. An error stops no other act (I4)."""
         if time_is_up(self._master):
             return False
         try:
@@ -73,10 +73,12 @@ class Control:
         return True
 
     def _drop(self, name: str) -> None:
+        """Stop serving a cluster whose configuration was deleted."""
         self._master.served.drop(name, ErrorCode.CONFIG_DELETE, self._soon())
         self._master.term.progress("configuration", {"cluster": name, "key": ErrorCode.CONFIG_DELETE.key})
 
     def _apply(self, name: str, config: ClusterConfig) -> None:
+        """Serve a new cluster, or apply a changed configuration. Does nothing if the revision is the one that is served."""
         known = self._master.configs.get(name)
         if known is not None and known.revision == config.revision:
             return
@@ -85,7 +87,10 @@ class Control:
         self._master.term.progress("configuration", {"cluster": name, "key": code.key if known else "ADDED"})
 
     def _take_up_heirs(self) -> None:
-        """Have keys planned that masters of other shards have given names. A note goes once its key has the name, or waits for it no more."""
+        """Wake keys of this shard's clusters to which masters of other shards gave names, so that they are planned.
+
+        Removes the notes of keys that do not wait for the name any more.
+        """
         if self._parts.settings.shards == 1:
             return
         mine = [heir for heir in HeirTable(self._parts.store).read() if heir.key.cluster in self._master.configs]
@@ -95,7 +100,7 @@ class Control:
             if heir.name in states[heir.key].waits:
                 self._master.send(heir.key.cluster, Promoted((heir.key,)))
                 continue
-            with suppress(StaleStateError):  # it was given the name again: the next look sees it
+            with suppress(StaleStateError):  # the key was given the name again: the next call sees that
                 writer.run((), [heir.done], writer.token())
 
     def _soon(self) -> float:

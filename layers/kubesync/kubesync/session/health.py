@@ -38,7 +38,7 @@ _STUCK_SECONDS: Final = 30.0
 
 @contextmanager
 def harmless(failed: str) -> Iterator[None]:
-    """Log what is raised within the block: figures must not end a session."""
+    """Log and drop any error within the block, because figures must not end a session. ``failed``: the log's message."""
     try:
         yield
     except Exception:
@@ -47,7 +47,7 @@ def harmless(failed: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class ClusterHealth:
-    """One cluster that is served.
+    """What does not get through in one cluster that is served.
 
     ``failing``: for each listener how many seconds it has not worked; 0: it works. ``oldest_open``: age in seconds of the oldest open key that
     goes by itself; 0: there is none. ``unrecorded``: age of what is read and not recorded. ``inferred``: how many deletions followed from
@@ -65,7 +65,7 @@ class ClusterHealth:
 
 
 def of_cluster(name: str, found: ClusterFigures, steps: Mapping[str, float], epoch: float, now: float) -> ClusterHealth:
-    """One cluster. An actor that hangs in a call cannot say so itself: nothing of it works, and nothing is recorded.
+    """Return the health of one cluster. If its actor hangs in a call, its listeners count as failing for as long, and nothing is recorded.
 
     Args:
         steps: see ``health``. ``epoch``: seconds; ``now``: monotonic seconds.
@@ -97,7 +97,7 @@ def health(
     steps: Mapping[str, float],
     now: float,
 ) -> dict[str, float]:
-    """Values by the names of metrics. Those that cannot be known yet are left out.
+    """Return the values of metrics, by their names. Leaves out those that cannot be known yet.
 
     Args:
         unserved: registered clusters that cannot be served. ``pending``: those that are not served yet.
@@ -134,16 +134,17 @@ def health(
 
 
 def _standing(zone: ZoneFigures, in_one_step: float | None, now: float) -> Standing:
-    """An actor that hangs in a call cannot say so itself."""
+    """Return the state of a zone. If its actor hangs in a call for ``in_one_step`` seconds, it cannot say so itself. None: it does not hang."""
     if in_one_step is None:
         return zone.progress.standing(now)
     return Standing.STUCK if in_one_step >= STUCK_SECONDS else Standing.UNSURE
 
 
 class Registry:
-    """Of one shard. ``found``: as last read; None: a configuration that cannot be read. ``lost``: see ``lost_clusters``.
+    """The registered clusters of one shard, and which of them this session can serve.
 
-    ``over``: more than one session can serve. They are left out, and the others go on; those that are served already stay.
+    ``found``: configurations as read last; None: one that cannot be read. ``lost``: see ``lost_clusters``.
+    ``over``: clusters beyond what one session can serve. They are left out; clusters that are served already stay.
     """
 
     def __init__(self, store: Store, shard: str, keeper: LeaseKeeper) -> None:
@@ -156,7 +157,10 @@ class Registry:
         self._keeper = keeper
 
     def read(self) -> Mapping[str, ClusterConfig | None]:
-        """Read it. Look for clusters that it lacks, and note how many there are. Returns those that this session can serve."""
+        """Read all configurations. Returns those that this session can serve.
+
+        Also looks for lost registrations, and notes the number of clusters on the lease.
+        """
         served = self.found.keys() - self.over
         self.found = self.table.read(self._shard)
         self.over = frozenset(sorted(self.found, key=lambda name: (name not in served, name))[MOST_CLUSTERS:])
@@ -169,14 +173,15 @@ class Registry:
 
     @property
     def watched(self) -> set[str]:
-        """Clusters that somebody should watch."""
+        """The names of all registered clusters that are not disabled, readable or not."""
         return {name for name, config in self.found.items() if config is None or not config.paused}
 
 
 class Reporter:
-    """The report of one session. ``report`` is complete after ``fill``. ``watches_since`` (monotonic): None before clusters are watched.
+    """Makes the reports of one session from what its actors publish. ``report`` is complete after ``fill``.
 
-    ``turn``: of the cluster in which an event waits longest, see ``ClusterHealth``, as told last.
+    ``watches_since`` (monotonic): None before clusters are watched. ``turn``: the longest of all clusters at the last call of ``health``, see
+    ``ClusterHealth``.
     """
 
     def __init__(self, report: SessionReport, scheduler: Scheduler, activity: Activity) -> None:
@@ -185,7 +190,7 @@ class Reporter:
         self.turn = (0.0, "")
         self._scheduler = scheduler
         self._activity = activity
-        self._lags_reported: dict[str, int] = {}  # how many of each zone
+        self._lags_reported: dict[str, int] = {}  # by zone, how many lags the last snapshot had covered
 
     def fill(self, clusters: Iterable[ClusterFigures], zones: Mapping[str, ZoneFigures], named: NamedReport) -> None:
         """Complete the report of a session that has ended."""
@@ -218,7 +223,7 @@ class Reporter:
         return found
 
     def fresh_lags(self, zones: Mapping[str, ZoneFigures]) -> list[float]:
-        """Of what has landed since the last snapshot."""
+        """Return the lags of all units that have landed since the last snapshot, in seconds."""
         lags: list[float] = []
         for zone_id, zone in zones.items():
             fresh = zone.lags_counted - self._lags_reported.get(zone_id, 0)
@@ -233,7 +238,7 @@ class Reporter:
         registry: Registry,
         notes: Item,
     ) -> dict[str, float]:
-        """What does not get through, see ``health``. Empty as long as nothing is known."""
+        """Return what does not get through, see ``health``. Empty while nothing is known. Updates ``turn`` and ``Clusters.unserved``."""
         epoch, now, figures = self._scheduler.epoch(), self._scheduler.monotonic(), clusters.figures
         if self.watches_since is None or now - self.watches_since < KNOWN_AFTER_SECONDS:
             return {}
@@ -256,6 +261,7 @@ class Reporter:
 def _fill_zones(
     report: SessionReport, zones: Mapping[str, ZoneFigures], named: NamedReport, lags: Sequence[float]
 ) -> None:
+    """Add zones, named upstreams and lags to a report."""
     report.zones += [asdict(zone.report) for zone in zones.values()]
     report.lag = percentiles(lags)
     report.named_upstreams = asdict(named)
@@ -263,13 +269,13 @@ def _fill_zones(
 
 _LEFT_OUT: Final = ("session", "stuck", "resyncs", "recoveries", "transactions", "dynamodb", "steady")
 _ROWS: Final = 100
-"""Of each list of a recovery's report, to begin with: half as many until it fits."""
+"""How many rows of each list of a recovery's report are kept. If the report does not fit, half as many, and so on."""
 
 type Minute = Sequence[float]
 
 
 def session_in_short(report: SessionReport, minutes: Sequence[Minute]) -> dict[str, Any]:
-    """The report of a session that has ended, as it is kept: without what is empty, so that a quiet one costs one write unit.
+    """Return the report of a session that has ended, as it is stored: without empty fields, so that a quiet session costs one write unit.
 
     Args:
         minutes: for each beat in which batches landed: seconds since the session began, batches' changes, median, 99th percentile.
@@ -283,7 +289,7 @@ def session_in_short(report: SessionReport, minutes: Sequence[Minute]) -> dict[s
 
 
 def recovery_in_short(report: Mapping[str, Any]) -> dict[str, Any]:
-    """The report of a recovery: of each list its length, and the first rows."""
+    """Return the report of a recovery, cut to one item: of each list its length, and the first rows."""
     rows = _ROWS
     while True:
         found: dict[str, Any] = _cut(report, rows)
@@ -293,7 +299,7 @@ def recovery_in_short(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_empty(value: Any) -> Any:
-    """Without what is empty, zero or false inside of dicts."""
+    """Return a value without fields of dicts that are empty, zero or false, at any depth."""
     if isinstance(value, dict):
         kept = {name: _without_empty(each) for name, each in value.items()}
         return {name: each for name, each in kept.items() if each not in (None, "", 0, False, [], {})}
@@ -301,6 +307,7 @@ def _without_empty(value: Any) -> Any:
 
 
 def _cut(value: Any, rows: int) -> Any:
+    """Return a value with at most so many rows of each list, and the lengths of cut lists in ``counts``. Lists of clusters stay complete."""
     if isinstance(value, Mapping):
         lists = {name: len(each) for name, each in value.items() if isinstance(each, list) and len(each) > rows}
         lists.pop("clusters", None)

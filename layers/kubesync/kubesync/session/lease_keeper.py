@@ -23,7 +23,7 @@ LONG_PAUSE_SECONDS: Final = 300.0
 
 
 class LeaseKeeper:
-    """The lease of one session. ``acquire``, then ``start``; ``release`` ends it. ``notes``: see ``note``.
+    """Holds the lease of one session. Call ``acquire``, then ``start``, and ``release`` at the end. ``notes``: see ``note``.
 
     Args:
         holder: the session's id.
@@ -49,6 +49,7 @@ class LeaseKeeper:
 
     @property
     def lease(self) -> Lease:
+        """The lease as it was taken or renewed last. Call ``acquire`` first."""
         assert self._lease is not None
         return self._lease
 
@@ -78,12 +79,16 @@ class LeaseKeeper:
             NewerSchemaError: a newer release was master. The lease is released with the state in which it was found.
         """
         taken = self._taker.stand_by(may_wait, deployment)
-        self._hold(taken)
+        self._set_lease(taken)
         if deployment:
-            self._enter(taken.seen)
+            self._record_schema(taken.seen)
         return taken.seen, taken.lease
 
-    def _enter(self, before: Lease) -> None:
+    def _record_schema(self, before: Lease) -> None:
+        """Record the schema version of this session (``LeaseTable.enter``). Retries while the lease lasts and DynamoDB is busy.
+
+        On any other error, releases the lease with the state in which it was found, and raises.
+        """
         while True:
             try:
                 return self._table.enter()
@@ -97,11 +102,11 @@ class LeaseKeeper:
                     raise
             self._scheduler.sleep(POLL_SECONDS)
 
-    def _hold(self, taken: Taken) -> None:
+    def _set_lease(self, taken: Taken) -> None:
         self._lease, self._write_until = taken.lease, taken.write_until
 
     def note(self, **notes: Value) -> None:
-        """Keep facts for later sessions on the lease, see ``Lease``: they go along with each renewal and the release."""
+        """Set facts for later sessions, see ``Lease``. The next renewals and the release write them to the lease."""
         self.notes = {**self.notes, **notes}
 
     def bind(self, deployment: str) -> None:
@@ -143,7 +148,10 @@ class LeaseKeeper:
         self._thread.start()
 
     def renew(self) -> None:
-        """Renew once. After any failure but a lost lease the next try follows. ``may_write`` watches the time."""
+        """Renew the lease once. Calls ``on_signal`` if somebody signalled, and ``on_lost`` if the lease is lost or too old to write.
+
+        After any other failure nothing changes: the next renewal is the next try.
+        """
         with self._renewing:
             started = self._scheduler.monotonic()
             lease = self.lease
@@ -163,6 +171,7 @@ class LeaseKeeper:
                 self.on_signal()
 
     def _keep(self) -> None:
+        """Renew regularly until the lease is released or lost. Runs in its own thread."""
         wait = self._times.renew_every
         while not self._stop.wait(wait) and not self._lost.is_set():
             before = self._write_until
@@ -171,12 +180,14 @@ class LeaseKeeper:
             wait = self._times.renew_every if self._write_until != before else min(1.0, self._times.renew_every)
 
     def _lose(self) -> None:
+        """Note that the lease is lost, and call ``on_lost`` the first time."""
         if not self._lost.is_set():
             self._lost.set()
             self.on_lost()
 
     @property
     def lost(self) -> bool:
+        """Whether the lease is lost or released."""
         return self._lost.is_set()
 
     def may_write(self) -> None:
@@ -215,7 +226,7 @@ class LeaseKeeper:
                 taken = self._taker.take(mine)
             except NotTakenError as error:
                 raise error.why from error
-            self._hold(replace(taken, lease=replace(taken.lease, ends_at_ms=self.lease.ends_at_ms)))
+            self._set_lease(replace(taken, lease=replace(taken.lease, ends_at_ms=self.lease.ends_at_ms)))
 
     def give_up_writing(self) -> None:
         """Make ``may_write`` refuse from now on: threads that are still busy must not write after the release."""

@@ -51,16 +51,16 @@ _READS_AT_ONCE: Final = 16
 
 
 class Retry(Protocol):
-    """Calls until there is an answer; see ``retry_while_throttled``."""
+    """Repeats a call while DynamoDB throttles it, and returns its answer; see ``retry_while_throttled``."""
 
     def __call__[T](self, call: Callable[[], T], /) -> T: ...
 
 
-class Remains:
-    """Reads for one take-over. Each method answers in the order of what was asked for.
+class TakeOverReads:
+    """Reads what a take-over needs, in parallel, and knows which zones need settling. Answers have the order of what was asked for.
 
     ``clean``: the last master ended cleanly, except in the zones that it left ``unsettled``.
-    ``zones``: those whose names are known from configurations.
+    ``zones``: zones whose names are known from configurations.
     """
 
     def __init__(self, inflight: InflightTable, tables: Tables, reads: ParallelMap, retry: Retry) -> None:
@@ -73,13 +73,13 @@ class Remains:
         self.zones: Mapping[str, Zone] = {}
         self._held = False
 
-    def found(self, *, clean: bool, unsettled: Collection[str], zones: Mapping[str, Zone]) -> None:
-        """How the last master ended. From now on zones are held, until ``release``."""
+    def hold_zones(self, *, clean: bool, unsettled: Collection[str], zones: Mapping[str, Zone]) -> None:
+        """Set how the last master ended. Zones count as held until ``release``."""
         self.clean, self.unsettled, self.zones, self._held = clean, frozenset(unsettled), zones, True
 
     @property
     def complete(self) -> bool:
-        """Whether the zones that this master has not touched need no settling. Zones that were never released after an unclean end do."""
+        """Whether zones without an actor need no settling. They do if the last master ended uncleanly and zones are still held."""
         return self.clean or not self._held
 
     def settled(self, zone_id: str) -> bool:
@@ -87,20 +87,23 @@ class Remains:
         return self.clean and zone_id not in self.unsettled
 
     def release(self, unsettled: Collection[str]) -> list[str]:
-        """Zones are held no longer. Returns those to settle, whether or not there is anything to write: after a clean end the unsettled ones."""
+        """Let zones be written. Returns the zones that must be settled even if there is nothing to write.
+
+        After a clean end these are the ``unsettled`` ones, after an unclean end all zones that have an inflight item.
+        """
         self._held = False
         return sorted(unsettled) if self.clean else self._retry(self._inflight.zones)
 
     def inflight(self, zone_ids: Sequence[str]) -> list[Inflight | None]:
-        """The inflight items of zones. None: there is none."""
+        """Read the inflight items of zones. None: there is none, or a newer release wrote it."""
         return self._each(self._inflight.read, zone_ids)
 
     def queued(self, clusters: Sequence[str]) -> list[Queued | None]:
-        """Open and promoted keys of clusters."""
+        """Read the open and promoted keys of clusters. None: a newer release wrote some of it."""
         return self._each(self._tables.state.queued, clusters)
 
     def remembered(self, clusters: Mapping[str, ClusterConfig]) -> Mapping[str, Remembered | None]:
-        """What is remembered of clusters. None, if a newer release wrote some of it: each cluster reads its own."""
+        """Read what is remembered of clusters. All are None if a newer release wrote some of it: then each cluster reads its own."""
         read = {name: config.remembered for name, config in clusters.items()}
         try:
             return self._retry(lambda: self._tables.listeners.remembered(read))
@@ -108,7 +111,7 @@ class Remains:
             return dict.fromkeys(clusters)
 
     def _each[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R | None]:
-        """None, where a newer release wrote some of it: the zone or cluster finds out by itself."""
+        """Call ``call`` for each thing, in parallel. None where a newer release wrote an item: the zone or cluster will find out itself."""
 
         def read(thing: T) -> R | None:
             try:
@@ -121,7 +124,7 @@ class Remains:
 
 
 class Master:
-    """Everything that one master runs. The session's own thread calls the methods, unless they say otherwise."""
+    """Makes and ends everything that one master runs. Only the session's thread calls the methods, unless they say otherwise."""
 
     def __init__(self, parts: MasterParts, keeper: LeaseKeeper, report: SessionReport, term: Term) -> None:
         settings, store, scheduler = parts.settings, parts.store, parts.scheduler
@@ -145,7 +148,7 @@ class Master:
         self.term = term
         self._keeper = keeper
         self._reporter = Reporter(report, scheduler, self.activity)
-        self._remains = Remains(self.inflight, self.tables, reads, self._retry)
+        self._take_over_reads = TakeOverReads(self.inflight, self.tables, reads, self._retry)
         fencing = Fencing(store, settings.shard, report.epoch, report.session, self._retry)
         cluster_ports = partial(self._cluster_ports, fencing.raised, scheduler.lock())
         self.served = Clusters(cluster_ports, fencing, scheduler, self.activity)
@@ -154,8 +157,8 @@ class Master:
             lambda zone_id: ZoneActor(
                 zone_id,
                 zone_ports,
-                settled=self._remains.settled(zone_id),
-                zone=self._remains.zones.get(zone_id),
+                settled=self._take_over_reads.settled(zone_id),
+                zone=self._take_over_reads.zones.get(zone_id),
             ),
             ACTOR_OF_ZONE,
             scheduler,
@@ -175,7 +178,7 @@ class Master:
 
     @property
     def configs(self) -> Mapping[str, ClusterConfig]:
-        """Of the clusters that are served, also those that are being deleted."""
+        """The configurations of the clusters that are served, also of those being deleted."""
         return self.served.configs
 
     def send(self, cluster: str, message: object) -> bool:
@@ -187,7 +190,7 @@ class Master:
         self.named.ask(message)
 
     def previewer(self, config: ClusterConfig) -> Reconciler:
-        """A reconciler on key states of its own, for previews."""
+        """Make a reconciler with key states of its own, for previews."""
         return self.served.previewer(config)
 
     # --- taking over ---
@@ -202,10 +205,10 @@ class Master:
         found = self._retry(self.registry.read)
         configs = {name: config for name, config in found.items() if config is not None}
         self.served.take_over(configs)
-        remembered = self._remains.remembered(configs)
+        remembered = self._take_over_reads.remembered(configs)
         self._retry(self.named.load)
         zones = {zone.id: zone for config in configs.values() for zone in rules_of(config).zones}
-        self._remains.found(clean=clean, unsettled=unsettled, zones=zones)
+        self._take_over_reads.hold_zones(clean=clean, unsettled=unsettled, zones=zones)
         for name, of_cluster in remembered.items():
             self.served.configure(Configured(configs[name], of_cluster, unclean=not clean))
         if not hold_zones:
@@ -213,18 +216,19 @@ class Master:
 
     def release_zones(self) -> None:
         """Start to write to zones. Read the inflight items of zones to settle, then open and promoted keys."""
-        left = self._remains.release(self._unsettled())
+        left = self._take_over_reads.release(self._unsettled())
         # Batches in flight may hold keys of clusters that are no longer served.
-        for zone_id, inflight in zip(left, self._remains.inflight(left), strict=True):
+        for zone_id, inflight in zip(left, self._take_over_reads.inflight(left), strict=True):
             if inflight is not None:
                 self._retry(partial(self.served.host_unserved, inflight.clusters, zone_id))
         for zone_id in sorted(left):
             self.zones.start(zone_id)
         names = unpaused(self.configs)
-        for name, queued in zip(names, self._remains.queued(names), strict=True):
+        for name, queued in zip(names, self._take_over_reads.queued(names), strict=True):
             self.send(name, TakeUp(queued))
 
     def _retry[T](self, call: Callable[[], T]) -> T:
+        """Repeat a call while DynamoDB throttles it, this process may write, and the deadline has not passed."""
         return retry_while_throttled(call, self.fenced_writer.check, self.parts.scheduler, self.term.deadline)
 
     def _cluster_ports(self, fenced_here: AbstractSet[str], large: Lock) -> ClusterPorts:
@@ -308,7 +312,7 @@ class Master:
             clock.sleep(0.05)
 
     def finish(self, code: ErrorCode, drain_until: float, *, abandon: bool) -> tuple[bool, frozenset[str]]:
-        """Clusters record what was read. Then zones send, and clusters close. Then all end.
+        """End all actors, and complete the report. First clusters record what was read; then zones send, and clusters close.
 
         Args:
             abandon: another session holds the lease. Write only, where no fence forbids it, that the lease was lost.
@@ -324,7 +328,7 @@ class Master:
         unsettled = self._unsettled()
         clean = self.named.join() and clean
         self.served.end()
-        clean = clean and self._remains.complete
+        clean = clean and self._take_over_reads.complete
         if not clean or unsettled:
             self._keeper.give_up_writing()  # a thread that hangs sends nothing later
         self._reporter.fill(self.served.figures.values(), self.zones.figures, self.named.host.figures)
@@ -333,19 +337,22 @@ class Master:
         return clean, unsettled
 
     def _unsettled(self) -> frozenset[str]:
-        """Zones that the next master has to settle: an outcome is unknown, or what the last master left could not be settled.
+        """Return the zones that the next master has to settle: an outcome is unknown, or the zone was never settled here.
 
-        Also those whose thread hangs in a call: once this master has given up writing, what that call sent is all that can land.
+        Zones whose threads hang in a call are included: what that call has sent may still land.
         """
-        left = frozenset(zone_id for zone_id in self._remains.unsettled if zone_id not in self.zones)
+        left = frozenset(zone_id for zone_id in self._take_over_reads.unsettled if zone_id not in self.zones)
         return left | self.zones.failed(lambda figures: figures.clean)
 
     def fresh_lag(self) -> dict[str, float]:
-        """Lag of what has landed since the last snapshot, as ``percentiles``."""
+        """Return the lag of what has landed since the last snapshot, as ``percentiles``."""
         return percentiles(self._reporter.fresh_lags(self.zones.figures))
 
     def snapshot(self, *, lost: bool) -> SessionReport:
-        """A report of the current counts, for metrics. ``lost``: another session is the master by now."""
+        """Make a report of the current counts, for metrics. Notes on the lease who waits longest for a turn.
+
+        ``lost``: another session is the master by now. Then the report has no health.
+        """
         zones = self.zones.figures
         found = self._reporter.snapshot(self.served.figures.values(), zones, self.named.host.figures)
         with harmless("what does not get through could not be counted"):

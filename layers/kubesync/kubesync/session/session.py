@@ -107,11 +107,11 @@ class Session:
         self._remaining = remaining_seconds or (lambda: math.inf)
         recovering = None if recovery is None else self._begin_recovery(recovery)
         try:
-            before, lease = self._keeper.acquire(self._may_wait, self._parts.settings.deployment)
+            before, lease = self._keeper.acquire(self._may_stand_by, self._parts.settings.deployment)
         except NotMasterError as error:
-            return self._not_master(error)
+            return self._end_without_lease(error)
         leads_since = self._clock.monotonic()
-        self._lead(before, lease, leads_since)
+        self._begin_as_master(before, lease, leads_since)
         # A recovery and a resync write in this thread, which must end the session in time.
         writes_until = math.inf if recovery is None and resync is None else self._term.deadline
         master = self._new_master(writes_until)
@@ -171,33 +171,35 @@ class Session:
             self._keeper.raise_epoch(recovering.newest_epoch)
         return recovering
 
-    def _lead(self, before: Lease, lease: Lease, now: float) -> None:
-        """The lease is taken. Fix the deadline, once, and keep the lease until then."""
+    def _begin_as_master(self, before: Lease, lease: Lease, now: float) -> None:
+        """Fix the deadline, and start to renew the lease until then. Call it once, when the lease is taken at ``now`` (monotonic)."""
         settings = self._parts.settings
         ends = now + self._remaining() - settings.drain_margin_seconds - _RELEASE_SECONDS
         self._term.deadline = min(now + settings.max_runtime_seconds, ends)
         self._term.pause_seconds = self._keeper.seconds_since(before) or 0.0
-        self.report.took_over = _how(before, paused=self._keeper.paused(before))
+        self.report.took_over = _how_it_ended(before, paused=self._keeper.paused(before))
         self._keeper.on_lost = lambda: self.stop(ErrorCode.NOT_MASTER, "the lease was lost")
-        self._keeper.on_signal = self._signalled
+        self._keeper.on_signal = self._request_control
         self._keeper.start(self._clock.epoch() + (self._term.deadline - now))
         details = {"session": self.report.session, "epoch": lease.epoch, "after": self.report.took_over}
         self._term.progress("master", details)
 
     def _note(self) -> None:
-        """For people, and for the sessions that follow: since when the time without a full resync counts, and how alarms are set."""
+        """Note on the lease, for people and later sessions, when the last full resync was, and how alarms are set."""
         self._keeper.note(resynced_at_ms=self._keeper.lease.resynced_at_ms or int(self._clock.epoch() * 1000))
         settings = self._parts.settings
         if settings.alarms_notify is not None:
             self._keeper.note(silent=not settings.alarms_notify, no_master_minutes=settings.no_master_minutes)
 
     def _new_master(self, writes_until: float) -> Master:
+        """Make a master for the epoch of the lease. It writes nothing after ``writes_until`` (monotonic)."""
         self.report.epoch = self._keeper.lease.epoch
         master = Master(self._parts, self._keeper, self.report, self._term)
         master.fenced_writer.until_monotonic = writes_until
         return master
 
     def _resync(self, master: Master, request: ResyncRequest) -> None:
+        """Run the resync that this session was started for. If it cannot be finished, end the session: the request stays."""
         worker = ResyncWorker(master, self._parts.resyncs)
         try:
             self.report.resyncs.append(worker.run(request, own_session=True))
@@ -205,7 +207,8 @@ class Session:
             logger.info("the resync was cut off", request=request.id, reason=str(error))
             self.stop(ErrorCode.MAX_RUNTIME)
 
-    def _may_wait(self) -> bool:
+    def _may_stand_by(self) -> bool:
+        """Whether to go on waiting for the lease. Tells the person who watches, the first time."""
         if not self._standing_by:
             self._standing_by = True
             self._term.progress("stand-by", {"session": self.report.session})
@@ -214,11 +217,13 @@ class Session:
             and self._remaining() > self._parts.settings.drain_margin_seconds + _RELEASE_SECONDS + _TICK_SECONDS
         )
 
-    def _signalled(self) -> None:
+    def _request_control(self) -> None:
+        """Have configurations and requests read at once. The lease keeper's thread calls this."""
         self._control_due = True
         self._term.wake()
 
     def _watch(self, master: Master) -> None:
+        """Run the session's loop until it has to end: control, reports of resyncs, figures each minute, lag on the lease."""
         control = Control(master)
         self._resyncs = control.resyncs
         every = self._parts.settings.control_seconds
@@ -256,6 +261,7 @@ class Session:
             self._term.wait(min(_TICK_SECONDS, self._term.deadline - now))
 
     def _finish(self, master: Master) -> None:
+        """Drain, end all actors, release the lease, and complete and store the report."""
         code = self._term.code or ErrorCode.MAX_RUNTIME
         began = self._clock.monotonic()
         margin = self._parts.settings.drain_margin_seconds
@@ -297,9 +303,10 @@ class Session:
             ending_seconds=round(ended - began, 3),
         )
         if not lost:
-            self._keep_reports()
+            self._store_reports()
 
     def _beat(self, master: Master, *, lost: bool = False) -> None:
+        """Give ``on_beat`` a snapshot, and remember its lag for the report. ``lost``: another session is the master."""
         steady = self.report.steady = self._clock.monotonic() >= self._steady_from
         with harmless("the figures of this minute could not be told"):
             snapshot = master.snapshot(lost=lost)
@@ -310,7 +317,7 @@ class Session:
             self.on_beat(snapshot)
 
     def _note_lag(self, master: Master) -> None:
-        """For people, at once: renewals of the lease carry it. The last minutes, and what has landed of the current one."""
+        """Note the lag of the last minutes, with the current one, on the lease, so that people see it at the next renewal."""
         with harmless("the lag of this session could not be noted"):
             now, lag = self._clock.monotonic(), master.fresh_lag()
             rows = (
@@ -320,10 +327,10 @@ class Session:
             shown = [(began + at, count, 1000 * p50, 1000 * p99) for at, count, p50, p99 in rows[-_MINUTES_NOTED:]]
             self._keeper.note(lag=[round(number) for row in shown for number in row])
 
-    def _keep_reports(self) -> None:
-        """Keep the reports, after the release: the next session does not wait for it, and this one not for long.
+    def _store_reports(self) -> None:
+        """Store the reports in the audit table, in a thread that is left behind if DynamoDB does not answer.
 
-        A session that has lost its lease writes nothing any more (I2): its report is in the log only.
+        Call it after the release, so that the next session does not wait; and only if the lease was not lost (I2).
         """
         try:
             audit = AuditTable(self.report.session, self._parts.settings.audit_retention_seconds)
@@ -346,6 +353,7 @@ class Session:
         thread.join(_REPORT_SECONDS)
 
     def _report_resyncs(self) -> None:
+        """Call ``on_resync`` for resyncs of all clusters that have ended. Note the time of one without errors on the lease."""
         while self._term.resynced:
             ended = self._term.resynced.popleft()
             if not ended.errors:
@@ -353,7 +361,8 @@ class Session:
             with harmless("the errors of a resync could not be told"):
                 self.on_resync(ended)
 
-    def _not_master(self, error: NotMasterError) -> SessionReport:
+    def _end_without_lease(self, error: NotMasterError) -> SessionReport:
+        """Complete the report of a session that never held the lease, and write its audit item."""
         code = self._term.code or ErrorCode.NOT_MASTER
         message = str(error)
         if self._term.over:
@@ -374,7 +383,8 @@ def new_session_id(scheduler: Scheduler) -> str:
     return scheduler.token_hex(6)
 
 
-def _how(before: Lease, *, paused: bool) -> str:
+def _how_it_ended(before: Lease, *, paused: bool) -> str:
+    """Return in words how the last master ended. ``paused``: see ``LeaseKeeper.paused``."""
     if not before.holder:
         return "first session"
     if before.released:

@@ -19,8 +19,9 @@ PATIENT_POLL_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """Seconds. A master stops writing ``write_seconds`` after the *start* of its last successful renewal. A session stands
-    by for at most ``stand_by``; infinite: until the lease is free, whoever holds it.
+    """The times of a lease, in seconds. A master stops writing ``write_seconds`` after the *start* of its last successful renewal.
+
+    A session stands by for at most ``stand_by`` seconds. Infinite: until the lease is free, whoever holds it.
     """
 
     duration: float = 15.0
@@ -51,7 +52,7 @@ class NotTakenError(Exception):
 
 
 class LeaseTaker:
-    """Takes the lease for one session. A try of it whose answer was lost may have landed."""
+    """Takes the lease for one session. Remembers its tries, because one whose answer was lost may have taken the lease."""
 
     def __init__(self, table: LeaseTable, holder: str, times: LeaseTimes, scheduler: Scheduler) -> None:
         self._table = table
@@ -62,7 +63,7 @@ class LeaseTaker:
         self._tries: dict[int, tuple[Lease, float]] = {}
 
     def stand_by(self, may_wait: Callable[[], bool], deployment: str) -> Taken:
-        """Take the lease as soon as it can be had. See ``LeaseKeeper.acquire``."""
+        """Wait until the lease can be taken, and take it. See ``LeaseKeeper.acquire`` for the cases and what it raises."""
         began = self._scheduler.monotonic()
         first_seen: dict[int, float] = {}
         pause = POLL_SECONDS
@@ -80,7 +81,7 @@ class LeaseTaker:
                 refused = NotMasterError(f"session {seen.holder} is the master (epoch {seen.epoch})")
                 if seen.free(now_ms(self._scheduler)) or unmoved > self._times.duration + self._times.renew_every:
                     return self.take(seen)
-                if not self._worth_waiting(seen, renewed=len(first_seen) > 1):
+                if not self._ends_soon(seen, renewed=len(first_seen) > 1):
                     raise refused
                 pause = self._until_next_poll(seen)
             except NotTakenError as error:
@@ -92,14 +93,15 @@ class LeaseTaker:
             self._scheduler.sleep(pause)
 
     def _until_next_poll(self, seen: Lease) -> float:
-        """Poll often only about the time when the lease may become free: its session ends, or nobody has renewed it."""
+        """Return the seconds to the next poll. A process that waits for ever polls often only near the time when the lease may become free."""
         if self._times.stand_by < math.inf:
             return POLL_SECONDS
         ends_at_ms = seen.ends_at_ms - 1000 if seen.ends_at_ms else math.inf
         until = (min(seen.expires_at_ms, ends_at_ms) - now_ms(self._scheduler)) / 1000
         return min(until if until > 0 else POLL_SECONDS, PATIENT_POLL_SECONDS)
 
-    def _worth_waiting(self, seen: Lease, *, renewed: bool) -> bool:
+    def _ends_soon(self, seen: Lease, *, renewed: bool) -> bool:
+        """Whether to stand by for a lease that is held. ``renewed``: it was renewed while this process waited. See ``LeaseKeeper.acquire``."""
         until_end = (seen.ends_at_ms - now_ms(self._scheduler)) / 1000
         expires_in = (seen.expires_at_ms - now_ms(self._scheduler)) / 1000
         ends_soon = bool(seen.ends_at_ms) and until_end <= self._times.stand_by
@@ -118,10 +120,11 @@ class LeaseTaker:
             raise NotTakenError(error) from error
 
     def _taken(self, lease: Lease) -> Taken:
+        """Return a lease that one of this session's tries took. Its time counts from the start of that try."""
         seen, started = self._tries[lease.epoch]
         return Taken(lease, seen, started + self._times.write_seconds)
 
 
 def now_ms(clock: Clock) -> int:
-    """As the lease has times."""
+    """Return the time in epoch milliseconds, as the lease has it."""
     return int(clock.epoch() * 1000)
