@@ -105,7 +105,9 @@ def main() -> int:
     if found := list(loaded_from_elsewhere(site)):
         sys.stderr.write("the site loads from elsewhere:\n" + "\n".join(found) + "\n")
         return 1
-    print(f"· docs: {len(list(site.rglob('*.html')))} pages in build/site")
+    print(
+        f"· docs: {len(list(site.rglob('*.html')))} pages in build/site; python3 -m http.server -d build/site shows them (files have no search)"
+    )
     return 0
 
 

@@ -30,7 +30,7 @@ class View:
     """A command to look at.
 
     Args:
-        at_seconds: after so long, for a command that goes on; 0: once it has ended.
+        at_seconds: so long after its first output, for a command that goes on; 0: once it has ended.
         before: what has to happen first, for example a change in the cluster.
         during: is called when half of ``at_seconds`` is over.
         until: the moment comes as soon as this is on the screen, at ``at_seconds`` at the latest.
@@ -73,10 +73,10 @@ def _run(view: View, columns: int, rows: int, environment: Mapping[str, str]) ->
     seen = b""
     begun = time.monotonic()
     half = view.at_seconds / 2
-    until = begun + (view.at_seconds or _PATIENCE_SECONDS)
+    until = begun + _PATIENCE_SECONDS  # a busy machine takes long to start a command
     try:
         while (left := until - time.monotonic()) > 0:
-            if half and time.monotonic() - begun >= half:
+            if half and seen and time.monotonic() - begun >= half:
                 half = 0.0
                 view.during()
             if not select.select([ours], [], [], min(left, 0.1))[0]:
@@ -85,6 +85,9 @@ def _run(view: View, columns: int, rows: int, environment: Mapping[str, str]) ->
                 data = os.read(ours, 65_536)
             except OSError:  # the command has ended
                 break
+            if not seen and view.at_seconds:
+                begun = time.monotonic()
+                until = begun + view.at_seconds
             seen += data
             if view.until and view.until in seen:
                 break

@@ -300,6 +300,8 @@ def test_i9_who_gets_a_name_does_not_depend_on_turns() -> None:
         assert (claims["x.example.com"], claims["y.example.com"]) == ("prod/evil/h00120", "prod/shop/old")
 
 
+@pytest.mark.thorough
+@pytest.mark.soak
 def test_i1_checkpoint_of_a_long_window_moves_and_stays_below_what_is_not_recorded() -> None:
     with slow(write_seconds=2.0) as deployment:
         deployment.begin()

@@ -187,6 +187,8 @@ def test_name_that_moves_while_its_owners_batch_is_under_way_is_no_conflict(depl
     assert (deployment.open(), deployment.reported(["b"])) == ({}, [])
 
 
+@pytest.mark.thorough
+@pytest.mark.soak
 def test_heirs_of_more_names_than_one_batch_holds_all_come_without_a_gap(deployment: Failing) -> None:
     names = [f"n{number:03}.example.com" for number in range(400)]
     for number, name in enumerate(names):
