@@ -188,7 +188,7 @@ class Played:
     def ask(self, *, force: bool = False, dry_run: bool = False) -> ResyncRequest:
         """A request for all clusters."""
         request = new_request("asked", "", self.clock.epoch(), dry_run=dry_run, force=force)
-        self.requests.leave(request)
+        self.requests.store(request)
         return request
 
     @property

@@ -207,9 +207,9 @@ def write_everything(store: Store) -> None:
     claim = Claim(NAME, WEB, 1, 0)
     store.transact(ClaimTable.wait(claim, API, "2026-01-02T03:04:06Z"), "tx-2")
     requests = ResyncTable(store, "0")
-    requests.leave(new_request("r1", "prod", NOW, dry_run=True, force=False))
+    requests.store(new_request("r1", "prod", NOW, dry_run=True, force=False))
     answered = new_request("r2", "", NOW, dry_run=False, force=True)
-    requests.leave(answered)
+    requests.store(answered)
     report = {"counts": {f"kind-{n}": n for n in range(60)}}
     store.transact(requests.answer(answered, report, "tx-3"), "tx-3")
 
@@ -226,7 +226,7 @@ def write_reports(store: MemoryStore) -> None:
     store.write(audit.report("recovery", {"dry_run": False, "clusters": [{"cluster": "prod", "claimed": []}]}, NOW))
     requests, results = ResyncTable(store, "0"), ResyncTable(store, "0", 90 * 86_400)
     request = new_request("r3", "", NOW, dry_run=False, force=False)
-    requests.leave(request)
+    requests.store(request)
     part = {"revision": 1, "document": {f"kind-{n}": n for n in range(60)}, "zones": ["Z1"], "done": False}
     store.transact(
         [

@@ -107,11 +107,11 @@ def requests(stage: Stage) -> Document:
     stage.configure("prod")
     table = ResyncTable(stage.store, "0")
     answered = new_request("answered", "", START, dry_run=False, force=True)
-    table.leave(answered)
+    table.store(answered)
     running = stage.master()
     running.wait_for(lambda: not table.waiting(answered) and stage.at_rest())
     assert running.end().clean
-    table.leave(new_request("waiting", "prod", START, dry_run=True, force=False))
+    table.store(new_request("waiting", "prod", START, dry_run=True, force=False))
     stage.signal()
     return stage.document(str(requests.__doc__))
 

@@ -40,7 +40,7 @@ def leave(
     """Put a request into the mailbox, and tell the master. ``name``: empty: a random one."""
     kind = {"dry_run": dry_run, "force": force, "scheduled": scheduled}
     request = new_request(name or secrets.token_hex(4), cluster, place.clock.epoch(), **kind)
-    ResyncTable(place.store, "0").leave(request)
+    ResyncTable(place.store, "0").store(request)
     LeaseTable(place.store, "0").signal()
     return request
 

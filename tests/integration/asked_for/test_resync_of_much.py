@@ -84,7 +84,7 @@ def test_thousands_of_differences_fit_every_way_of_answering() -> None:
 def delivered(mailbox: ResyncTable, report: dict[str, object]) -> dict[str, object] | None:
     store = mailbox._store
     request = new_request("abc", "", 1_800_000_000.0, dry_run=True, force=False)
-    mailbox.leave(request)
+    mailbox.store(request)
     store.transact(mailbox.answer(request, report, "token"), "token")
     answer = mailbox.collect(request)
     assert list(mailbox.due(1_800_000_000.0)) == []

@@ -127,7 +127,7 @@ def test_report_of_a_resync_over_100_kb_is_in_slices() -> None:
     store = MemoryStore(clock=ManualClock())
     table = ResyncTable(store, "0")
     request = new_request("r1", "prod", 1_800_000_000.0, dry_run=False, force=False)
-    table.leave(request)
+    table.store(request)
     report = {f"key-{n}": sha256(str(n).encode()).hexdigest() for n in range(4000)}
     store.transact(table.answer(request, report, "tx-1"), "t")
     place = "2027-01-15T08:00:00.000Z#r1"

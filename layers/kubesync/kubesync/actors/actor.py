@@ -48,7 +48,7 @@ class Actor[F](Protocol):
 
 
 class Activity:
-    """How many actors of a session have something to do right now. ``hosts``: whose age is watched."""
+    """Counts the actors of a session that have something to do right now. ``hosts``: the hosts that ``stuck`` looks at."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.lock = scheduler.lock()
@@ -58,12 +58,12 @@ class Activity:
 
     @property
     def none(self) -> bool:
-        """Every actor waits, and no message is under way."""
+        """Whether every actor waits and no message is under way."""
         with self.lock:
             return self.busy == 0
 
     def stuck(self, seconds: float) -> dict[str, float]:
-        """Actors whose age is at least so high, with their age."""
+        """Return the names of hosts whose ``age`` is at least so many seconds, each with its age."""
         with self.lock:
             ages = {host.name: round(host.age, 1) for host in self.hosts}
         return {name: age for name, age in sorted(ages.items()) if age >= seconds}

@@ -6,7 +6,7 @@ from kubesync.actors.scheduler import Scheduler
 
 
 class Answer[T]:
-    """Set once, by ``set_result`` or ``set_exception``. Any thread may wait for it."""
+    """A result or an error that is set once, by ``set_result`` or ``set_exception``. Any thread may wait for it."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._event = scheduler.event()

@@ -13,11 +13,13 @@ _ENDING_SECONDS: Final = 0.1
 
 
 class Directory[A: Actor[Any], F]:
-    """Any thread may call all methods. An actor that has ended stays, with its last figures.
+    """Starts and ends the actors of one kind, and finds them by name. Any thread may call all methods.
+
+    An actor that has ended stays, with its last figures.
 
     Args:
         make: makes the actor of a name, whose figures are ``F``.
-        title: of an actor's thread, with ``{}`` for its name.
+        title: the name of an actor's thread, with ``{}`` for the actor's name.
         on_demand: ``send`` makes an actor that is missing.
         hosted: called with an actor and its host, before it starts.
     """
@@ -55,7 +57,10 @@ class Directory[A: Actor[Any], F]:
         return host is not None
 
     def start(self, name: str) -> None:
-        """Make sure that there is an actor. It does not start if the time of the last message is over."""
+        """Make and start an actor, if there is none of this name.
+
+        After ``end``, a new actor gets the last message first; it does not start if the time of that message is over.
+        """
         with self._lock:
             if name in self._hosts:
                 return
@@ -79,12 +84,12 @@ class Directory[A: Actor[Any], F]:
             host.join(until - self._scheduler.monotonic())
 
     def failed(self, well: Callable[[F], bool]) -> frozenset[str]:
-        """Those that have not ended, or whose last figures are not ``well``. An actor that never began has ended."""
+        """Return the names of actors that have not ended, or whose last figures are not ``well``. An actor that never began has ended."""
         with self._lock:
             return frozenset(name for name, host in self._hosts.items() if not (host.over and well(host.figures)))
 
     @property
     def figures(self) -> dict[str, F]:
-        """What each actor has published last."""
+        """What each actor published last, by its name."""
         with self._lock:
             return {name: host.figures for name, host in self._hosts.items()}

@@ -143,7 +143,7 @@ class ResyncInvocation:
         parts = self._parts
         ended = False
         try:
-            parts.table.leave(request)
+            parts.table.store(request)
             lease = parts.lease.read()
             free = lease.free(self._now_ms())
             if not free:
@@ -212,7 +212,7 @@ class ResyncInvocation:
         answered = False
         try:
             # Inside `try`: an interrupt may come after the request is stored.
-            parts.table.leave(request)
+            parts.table.store(request)
             parts.lease.signal()
             self._say(f"session {holder} is the master: the request was sent to it")
             report = self._wait_for_answer(request)

@@ -108,7 +108,7 @@ ALARMED: Final = frozenset(
 """What the template has alarms on. A dashboard shows more."""
 
 type _ByListener = Counter[tuple[str, str]]
-"""Counts by key of a code and cluster."""
+"""Counts by the key of an error code and the cluster."""
 
 
 type Write = Callable[[Mapping[str, float], tuple[Mapping[str, str], ...]], None]
@@ -162,7 +162,10 @@ class MetricsPublisher:
             self._write({"LagMedian": snapshot.lag["p50"], "LagP99": snapshot.lag["p99"]})
 
     def resync_ended(self, ended: ResyncEnded) -> None:
-        """Write what a resync of all has found. A person sees it anyway: of a person's only that there is nothing any more."""
+        """Write what a resync of all clusters has found.
+
+        Differences of a resync that a person requested are written only if there are none, which ends an alarm: the person sees the others.
+        """
         self._write({"ResyncErrors": ended.errors})
         if ended.scheduled or not ended.differences:
             self._write({"ResyncDifferences": ended.differences})
@@ -176,16 +179,18 @@ class MetricsPublisher:
         self._by_code("ListenersEnded", ends)
 
     def _write_named(self, named: Mapping[str, Any]) -> None:
+        """Write the figures of named upstreams, if there are any."""
         written, stuck = self._grown("NamedUpstreamsWritten", named.get("written", 0)), bool(named.get("problem"))
         if named.get("registered") or written or stuck:
             self._write({"NamedUpstreamsWritten": written, "NamedUpstreamsStuck": int(stuck)})
 
     def _grown(self, name: str, count: float) -> float:
-        """How much a count of the whole session has grown since the last beat."""
+        """Return how much a count of the whole session has grown since the last call for this name, and remember it."""
         before, self._last[name] = self._last.get(name, 0), count
         return count - before
 
     def _by_code(self, name: str, counts: _ByListener) -> None:
+        """Write counts under the code alone, and under code and cluster."""
         for (key, cluster), count in sorted(counts.items()):
             dimensions = {"code": str(int(_CODES[key])), "key": key}
             self._write({name: count}, dimensions, {**dimensions, "cluster": cluster})
@@ -195,7 +200,7 @@ class MetricsPublisher:
 
 
 def embedded(settings: Settings) -> Write:
-    """Writes lines to standard output, as far as somebody wants their metrics: CloudWatch takes money for each."""
+    """Return a function that writes the metrics that the settings ask for to standard output. CloudWatch charges for each metric."""
 
     def write(values: Mapping[str, float], dimension_sets: tuple[Mapping[str, str], ...]) -> None:
         wanted = values if settings.dashboard_metrics else {name: values[name] for name in values if name in ALARMED}
@@ -225,6 +230,7 @@ def write_embedded(service: str, values: Mapping[str, float], dimension_sets: tu
 
 
 def _counts(report: SessionReport) -> dict[str, int]:
+    """Return counts that grow over the session, by the names of metrics."""
     clusters, zones = report.clusters, report.zones
     return {
         "Windows": sum(each.windows for each in clusters),
@@ -241,7 +247,7 @@ def _counts(report: SessionReport) -> dict[str, int]:
 
 
 def _states(report: SessionReport) -> dict[str, int]:
-    """Current states. If a session has only resumed, it cannot know about held deletions, and they are left out."""
+    """Return current states, by the names of metrics. Leaves out held deletions if the session has only resumed: it cannot know them."""
     found = {
         "Conflicts": sum(each.conflicts for each in report.clusters),
         "ZonesBlocked": sum(bool(zone["blocked"]) for zone in report.zones),
@@ -254,6 +260,7 @@ def _states(report: SessionReport) -> dict[str, int]:
 
 
 def _failures(report: SessionReport) -> _ByListener:
+    """Count the errors of all listeners over the session."""
     found: _ByListener = Counter()
     for listener in report.listeners:
         for key, count in listener.errors.items():

@@ -37,7 +37,10 @@ _LONGEST_SLEEP_SECONDS: Final = 3600.0
 
 
 class ServiceEvents:
-    """Accepts states from any thread; ``stop`` ends it. Its thread calls ``poster`` when the first Event is due."""
+    """Writes the Events of one cluster in its own thread. Any thread may call ``send``; ``stop`` ends the thread.
+
+    ``poster``: makes the connection, in that thread, when the first Event is due.
+    """
 
     def __init__(self, cluster: str, poster: Callable[[], EventPoster], scheduler: Scheduler) -> None:
         self.report = EventsReport()
@@ -55,7 +58,10 @@ class ServiceEvents:
         self._end_by = 0.0
 
     def send(self, state: KeyState, fresh: Iterable[Problem]) -> None:
-        """Reasons that are new on a key. Returns at once."""
+        """Queue an Event for each of these reasons that this session has not shown yet. Returns at once.
+
+        Does nothing if the key's object is gone, or the cluster does not allow Events.
+        """
         part = main_part(state)
         if part is None or part.deleted:
             return
@@ -100,6 +106,7 @@ class ServiceEvents:
             self._thread.join(max(0.0, self._end_by - self._scheduler.monotonic()))
 
     def _work(self) -> None:
+        """Write queued Events until ``close``. Runs in its own thread."""
         try:
             while (event := self._next()) is not None:
                 self._write(event)
@@ -112,7 +119,7 @@ class ServiceEvents:
                 self._poster.close()
 
     def _next(self) -> ServiceEvent | None:
-        """Wait for the next Event that is due; None: the end."""
+        """Wait for the next Event, and until the rate allows it. None: ``close`` was called."""
         while not self._stopping.is_set():
             with self._lock:
                 event = self._queue.popleft() if self._queue else None
@@ -125,6 +132,7 @@ class ServiceEvents:
         return None
 
     def _write(self, event: ServiceEvent) -> None:
+        """Write one Event, and count what became of it. If the cluster denies it, give up all further Events."""
         try:
             if self._poster is None:
                 poster = self._make()
@@ -146,6 +154,7 @@ class ServiceEvents:
                 self.report.written += 1
 
     def _give_up(self, reason: str) -> None:
+        """Drop the queue, and let ``send`` accept nothing more in this session."""
         with self._lock:
             self.report.refused = reason
             self.report.dropped += 1 + len(self._queue)

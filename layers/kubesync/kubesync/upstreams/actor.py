@@ -22,7 +22,7 @@ _ROUNDING: Final = 1e-6
 
 
 class NamedUpstreams:
-    """The named upstreams of one session. Call ``load`` before anything is recorded, then ``start``, ``stop``, ``join``.
+    """Composes the named upstreams of one session, as an actor. Call ``load`` before anything is recorded, then ``start``, ``stop``, ``join``.
 
     ``marked``: there may be marks that were not read yet.
     """
@@ -35,7 +35,7 @@ class NamedUpstreams:
         self.host: Host[NamedReport] = Host("composer", self, ports.scheduler, activity)
         self._composing = False
         self._stopped = Drain(0.0, abandon=False)
-        # The actor's own, but any thread sets ``marked``.
+        # Only the actor uses these, except that any thread sets ``marked``.
         self.marked = False
         self._asked: deque[CompareNamed] = deque()
         self._collect_until = math.inf
@@ -70,19 +70,20 @@ class NamedUpstreams:
             self.host.wake()
 
     def stop(self, until_monotonic: float, *, abandon: bool = False) -> None:
-        """See ``Drain``."""
+        """Let the actor finish until then, see ``Drain``. Returns at once."""
         self._stopped = Drain(until_monotonic, abandon or self._stopped.abandon)
         if self.host.alive:
             self.host.send(self._stopped)
 
     def join(self) -> bool:
-        """Whether it has ended within the time that ``stop`` has set, or a moment later."""
+        """Wait for the actor's end, until the time that ``stop`` has set and at least a second. False: it still runs."""
         left = self._stopped.until - self._clock.monotonic()
         return self.host.join(_JOIN_SECONDS if self._stopped.abandon else max(_JOIN_SECONDS, left))
 
     # --- the actor ---
 
     def receive(self, message: object) -> None:
+        """Take in a message. Composing and comparing are done in later steps."""
         match message:
             case Noted(cluster):
                 self._composer.references.noted(cluster)
@@ -96,6 +97,7 @@ class NamedUpstreams:
                 raise TypeError(message)
 
     def step(self) -> float | None:
+        """Do one thing: wait for clusters that must note references, compare for a resync, or compose. Returns as ``Actor.step``."""
         if self._drain is not None and self._drain.abandon:
             return None
         if self._composer.references.waiting:
@@ -118,9 +120,11 @@ class NamedUpstreams:
         return delay
 
     def figures(self) -> NamedReport:
+        """Return a copy of the report."""
         return replace(self._report)
 
     def _wait_for_clusters(self) -> float | None:
+        """Remind clusters that have not noted new references for long, and report them. Returns as ``step``."""
         left = math.inf if self._drain is None else self._drain.until - self._clock.monotonic()
         if left <= 0:
             return None
@@ -130,12 +134,12 @@ class NamedUpstreams:
         return min(left, self._composer.references.seconds_left)
 
     def _compose(self) -> float | None:
-        """Compose if marks are due: a moment after the first, or after a pause where it failed."""
+        """Compose if it is due: a moment after the first mark, or after the pause of a failure. Returns as ``step``."""
         now, drain = self._clock.monotonic(), self._drain
         failed = self._retry_at < math.inf
         due = now + _ROUNDING >= self._retry_at or (self.marked and not (failed and drain is not None))
         if not (self._composing and due):
-            # What is not composed by then stays marked for the next master.
+            # If the session drains, marks that cannot be composed in time stay for the next master.
             over = drain is not None and (not self._composing or self._retry_at >= drain.until)
             return None if over else self._retry_at - now if self._composing else WHEN_TOLD
         self._collect_until = min(self._collect_until, now + _COLLECT_SECONDS)
@@ -156,6 +160,7 @@ class NamedUpstreams:
         return AT_ONCE
 
     def _compare(self, asked: CompareNamed) -> None:
+        """Compare for a resync and answer it. If clusters must note references first, put the request back."""
         try:
             rows = self._composer.compare(asked)
         except ReferencesError:

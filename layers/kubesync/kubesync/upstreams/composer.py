@@ -53,14 +53,17 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Recomposed:
-    """``stuck``: names that cannot be composed now, each with an upstream of theirs that cannot be read."""
+    """What ``recompose`` found. ``stuck``: names that cannot be composed now, each with an upstream of theirs that cannot be read."""
 
     rewrites: tuple[Rewrite, ...]
     stuck: Mapping[str, str]
 
 
 def recompose(ports: NamedPorts, registry: Registry, whys: Mapping[str, str]) -> Recomposed:
-    """Compare named upstreams with the registry and the Services' upstreams. Reads only. ``whys``: their names, each with its cause."""
+    """Return the writes that correct these named upstreams, by the registry and the Services' upstreams. Reads only.
+
+    ``whys``: the names to compare, each with the reason for the audit. Names of other shards are left out.
+    """
     named, table = registry.named, ports.upstreams
     made_of = {name: _constituents(name, named) for name in whys}
     upstreams = sorted(set[str]().union(*made_of.values()))
@@ -89,7 +92,10 @@ def _constituents(name: str, named: Mapping[str, NamedUpstream]) -> set[str]:
 
 
 def _nodes_of(table: UpstreamTable, upstream: str) -> Sequence[Node] | None:
-    """The nodes of one version, read several times if needed: a query is no snapshot. None: the upstream does not exist."""
+    """Read the nodes of one version of an upstream, again if versions are mixed: a query is no snapshot.
+
+    None: the upstream does not exist. ``_UNREADABLE``: no complete version could be read.
+    """
     for _ in range(_TORN_READS):
         try:
             stored = table.read(upstream)
@@ -105,7 +111,7 @@ def _nodes_of(table: UpstreamTable, upstream: str) -> Sequence[Node] | None:
 def _rewrite(
     table: UpstreamTable, name: str, nodes: Sequence[Node] | None, why: str, now_epoch: float
 ) -> Rewrite | None:
-    """The write that gives a named upstream these nodes (None: removes it). Returns None if nothing is to be written."""
+    """Return the write that gives a named upstream these nodes (None: removes it). Returns None if nothing is to be written."""
     upstream = named_key(name)
     stored = table.read(upstream)
     there = stored is not None and not stored.deleted
@@ -129,7 +135,7 @@ _STRICT_ATTEMPTS: Final = 3
 
 
 class ReferencesError(Exception):
-    """Clusters must note new references first. Nothing was read for composing."""
+    """Clusters must note new references before anything is composed. The caller tries again once they have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +156,7 @@ class NamedPorts:
 
 @dataclass(slots=True)
 class NamedReport:
-    """Of a session: named upstreams of the shard, writes, and the problem that stops composing now."""
+    """The counts of one session: registered named upstreams of the shard, writes, and the problem that stops composing now."""
 
     registered: int = 0
     written: int = 0
@@ -158,7 +164,7 @@ class NamedReport:
 
 
 class Composer:
-    """Composes and compares. ``on_renewed``: called if a mark was renewed meanwhile, and stays."""
+    """Composes and compares named upstreams. ``on_renewed``: called if a mark was renewed while it was composed, and so stays."""
 
     def __init__(self, ports: NamedPorts, on_renewed: Callable[[], None]) -> None:
         self.report = NamedReport()
@@ -168,24 +174,29 @@ class Composer:
         self._registry = Registry()
 
     def load(self) -> None:
-        self._follow()
+        """Read the registry for the first time. Asks no cluster, because none has planned anything yet."""
+        self._read_registry()
 
     def compose(self) -> None:
-        """Compose for all marks. Raises KubesyncError, ReferencesError."""
+        """Compose for all marks. Tries again if marks are renewed meanwhile. Raises KubesyncError, ReferencesError."""
         for attempt in range(1, _ATTEMPTS + 1):
             marks = self._ports.table.marks(self._ports.shard)
             if not marks:
                 return
             try:
-                self._round(marks, all_or_nothing=attempt <= _STRICT_ATTEMPTS)
+                self._compose_round(marks, all_or_nothing=attempt <= _STRICT_ATTEMPTS)
             except StaleStateError:
                 if attempt == _ATTEMPTS:
                     raise
             else:
                 return
 
-    def _round(self, marks: Mapping[str, int], *, all_or_nothing: bool) -> None:
-        registry = self._current()
+    def _compose_round(self, marks: Mapping[str, int], *, all_or_nothing: bool) -> None:
+        """Compose what these marks name, write it, and remove the marks. Raises StoreBusyError if some names are stuck: their marks stay.
+
+        ``all_or_nothing``: see ``_write``.
+        """
+        registry = self._refresh_registry()
         whys: dict[str, str] = {}
         for upstream, version in sorted(marks.items()):
             why = "configuration" if is_named(upstream) else f"upstream {upstream} version {version}"
@@ -202,20 +213,24 @@ class Composer:
             raise StoreBusyError(f"cannot be read whole: {said}; `kubesync resync` mends what was changed by hand")
 
     def _names_of(self, upstream: str) -> Iterable[str]:
-        """The named upstreams that are made of an upstream. A named one that is no longer registered stands for itself."""
+        """Return the names of named upstreams that are made of an upstream, itself included if it is a named one."""
         names = self._ports.referrals.index.get(upstream, frozenset())
         own = {upstream.removeprefix(PREFIX)} if is_named(upstream) else set[str]()
         return sorted((names | own) - self._registry.unreadable)
 
-    def _current(self) -> Registry:
+    def _refresh_registry(self) -> Registry:
+        """Read the registry again if its version has changed, and return it. Asks clusters to note new references.
+
+        Raises ReferencesError while a cluster has not noted them.
+        """
         if self._ports.table.version() != self._registry.version:
-            self.references.refer(self._follow())
+            self.references.refer(self._read_registry())
         if self.references.waiting:
             raise ReferencesError
         return self._registry
 
-    def _follow(self) -> frozenset[str]:
-        """Read the registry. Returns the upstreams that are referred to for the first time."""
+    def _read_registry(self) -> frozenset[str]:
+        """Read the registry, and let clusters mark by it from now on. Returns the upstreams that are referred to for the first time."""
         registry, shard = self._ports.table.read(), self._ports.shard
         ours = {name: entry.upstream for name, entry in registry.entries.items() if entry.shard == shard}
         index = index_of(ours)
@@ -244,6 +259,7 @@ class Composer:
         self._run(actions, entries, all_or_nothing=all_or_nothing)
 
     def _run(self, actions: Sequence[Action], entries: Sequence[Entry], *, all_or_nothing: bool = True) -> None:
+        """Write these actions and audit entries in one transaction. Unless ``all_or_nothing``, repeats it without marks that were renewed."""
         fenced_writer, now = self._ports.fenced_writer, self._ports.scheduler.epoch()
         while actions:
             token = fenced_writer.token()
@@ -272,8 +288,8 @@ class Composer:
             self.compose()
         marked = self._ports.table.marks(self._ports.shard).keys()
         for left in reversed(range(_ATTEMPTS)):
-            registry = self._current()
-            whys = dict.fromkeys(self._to_compare(asked.cluster, registry), "resync")
+            registry = self._refresh_registry()
+            whys = dict.fromkeys(self._names_to_compare(asked.cluster, registry), "resync")
             found = recompose(self._ports, registry, whys)
             wanted = [each for each in found.rewrites if each.drift != "stray" or asked.force]
             try:
@@ -289,7 +305,8 @@ class Composer:
         drifts |= dict.fromkeys(found.stuck, "unknown")
         return [{"upstream": named_key(name), "drift": drift} for name, drift in sorted(drifts.items())]
 
-    def _to_compare(self, cluster: str, registry: Registry) -> Collection[str]:
+    def _names_to_compare(self, cluster: str, registry: Registry) -> Collection[str]:
+        """Return the names that are made of a cluster's upstreams. Empty ``cluster``: all of this shard, and unregistered ones in the table."""
         index = self._ports.referrals.index
         if cluster:
             return sorted({name for up, names in index.items() if up.partition("/")[0] == cluster for name in names})

@@ -34,7 +34,7 @@ class _Asked:
 
 
 class References:
-    """Which clusters have yet to note new references. ``to_cluster`` returns False for a cluster that is not served here."""
+    """Knows which clusters have not noted new references yet. ``to_cluster`` returns False for a cluster that is not served here."""
 
     def __init__(self, to_cluster: Callable[[str, object], bool], clock: Clock) -> None:
         self._to_cluster = to_cluster
@@ -42,7 +42,7 @@ class References:
         self._asked: dict[str, _Asked] = {}
 
     def refer(self, upstreams: Iterable[str]) -> None:
-        """Ask the clusters of these upstreams, which are referred to for the first time."""
+        """Ask the clusters of these upstreams to note them. Call it when upstreams are referred to for the first time."""
         for cluster in sorted({up.partition("/")[0] for up in upstreams if not is_named(up)}):
             if self._ask(cluster):
                 self._asked[cluster].needed = self._asked[cluster].sent
@@ -54,11 +54,12 @@ class References:
 
     @property
     def waiting(self) -> list[str]:
+        """The clusters whose answers are missing."""
         return sorted(name for name, asked in self._asked.items() if asked.noted < asked.needed)
 
     @property
     def seconds_left(self) -> float:
-        """Until a cluster must be reminded."""
+        """The seconds until the first cluster must be reminded. 0 or less: now, or no cluster is waited for."""
         now = self._clock.monotonic()
         return min((self._asked[name].at + _REMIND_SECONDS - now for name in self.waiting), default=0.0)
 
@@ -69,6 +70,7 @@ class References:
         return min([name for name in late if self._ask(name)], default="")
 
     def _ask(self, cluster: str) -> bool:
+        """Send ``Refer`` to a cluster. False: it is not served here, and is not waited for any more."""
         if not self._to_cluster(cluster, Refer()):
             self._asked.pop(cluster, None)
             return False

@@ -181,7 +181,7 @@ def test_names_of_clusters_are_labels() -> None:
 def test_request_is_answered_and_collected_once(store: Store) -> None:
     table = ResyncTable(store, "0")
     request = new_request("id1", "prod", NOW, dry_run=True, force=False)
-    table.leave(request)
+    table.store(request)
     assert table.due(NOW) == [request]
     assert (request.cluster, request.dry_run, request.force) == ("prod", True, False)
     assert table.collect(request) is None
@@ -195,7 +195,7 @@ def test_request_is_answered_and_collected_once(store: Store) -> None:
 def test_long_report_is_sliced_and_leaves_nothing_behind(store: Store) -> None:
     table = ResyncTable(store, "0")
     request = new_request("id1", "", NOW, dry_run=False, force=True)
-    table.leave(request)
+    table.store(request)
     report = {"drift": [sha256(b"%d" % n).hexdigest() for n in range(10_000)]}
     store.transact(table.answer(request, report, "t"), "t")
     assert len(list(store.scan("control"))) == 4
@@ -207,7 +207,7 @@ def test_long_report_is_sliced_and_leaves_nothing_behind(store: Store) -> None:
 def test_answer_to_somebody_who_went_away_is_refused(store: Store) -> None:
     table = ResyncTable(store, "0")
     request = new_request("id1", "", NOW, dry_run=False, force=False)
-    table.leave(request)
+    table.store(request)
     table.withdraw(request)
     with pytest.raises(TransactionRefusedError):
         store.transact(table.answer(request, {}, "t"), "t")
@@ -216,10 +216,10 @@ def test_answer_to_somebody_who_went_away_is_refused(store: Store) -> None:
 
 def test_old_requests_and_other_shards_are_not_pending(store: Store) -> None:
     table = ResyncTable(store, "0")
-    table.leave(new_request("old", "", NOW - 3600, dry_run=False, force=True))
+    table.store(new_request("old", "", NOW - 3600, dry_run=False, force=True))
     fresh = new_request("new", "", NOW - 3599, dry_run=False, force=False)
-    table.leave(fresh)
-    ResyncTable(store, "1").leave(new_request("other", "", NOW, dry_run=False, force=False))
+    table.store(fresh)
+    ResyncTable(store, "1").store(new_request("other", "", NOW, dry_run=False, force=False))
     assert table.due(NOW) == [fresh]
     assert len(list(store.query("control", "resync#0"))) == 1, "the old one was dropped"
 

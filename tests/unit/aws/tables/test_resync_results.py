@@ -71,7 +71,7 @@ def test_result_over_100_kb_is_in_slices_and_one_result_for_all_that(store: Memo
 def test_part_is_refused_once_nobody_waits(store: MemoryStore) -> None:
     requests, results = ResyncTable(store, "0"), ResyncTable(store, "0", 90 * 86_400)
     request = a_request("r1")
-    requests.leave(request)
+    requests.store(request)
     part = {"done": True}
     write = [*results.put_progress(request, "s1", 3, 1, NOW, "t1"), *results.put_part(request, "prod", part, "t1")]
     store.transact(write, "t1")
@@ -86,7 +86,7 @@ def test_part_is_refused_once_nobody_waits(store: MemoryStore) -> None:
 def test_request_of_a_resync_that_goes_on_is_due_after_its_hour(store: MemoryStore, *, gone: bool) -> None:
     requests, results = ResyncTable(store, "0"), ResyncTable(store, "0", 90 * 86_400)
     request = a_request("r1", "prod", scheduled=True)
-    requests.leave(request)
+    requests.store(request)
     store.transact(results.put_progress(request, "s1", 3, 1, NOW, "t1"), "t1")
     if gone:  # by a release before this one, or by DynamoDB
         store.write(requests.remove(request))
@@ -98,7 +98,7 @@ def test_request_of_a_resync_that_goes_on_is_due_after_its_hour(store: MemorySto
 def test_progress_of_a_resync_that_a_release_before_has_answered_is_dropped(store: MemoryStore) -> None:
     requests, results = ResyncTable(store, "0"), ResyncTable(store, "0", 90 * 86_400)
     request = a_request("r1", "prod", scheduled=True)
-    requests.leave(request)
+    requests.store(request)
     store.transact(results.put_progress(request, "s1", 3, 1, NOW, "t1"), "t1")
     store.write(requests.remove(request))  # its caller has collected the answer
     assert requests.due(NOW + 60) == []
@@ -111,7 +111,7 @@ def test_people_see_the_last_one_and_those_under_way(store: MemoryStore) -> None
     keep(store, a_request("r1"), [{"cluster": "prod"}, {"cluster": "edge", "error": "no answer"}])
     begun, waits = a_request("r2", scheduled=True), a_request("r3", "prod")
     for request in (begun, waits):
-        requests.leave(request)
+        requests.store(request)
     store.transact(results.put_progress(begun, "s2", 7, 3, NOW, "t1"), "t1")
     assert resync_lines(resyncs_document(store, "0", NOW + 60)) == [
         ("resync under way since 2027-01-15T08:00:00.000Z, the schedule asked: 3 of 7 clusters done", False),

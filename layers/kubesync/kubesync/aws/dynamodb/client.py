@@ -144,7 +144,7 @@ class DynamoStore:
         return found
 
     def _batch_get_once(self, keys: Sequence[Key]) -> tuple[dict[Key, Item], list[Key]]:
-        """The items found, and the keys that DynamoDB left unprocessed."""
+        """Read up to one request's keys. Returns the items found, and the keys that DynamoDB left unprocessed."""
         by_table: dict[str, list[Key]] = {}
         for key in keys:
             by_table.setdefault(key.table, []).append(key)
@@ -176,6 +176,7 @@ class DynamoStore:
         return self._pages("scan", request, table, limit)
 
     def _pages(self, method: str, request: dict[str, Any], table: str, limit: int | None) -> Iterator[Item]:
+        """Read items page after page, at most ``limit`` of them."""
         left = limit
         while left is None or left > 0:
             answer = self._read(method, request if left is None else {**request, "Limit": left}, [table])
@@ -206,6 +207,7 @@ class DynamoStore:
             raise _transaction_error(result)
 
     def _read(self, method: str, request: dict[str, Any], tables: Iterable[str]) -> dict[str, Any]:
+        """Call a read, with retries. Raises StoreBusyError or StoreUnavailableError."""
         result = self._attempts(method, request, tables, repeat_lost=True)
         if isinstance(result, Failure):
             busy = result.outcome is Outcome.BUSY
@@ -215,7 +217,10 @@ class DynamoStore:
     def _attempts(
         self, method: str, request: dict[str, Any], tables: Iterable[str], *, repeat_lost: bool
     ) -> dict[str, Any] | Failure:
-        """Call until there is an answer or a final failure, or no attempt is left."""
+        """Call until there is an answer or a final failure, or no attempt is left. Returns the answer or the failure.
+
+        ``repeat_lost``: repeat a call whose answer was lost. If the outcome of any attempt is unknown, returns that failure, not a later one.
+        """
         again = {Outcome.BUSY, Outcome.UNSENT} | ({Outcome.LOST} if repeat_lost else set())
         real_names = [self._table_names[table] for table in tables]
         lost: Failure | None = None
@@ -235,6 +240,7 @@ class DynamoStore:
         return lost or result
 
     def _call(self, method: str, request: dict[str, Any], real_names: Sequence[str]) -> dict[str, Any] | Failure:
+        """Call once. An answer that does not come from DynamoDB counts as lost."""
         try:
             answer: dict[str, Any] = getattr(self._client, method)(**request)
         except CAUGHT as error:

@@ -81,7 +81,7 @@ class Fencing:
             self.raised.add(cluster)
 
     def forget(self, cluster: str) -> None:
-        """The cluster is not served any more."""
+        """Let ``adopt`` raise the cluster's fence again, because the cluster is not served any more."""
         self.raised.discard(cluster)
 
     def raise_one(self, cluster: str) -> None:
@@ -89,6 +89,7 @@ class Fencing:
         self._raise([fence_key(cluster)])
 
     def _raise(self, fences: Sequence[Key]) -> None:
+        """Raise these fences and note them as ours. If no answer comes, they count as ours, and StoreBusyError asks for a repeat."""
         try:
             raise_fences(self._store, fences, self._epoch, self._held, self._mine)
             self._mine.update(fences)

@@ -18,7 +18,7 @@ _CHECK_SECONDS: Final = 1.0
 
 
 class _Turn:
-    """One piece of work: in how many queues others are before it, and what wakes it."""
+    """A turn of one piece of work. ``behind``: in how many queues others are before it. ``ready``: set once there are none; None: no wait."""
 
     __slots__ = ("behind", "ready")
 
@@ -28,7 +28,7 @@ class _Turn:
 
 
 class Turns:
-    """The queues of all places where work is under way or waits."""
+    """Lets work at the same place go one after another, first come first served: one queue for each place."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -37,21 +37,22 @@ class Turns:
 
     @contextmanager
     def at(self, places: Iterable[object], give_up: Callable[[], None]) -> Iterator[None]:
-        """Let nobody else work at these places meanwhile.
+        """Wait for a turn at all of these places, and keep others out for the length of the context.
 
         Args:
             give_up: called every second while waiting. What it raises ends the wait: those before may hang.
         """
         places = tuple(dict.fromkeys(places))
-        turn = self._ask(places)
+        turn = self._join_queues(places)
         try:
             while turn.ready is not None and not turn.ready.wait(_CHECK_SECONDS):
                 give_up()
             yield
         finally:
-            self._leave(turn, places)
+            self._end_turn(turn, places)
 
-    def _ask(self, places: tuple[object, ...]) -> _Turn:
+    def _join_queues(self, places: tuple[object, ...]) -> _Turn:
+        """Join the queues of all these places at once, so that two turns never wait for each other."""
         turn = _Turn()
         with self._lock:
             for place in places:
@@ -62,7 +63,8 @@ class Turns:
                 turn.ready = self._scheduler.event()
         return turn
 
-    def _leave(self, turn: _Turn, places: tuple[object, ...]) -> None:
+    def _end_turn(self, turn: _Turn, places: tuple[object, ...]) -> None:
+        """Leave the queues, and wake those who are first everywhere now. Also for a turn that gave up before it was first."""
         with self._lock:
             for place in places:
                 queue = self._queues[place]

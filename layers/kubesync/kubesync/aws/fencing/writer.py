@@ -91,7 +91,7 @@ class FencedWriter:
         if not checks:
             checks = [shard_fence_check(self._shard, self.epoch)]
         fenced = [*checks, *actions]
-        witness = _witness(actions, token)
+        witness = _witness_key(actions, token)
         self.sent += 1
         limit = min(self.until_monotonic, until_monotonic)
         for failures in count(1):
@@ -102,13 +102,13 @@ class FencedWriter:
             except TransactionRefusedError as refused:
                 if any(index < len(checks) for index in refused.failed):
                     raise NotMasterError("another master has fenced this one out") from refused
-                landed = self._landed(witness, token)
+                landed = self._has_landed(witness, token)
                 if landed:
                     return
                 if landed is not None:
                     raise StaleStateError(tuple(fenced[index].key for index in sorted(refused.failed))) from refused
             except StoreOutcomeUnknownError:
-                if self._landed(witness, token):
+                if self._has_landed(witness, token):
                     return
                 limit = self.until_monotonic  # it may land yet: repeat it, whatever else there is to do
             except StoreBusyError:
@@ -135,7 +135,10 @@ class FencedWriter:
             raise NotMasterError("another master has fenced this one out") from refused
 
     def _turn(self, checks: Iterable[Action], until_monotonic: float = math.inf) -> AbstractContextManager[None]:
-        """Let no other transaction of this process check these fences meanwhile."""
+        """Return a context in which no other transaction of this process checks these fences.
+
+        Entering it waits for a turn, and raises StoreBusyError once the session has to end.
+        """
 
         def give_up() -> None:
             # The session's end may be set while others wait.
@@ -144,8 +147,8 @@ class FencedWriter:
 
         return self._turns.at((check.key for check in checks), give_up)
 
-    def _landed(self, witness: Key | None, token: str) -> bool | None:
-        """Whether the transaction landed. None: it cannot be read now, and a repeat does no harm."""
+    def _has_landed(self, witness: Key | None, token: str) -> bool | None:
+        """Whether the transaction landed, read from its witness. None: unknown, because DynamoDB cannot be read; the caller repeats."""
         if witness is None:
             return False
         try:
@@ -155,8 +158,11 @@ class FencedWriter:
         return item is not None and (witness.table == AUDIT or item.get("tx") == token)
 
 
-def _witness(actions: Sequence[Action], token: str) -> Key | None:
-    """The item that shows later whether the transaction landed: a Put with the token in ``tx``, or the audit item, whose key holds it."""
+def _witness_key(actions: Sequence[Action], token: str) -> Key | None:
+    """Return the key of an item that shows later whether a transaction landed. None: there is no such item.
+
+    It is a Put with the token in ``tx``, or the audit item, whose key holds the token.
+    """
     for action in actions:
         if isinstance(action, Put) and (action.item.get("tx") == token or action.key.table == AUDIT):
             return action.key

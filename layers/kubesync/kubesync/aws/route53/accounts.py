@@ -72,7 +72,7 @@ class ZoneAccounts:
 
     def zone_client(self, client: Route53Client, account: str) -> Route53ZoneClient:
         """A zone client over a boto3 client, with the buckets of an account (empty: our own)."""
-        if account and account == self._own():
+        if account and account == self._own_account_id():
             account = ""
         with self._lock:
             buckets = self._buckets.setdefault(account, self._new_buckets())
@@ -96,8 +96,11 @@ class ZoneAccounts:
             client = build_route53_client(self._session, credentials=given)
         return client, given.expires_at
 
-    def _own(self) -> str:
-        """Our own account. Roles in it count against its limits. Empty if STS does not say."""
+    def _own_account_id(self) -> str:
+        """Return the account of our own credentials, which is asked once. Empty if STS does not say.
+
+        Requests with roles of this account count against the same limits.
+        """
         if self._own_account is None:
             try:
                 self._own_account = str(self._sts_client().get_caller_identity()["Account"])
@@ -113,7 +116,7 @@ class ZoneAccounts:
 
 
 class _Role:
-    """The client with the credentials of a role. They are renewed before they expire."""
+    """Keeps one zone client for a role, and renews its credentials before they expire."""
 
     def __init__(self, access: ZoneAccess, accounts: ZoneAccounts, clock: Clock) -> None:
         self._access = access
@@ -125,6 +128,7 @@ class _Role:
         self._expires_at = 0.0
 
     def client(self) -> Route53ZoneClient:
+        """Return the client, with credentials that last. If they cannot be renewed, the old ones are used until they expire."""
         with self._lock:
             now = self._clock.epoch()
             if self._client is not None and now < self._renew_at:
@@ -151,18 +155,19 @@ class RoutedZoneClient:
         self._known: dict[str, tuple[float, ZoneAccess | None]] = {}
 
     def zone(self, zone_id: str) -> Zone:
-        return self._asked(zone_id, lambda client: client.zone(zone_id))
+        return self._call(zone_id, lambda client: client.zone(zone_id))
 
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
-        return self._asked(zone_id, lambda client: client.change(zone_id, changes, comment))
+        return self._call(zone_id, lambda client: client.change(zone_id, changes, comment))
 
     def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
-        return self._asked(zone_id, lambda client: client.read(zone_id, name))
+        return self._call(zone_id, lambda client: client.read(zone_id, name))
 
     def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
-        return self._asked(zone_id, lambda client: client.walk(zone_id))
+        return self._call(zone_id, lambda client: client.walk(zone_id))
 
-    def _asked[T](self, zone_id: str, ask: Callable[[ZoneClient], T]) -> T:
+    def _call[T](self, zone_id: str, ask: Callable[[ZoneClient], T]) -> T:
+        """Make a call with the zone's client. After a refusal, the next call reads the zone's role again."""
         try:
             return ask(self._client(zone_id))
         except ZoneUnavailableError:
@@ -170,6 +175,7 @@ class RoutedZoneClient:
             raise
 
     def _client(self, zone_id: str) -> ZoneClient:
+        """Return the client for a zone. Reads the zone's role again once the known one is too old."""
         now = self._clock.monotonic()
         until, access = self._known.get(zone_id, (0.0, None))
         if now >= until:

@@ -73,15 +73,15 @@ class Route53ZoneClient:
         self._buckets = buckets
 
     def zone(self, zone_id: str) -> Zone:
-        """Raises ZoneThrottledError if Route 53 was unreachable in several tries."""
-        found = self._reading(lambda: self._client.get_hosted_zone(Id=zone_id))["HostedZone"]
+        """Implements ``ZoneClient``. Also raises ZoneThrottledError if Route 53 was unreachable in several tries."""
+        found = self._with_retries(lambda: self._client.get_hosted_zone(Id=zone_id))["HostedZone"]
         private = found.get("Config", {}).get("PrivateZone", False)
         return Zone(found["Id"].removeprefix("/hostedzone/"), from_route53(found["Name"]), private)
 
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
-        """Waits for the token buckets first, if there are any."""
+        """Implements ``ZoneClient``. Waits for the token buckets first, if there are any."""
         batch = [_change(change) for change in changes]
-        self._wait(changes=len(batch))
+        self._wait_for_tokens(changes=len(batch))
         began = self._scheduler.monotonic()
         failure = ""
         try:
@@ -97,7 +97,7 @@ class Route53ZoneClient:
             logger.info("batch answered", zone=zone_id, elements=len(batch), seconds=seconds, failure=failure)
 
     def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
-        """The set identifier is part of each key."""
+        """Implements ``ZoneClient``. The set identifier is part of each key."""
         found: dict[RecordKey, RecordSet] = {}
         for key, record_set in self._sets(zone_id, to_route53(name)):
             if key.name != from_route53(to_route53(name)):
@@ -106,29 +106,30 @@ class Route53ZoneClient:
         return found
 
     def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
-        """It raises rather than end early: a set that was not listed is not absent (I5)."""
+        """Implements ``ZoneClient``. Raises rather than end early: a set that was not listed is not absent (I5)."""
         return self._sets(zone_id, None)
 
     def _sets(self, zone_id: str, start: str | None) -> Iterator[tuple[RecordKey, RecordSet]]:
+        """List the sets of a zone from a name on, page after page. None: from the first."""
         request: ListResourceRecordSetsRequestTypeDef = {"HostedZoneId": zone_id, "MaxItems": _PAGE_SIZE}
         if start is not None:
             request["StartRecordName"] = start
         while True:
-            page = self._reading(partial(self._client.list_resource_record_sets, **request))
+            page = self._with_retries(partial(self._client.list_resource_record_sets, **request))
             for item in page["ResourceRecordSets"]:
                 key = RecordKey(zone_id, from_route53(item["Name"]), item["Type"], item.get("SetIdentifier", ""))
                 yield key, _record_set(item)
             if not page["IsTruncated"]:
                 return
-            following = _following(zone_id, page)
+            following = _next_page(zone_id, page)
             if following == request:
                 raise ZoneUnavailableError(f"the listing of hosted zone {zone_id} does not advance")
             request = following
 
-    def _reading[T](self, call: Callable[[], T]) -> T:
-        """Repeat a read while it may help. Raises ZoneThrottledError or ZoneUnavailableError."""
+    def _with_retries[T](self, call: Callable[[], T]) -> T:
+        """Call a read, and repeat it while Route 53 throttles. Raises ZoneThrottledError or ZoneUnavailableError."""
         for attempt in range(1, _ATTEMPTS + 1):
-            self._wait()
+            self._wait_for_tokens()
             try:
                 return call()
             except (botocore_errors.BotoCoreError, botocore_errors.ClientError) as error:
@@ -138,7 +139,8 @@ class Route53ZoneClient:
             self._scheduler.sleep(_BACKOFF.delay(attempt, self._scheduler.random()))
         raise AssertionError("the last attempt returns or raises")
 
-    def _wait(self, changes: int = 0) -> None:
+    def _wait_for_tokens(self, changes: int = 0) -> None:
+        """Wait until our share of the account's limits allows one request with so many changes."""
         if self._buckets is None:
             return
         if changes and (seconds := self._buckets.changes.take(changes)) > 0:
@@ -147,7 +149,7 @@ class Route53ZoneClient:
             self._scheduler.sleep(seconds)
 
 
-def _following(zone_id: str, page: ListResourceRecordSetsResponseTypeDef) -> ListResourceRecordSetsRequestTypeDef:
+def _next_page(zone_id: str, page: ListResourceRecordSetsResponseTypeDef) -> ListResourceRecordSetsRequestTypeDef:
     # Name, type and identifier: with fewer, a page that ends among sets of one name would be repeated or skipped.
     request: ListResourceRecordSetsRequestTypeDef = {
         "HostedZoneId": zone_id,

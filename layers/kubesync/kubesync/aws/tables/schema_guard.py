@@ -38,7 +38,10 @@ _VERSION: Final = "v"
 
 
 class SchemaGuard:
-    """A Store over another one, as thread-safe as the other. ``knows``: the highest schema version that this release understands."""
+    """A Store over another one that refuses to read or overwrite items of newer releases. As thread-safe as the other.
+
+    ``knows``: the highest schema version that this release understands. Methods raise NewerSchemaError.
+    """
 
     def __init__(self, store: Store, knows: int = SCHEMA) -> None:
         self._store = store
@@ -51,14 +54,14 @@ class SchemaGuard:
         return item
 
     def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
-        """One item of a newer release fails the whole call."""
+        """Implements ``Store``. One item of a newer release fails the whole call."""
         found = self._store.batch_get(keys)
         for key, item in found.items():
             self._check(key.table, item)
         return found
 
     def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
-        """After an error for one item the iterator continues with the next: see ``readable``."""
+        """Implements ``Store``. After an error for one item, the iterator continues with the next: see ``readable``."""
         return _Checked(self._store.query(table, partition, **wanted), table, self._check)
 
     def scan(self, table: str, limit: int | None = None) -> Iterator[Item]:
@@ -66,7 +69,9 @@ class SchemaGuard:
 
     def write(self, action: Write) -> Item:
         try:
-            return self._store.write(replace(action, conditions=(*action.conditions, self._known_form(action.key))))
+            return self._store.write(
+                replace(action, conditions=(*action.conditions, self._readable_condition(action.key)))
+            )
         except ConditionFailedError as refused:
             if refused.item is not None:
                 self._check(action.key.table, cast(Item, refused.item))
@@ -76,38 +81,42 @@ class SchemaGuard:
         guarded = [
             action
             if isinstance(action, Check)
-            else replace(action, conditions=(*action.conditions, self._known_form(action.key)))
+            else replace(action, conditions=(*action.conditions, self._readable_condition(action.key)))
             for action in actions
         ]
         try:
             self._store.transact(guarded, token)
         except TransactionRefusedError as refused:
             # If another condition failed too, perhaps a fence, that one comes first.
-            if all(self._newer(actions[index].key.table, item) for index, item in refused.failed.items()):
+            if all(self._is_newer(actions[index].key.table, item) for index, item in refused.failed.items()):
                 for index, item in refused.failed.items():
                     self._check(actions[index].key.table, cast(Item, item))
             raise
 
-    def _highest(self, table: str, partition: object) -> int:
+    def _highest_known(self, table: str, partition: object) -> int:
+        """Return the highest schema version that this release understands of items in a partition."""
         if table == STATE:
             return max(self._knows, SCHEMA_OF_TYPES)
         of_sets, of_cluster = str(partition).startswith("inflight#"), partition == "clusters"
         known = SCHEMA_OF_ROUTING if of_sets else SCHEMA_OF_SHARING if of_cluster else 0
         return max(self._knows, known if table == CONTROL else 0)
 
-    def _known_form(self, key: Key) -> AbsentOrBelow:
-        """Part of the write: an item may be replaced between read and write, and some items are never read."""
-        return AbsentOrBelow(_VERSION, self._highest(key.table, key.partition) + 1)
+    def _readable_condition(self, key: Key) -> AbsentOrBelow:
+        """Return the condition, for every write, that the item is not of a newer release.
 
-    def _newer(self, table: str, item: Mapping[str, object] | None) -> bool:
+        Checking at reads is not enough: an item may be replaced between read and write, and some items are never read.
+        """
+        return AbsentOrBelow(_VERSION, self._highest_known(key.table, key.partition) + 1)
+
+    def _is_newer(self, table: str, item: Mapping[str, object] | None) -> bool:
         if item is None:
             return False
-        return cast(int, item.get(_VERSION, 1)) > self._highest(table, item[KEY_ATTRIBUTES[table][0]])
+        return cast(int, item.get(_VERSION, 1)) > self._highest_known(table, item[KEY_ATTRIBUTES[table][0]])
 
     def _check(self, table: str, item: Item) -> None:
-        if self._newer(table, item):
+        if self._is_newer(table, item):
             partition, sort = (cast("str | int", item[name]) for name in KEY_ATTRIBUTES[table])
-            knows = self._highest(table, partition)
+            knows = self._highest_known(table, partition)
             raise NewerSchemaError(f"{table} item {partition}/{sort}", str(sort), cast(int, item[_VERSION]), knows)
 
 

@@ -96,11 +96,11 @@ class StateTable:
         self._store = store
 
     def load(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, KeyState]:
-        """The states of these keys; ``KeyState(key)`` for a key without one."""
+        """Read the states of these keys. A key without one gets ``KeyState(key)``."""
         return {state.key: state for state in self.each(keys)}
 
     def each(self, keys: Iterable[ObjectKey]) -> Iterator[KeyState]:
-        """As ``load``, in the order given, each when its turn comes: not all of them need to fit into memory."""
+        """Read like ``load``, lazily and in the order given, so that not all states need to fit into memory."""
         for some in batched(dict.fromkeys(keys), _READ_AT_A_TIME):
             found = self._store.batch_get([*map(state_key, some), *map(open_key, some)])
             for key in some:
@@ -109,17 +109,18 @@ class StateTable:
                 yield KeyState(key, opened=mark) if head is None else self._decode(key, head, mark)
 
     def load_all(self, cluster: str) -> Iterator[KeyState]:
-        """Every key of a cluster. Only for lists and resyncs (I7)."""
+        """Read the states of all keys of a cluster, lazily. Only for lists and resyncs (I7)."""
         marks = dict(self.open_keys(cluster))
         for bucket in range(BUCKETS):
-            yield from self._bucket(cluster, bucket, marks)
+            yield from self._read_bucket(cluster, bucket, marks)
 
     def load_bucket(self, cluster: str, bucket: int) -> Iterator[KeyState]:
-        """The keys of one of the ``BUCKETS``: a part of what ``load_all`` reads."""
-        queue = self._queue(cluster, [bucket % OPEN_PARTITIONS])
-        return self._bucket(cluster, bucket, {key: mark for key, _, mark, _ in queue if mark is not None})
+        """Read the states of one of the ``BUCKETS``: a part of what ``load_all`` reads."""
+        queue = self._read_queue(cluster, [bucket % OPEN_PARTITIONS])
+        return self._read_bucket(cluster, bucket, {key: mark for key, _, mark, _ in queue if mark is not None})
 
-    def _bucket(self, cluster: str, bucket: int, marks: Mapping[ObjectKey, OpenMark]) -> Iterator[KeyState]:
+    def _read_bucket(self, cluster: str, bucket: int, marks: Mapping[ObjectKey, OpenMark]) -> Iterator[KeyState]:
+        """Read the states of a bucket. ``marks``: open marks that were read before."""
         items: list[Item] = []  # a head, then its slices: "#" sorts before every character of a name
         for item in self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="key#"):
             if "version" in item and items:
@@ -138,13 +139,13 @@ class StateTable:
         )
 
     def open_keys(self, cluster: str) -> Iterator[tuple[ObjectKey, OpenMark]]:
-        """The durable work queue of a cluster."""
-        yield from ((key, mark) for key, _, mark, _ in self._queue(cluster) if mark is not None)
+        """Read the open keys of a cluster, with their marks: the durable work queue."""
+        yield from ((key, mark) for key, _, mark, _ in self._read_queue(cluster) if mark is not None)
 
     def queued(self, cluster: str) -> Queued:
-        """The work that a take-over finds."""
+        """Read all marks of a cluster: the work that a take-over finds."""
         found = Queued({}, set(), set())
-        for key, kind, mark, number in self._queue(cluster):
+        for key, kind, mark, number in self._read_queue(cluster):
             if mark is not None:
                 found.marks[key] = mark
             elif kind.startswith(_CHANGED):
@@ -155,9 +156,10 @@ class StateTable:
                 found.promoted.add(key)
         return found
 
-    def _queue(
+    def _read_queue(
         self, cluster: str, partitions: Iterable[int] = range(OPEN_PARTITIONS)
     ) -> Iterator[tuple[ObjectKey, str, OpenMark | None, int]]:
+        """Read the marks of a cluster: key, kind of mark (empty: open), open mark, and the number of a changed shared object."""
         for partition in partitions:
             for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
                 path, _, kind = cast(str, item["sk"]).partition("#")
@@ -171,13 +173,13 @@ class StateTable:
 
     def all_slices(self, cluster: str) -> dict[tuple[str, str], str]:
         """Every remembered EndpointSlice with its Service."""
-        return dict(self._slices(cluster))
+        return dict(self._read_slices(cluster))
 
     def slices(self, cluster: str) -> Iterator[tuple[str, str]]:
         """Namespace and name of every remembered EndpointSlice, read lazily."""
-        return (place for place, _ in self._slices(cluster))
+        return (place for place, _ in self._read_slices(cluster))
 
-    def _slices(self, cluster: str) -> Iterator[tuple[tuple[str, str], str]]:
+    def _read_slices(self, cluster: str) -> Iterator[tuple[tuple[str, str], str]]:
         for bucket in range(BUCKETS):
             for item in self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="slice#"):
                 namespace, _, name = cast(str, item["sk"]).removeprefix("slice#").partition("/")
@@ -222,8 +224,9 @@ class StateTable:
         return put(_promoted_key(key, name))
 
     def unmark_promoted(self, cluster: str, keys: Iterable[ObjectKey]) -> dict[ObjectKey, list[Action]]:
-        """Remove all promotion marks of keys that are being planned. For few keys it makes one query each; otherwise it
-        queries the whole queue once, as every take-over does.
+        """Return the writes that remove all promotion marks of keys that are being planned.
+
+        For few keys it makes one query each; for more it queries the whole queue once, as every take-over does.
         """
         wanted = list(keys)
         if len(wanted) <= OPEN_PARTITIONS:
@@ -246,32 +249,33 @@ class StateTable:
             yield ObjectKey.at(cluster, cast(str, item["sk"]).removeprefix(prefix))
 
     def read_of(self, bucket: ObjectKey) -> set[Reference]:
-        """The objects of a bucket that any key reads, also those that do not exist."""
+        """Return the shared objects of a bucket that any key reads, including objects that do not exist."""
         found = self._store.query(STATE, _readers_partition(bucket), prefix=f"{bucket.kind}/")
         return {Reference.at(cast(str, item["sk"]).partition("#")[0]) for item in found}
 
     @staticmethod
     def read_by(key: ObjectKey, reference: Reference, *, reads: bool) -> Action:
-        """Note that a key reads a shared object, or no longer does."""
+        """Return the write that notes that a key reads a shared object (``reads``), or no longer does."""
         place = Key(STATE, _readers_partition(bucket_of(key.cluster, reference)), f"{reference.path}#{key.path}")
         return put(place) if reads else Delete(place)
 
     @staticmethod
     def mark_changed(cluster: str, reference: Reference, number: int) -> Action:
-        """Note durably that the readers of a shared object have to be planned."""
+        """Return the write that notes durably that the readers of a shared object have to be planned."""
         return put(_changed_key(cluster, reference), by=number)
 
     @staticmethod
     def unmark_changed(cluster: str, reference: Reference, number: int) -> Action:
-        """They are planned; a later note stays."""
+        """Return the write that removes the note of ``mark_changed``, once the readers are planned. A note with another number stays."""
         return Delete(_changed_key(cluster, reference), (Equals("by", number),))
 
     def leftover_marks(self, cluster: str) -> Iterator[Delete]:
-        """Remove the marks and counts of a cluster that has no keys left: nobody plans a key and removes its marks."""
+        """Return the writes that remove the marks and counts of a cluster without keys: no planning will remove them."""
         for partition in (*(f"open#{number}" for number in range(OPEN_PARTITIONS)), "asked"):
             yield from map(_delete, self._store.query(STATE, f"{cluster}#{partition}"))
 
     def _mark_change(self, before: KeyState, after: KeyState) -> list[Action]:
+        """Return the writes for a key's open mark and its mark of a tombstone, as far as they change."""
         actions: list[Action] = []
         place, mark = open_key(after.key), after.opened
         if before.opened != after.opened:
@@ -283,6 +287,7 @@ class StateTable:
         return actions
 
     def _decode(self, key: ObjectKey, head: Item, mark: OpenMark | None) -> KeyState:
+        """Decode a key's state. Reads its slices, and the head again while versions are mixed. Raises StoreBusyError if that does not end."""
         items = [head]
         for _ in range(_TORN_READS):
             places = [slice_place(state_key(key), n) for n in range(1, cast(int, items[0]["slices"]))]
@@ -297,6 +302,7 @@ class StateTable:
         raise StoreBusyError(f"the state of {key} keeps changing while it is read")
 
     def _assemble(self, cluster: str, items: list[Item], marks: Mapping[ObjectKey, OpenMark]) -> KeyState:
+        """Decode a head and its slices as a query returned them."""
         key = ObjectKey.at(cluster, cast(str, items[0]["sk"]).removeprefix("key#"))
         # A page of a query is not a transaction: a key that changed meanwhile is read again on its own.
         return _decode_items(key, items, marks.get(key)) if _of_one_version(items) else self.load([key])[key]

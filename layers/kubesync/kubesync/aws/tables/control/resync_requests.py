@@ -50,19 +50,19 @@ class ResyncRequest:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the next session goes on with it. A forced one is meant for now only (I5), and a dry run shows what is now."""
+        """Whether the next session continues the resync. A forced one is meant for now only (I5), and a dry run shows what is now."""
         return not (self.dry_run or self.force)
 
     @property
     def expires_at(self) -> int:
-        """Epoch seconds. Nobody begins it later."""
+        """The time (epoch seconds) after which nobody begins the resync."""
         return self.at_ms // 1000 + REQUEST_LIFETIME_SECONDS
 
 
 def new_request(
     random_id: str, cluster: str, now: float, *, dry_run: bool, force: bool, scheduled: bool = False
 ) -> ResyncRequest:
-    """Make a request; nothing is written yet."""
+    """Make a request. Writes nothing; see ``ResyncTable.store``."""
     return ResyncRequest(f"{timestamp(now)}#{random_id}", cluster, dry_run, force, int(now * 1000), scheduled)
 
 
@@ -95,19 +95,19 @@ class ResyncTable:
 
     # --- requests ---
 
-    def leave(self, request: ResyncRequest) -> None:
+    def store(self, request: ResyncRequest) -> None:
         """Store a request."""
         fields = {name: getattr(request, name) for name in ("cluster", "dry_run", "force", "at_ms", "expires_at")}
         scheduled = {"scheduled": True} if request.scheduled else {}
         self._store.write(put(self._place(request), status="asked", **fields, **scheduled))
 
     def due(self, now: float) -> list[ResyncRequest]:
-        """Requests that wait for an answer. Of those that are too old only the ones that go on: their end must be kept.
+        """Return the requests that wait for an answer. Of requests that are too old, only those that go on: their end must be stored.
 
-        Other requests that are too old, and answers that nobody collects, are dropped. A progress without a request:
+        Deletes other requests that are too old, and answers that nobody collects. What becomes of a progress item without a request:
 
-        the hour is over    it stands for the request, which a release before this one dropped, or DynamoDB
-        the hour goes on    it is dropped: a release before this one has answered the request, or its caller withdrew it
+        its hour is over    it counts as the request, which an older release or DynamoDB deleted
+        its hour goes on    it is deleted: an older release has answered the request, or its caller withdrew it
         """
         found: list[ResyncRequest] = []
         known: set[str] = set()
