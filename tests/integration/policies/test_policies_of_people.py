@@ -130,6 +130,16 @@ def test_reading(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _difference(calls, "Reading") == ([], [])
 
 
+def test_readers_of_upstreams_see_their_namespace_and_cannot_scan() -> None:
+    page = (ROOT / "docs/security.md").read_text().partition("### Readers of upstreams\n")[2]
+    (statement,) = json.loads(page.partition("```json\n")[2].partition("```")[0])["Statement"]
+    assert statement["Action"] == ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"]
+    assert statement["Condition"] == {
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["prod/shop/*"]},
+        "Null": {"dynamodb:LeadingKeys": "false"},  # else a request that names no key would be allowed
+    }
+
+
 def test_page_needs_no_more_than_reading(stack: CliStack, monkeypatch: pytest.MonkeyPatch) -> None:
     _as_registered(stack)
     with recorded(monkeypatch) as calls, a_visited_page(stack.environment) as (visitor, _):

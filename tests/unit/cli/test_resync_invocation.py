@@ -28,6 +28,7 @@ class Scene:
         self.lease = LeaseTable(self.store, "0")
         self.requests = self.results = ResyncTable(self.store, "0", 90 * 86_400)
         self.awaited: list[str] = []
+        self.said: list[str] = []
         self.ran: list[ResyncRequest] = []
         self.session_report: Callable[[], SessionReport] = lambda: SessionReport("own", epoch=9, resyncs=[dict(REPORT)])
         self.until = self.clock.monotonic() + 600
@@ -69,6 +70,8 @@ class Scene:
     def hear(self, what: str, details: dict[str, object]) -> None:
         if what == "waiting":
             self.awaited.append(str(details["session"]))
+        if what == "resync":
+            self.said.append(str(details["text"]))
 
     @property
     def mailbox(self) -> list[ResyncRequest]:
@@ -91,6 +94,15 @@ def test_without_a_master_a_session_of_its_own_does_it() -> None:
     assert scene.invoke(cluster="prod") == {**REPORT, "by": "own"}
     assert [(each.cluster, each.dry_run, each.force) for each in scene.ran] == [("prod", True, False)]
     assert scene.mailbox == []
+
+
+@pytest.mark.parametrize(
+    ("dry_run", "does"), [(True, "takes the lease, and only compares"), (False, "does the resync")]
+)
+def test_it_says_what_it_does_where_no_master_runs(*, dry_run: bool, does: str) -> None:
+    scene = Scene()
+    scene.invoke(dry_run=dry_run)
+    assert scene.said == [f"no master is running: this process {does}"]
 
 
 def test_running_master_is_asked_and_told_by_the_signal() -> None:
