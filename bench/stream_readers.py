@@ -50,7 +50,7 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
 
     clock = ThreadScheduler()
     last = FIRST_VERSION + events
-    window = SharedWindow(1.0, clock, lambda: None)
+    window = SharedWindow(1.0, clock, lambda: None, 1 << 26)  # of a function with 1,024 MB
     access = ClusterAccess(url, policy=ReflectorPolicy())
     reservation = ListRoom(math.inf, clock).for_cluster().for_list()
     reflector = KubernetesReflector(ApiClient(access, clock), Resource(resource), Scope(), reservation, clock)

@@ -10,6 +10,7 @@ _CHOSEN = "unit/domain/test_chosen_nodes.py::"
 _PERMISSIONS = "unit/domain/dns/test_permissions.py::"
 _HEADLESS = "unit/domain/dns/test_desired_headless.py::"
 _LARGE_SERVICE = "integration/recording/test_large_service.py::"
+_FULL = "unit/cluster/test_full_window.py::"
 _LARGE_KEYS = "unit/cluster/test_large_keys.py::"
 _SET_ASIDE = "integration/recording/test_set_aside.py::"
 _CAUSES = "integration/causes/test_causes.py::"
@@ -53,6 +54,24 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         old="    most = most_looked_at(rules)\n    per_service",
         new="    most = 1_000_000 if rules is None else most_looked_at(rules)\n    per_service",
         caught_by=(_PERMISSIONS + "test_i9_without_rules_a_thousand_names_are_let_in_and_what_is_held_stays",),
+    ),
+    Mutant(
+        name="windows-have-no-end",
+        without="a listener reads on, however much waits to be recorded",
+        invariants="I9",
+        file="cluster/listener.py",
+        old="        while self._window.full() and not",
+        new="        while False and not",
+        caught_by=(_FULL + "test_i9_listener_waits_while_the_window_is_full_and_goes_on_once_it_is_closed",),
+    ),
+    Mutant(
+        name="long-windows-have-no-end",
+        without="a window joins the long one, however much that holds",
+        invariants="I9",
+        file="cluster/long_window.py",
+        old="        full = self.content.size > self._most_bytes",
+        new="        full = False",
+        caught_by=(_FULL + "test_i9_no_window_joins_a_long_one_that_is_full",),
     ),
     Mutant(
         name="host-names-go-to-others",

@@ -94,6 +94,11 @@ class Settings(BaseModel):
         return self.memory_megabytes * _MEBIBYTE // 48
 
     @property
+    def window_bytes(self) -> int:
+        """Events of one cluster that wait to be recorded, and as many that are being recorded."""
+        return self.memory_megabytes * _MEBIBYTE // 16
+
+    @property
     def cached_keys(self) -> int:
         """Service keys of all clusters that are kept in memory: about 4 KB each."""
         return self.memory_megabytes * 12

@@ -117,6 +117,7 @@ class ClusterAlone:
             cached_keys=lambda: 4000,
             scheduler=clock,
             window_seconds=1.0,
+            window_bytes=64_000_000,
             pause_seconds=0.0,
             to_cluster=lambda _name, _message: True,
             to_zone=lambda zone, message: self.to_zones.append((zone, message)),

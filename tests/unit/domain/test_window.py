@@ -140,3 +140,15 @@ def test_event_between_a_list_and_what_was_pending_does_not_replace_the_newer_on
     window.add_snapshot(a_list(8), 0.0)
     window.add_events([event(9)], 0.0)
     assert [e.resource_version for e in window.close().events] == [10]
+
+
+def test_i9_what_was_replaced_takes_no_room() -> None:
+    window = Window(1.0)
+    for version in range(1, 11):
+        window.add_events([event(version)._replace(line=b"x" * 1000)], 0.0)
+    assert not window.over(1000)
+    window.add_events([event(11, "api")._replace(line=b"x" * 1000)], 0.0)
+    assert window.over(1999)
+    assert not window.over(2000)
+    assert window.close().size == 2000
+    assert not window.over(0)

@@ -29,6 +29,7 @@ logger = Logger(service="kubesync", child=True)
 
 # One refusal may come from a server that is just starting. After this many in a row a person must act.
 _REFUSED_AFTER: Final = 3
+_FULL_SECONDS: Final = 0.1
 _LASTING: Final = (ErrorCode.PARSE_DOMAIN, ErrorCode.SSL_HANDSHAKE, ErrorCode.REQUEST_URI, ErrorCode.REQUEST_DENIED)
 
 
@@ -79,10 +80,16 @@ def round_of(rounds: Iterable[ListRound | None]) -> ListRound | None:
 
 
 class SharedWindow:
-    """A cluster's merge window. Its listeners' threads fill it, and its actor closes it. ``opened`` wakes the actor."""
+    """A cluster's merge window. Its listeners' threads fill it, and its actor closes it. ``opened`` wakes the actor.
 
-    def __init__(self, length_seconds: float, scheduler: Scheduler, opened: Callable[[], None]) -> None:
+    ``most_bytes``: with more than that it is full, and its listeners wait. Whoever writes faster than it is recorded fills no memory (I9).
+    """
+
+    def __init__(
+        self, length_seconds: float, scheduler: Scheduler, opened: Callable[[], None], most_bytes: int
+    ) -> None:
         self._window = Window(length_seconds)
+        self._most_bytes = most_bytes
         self._rounds: dict[Resource, ListRound | None] = {}
         self._clock = scheduler
         self._lock = scheduler.lock()
@@ -94,6 +101,10 @@ class SharedWindow:
             self._window.add_events(events, self._clock.monotonic())
         if opened:
             self._opened()
+
+    def full(self) -> bool:
+        with self._lock:
+            return self._window.over(self._most_bytes)
 
     def bookmark(self, resource: Resource, resource_version: int) -> None:
         with self._lock:
@@ -162,6 +173,7 @@ class Listener:
         self._lists_for = lists_for
         self._scheduler = scheduler
         self._progress = progress
+        self._ended = scheduler.event()
         self._thread: Thread | None = None
 
     def start(self, resume_from: int | None, deadline_monotonic: float) -> None:
@@ -173,10 +185,11 @@ class Listener:
     def stop(self, code: ErrorCode) -> None:
         """End at once, and keep the reason."""
         self._counted.ended = self._counted.ended or code.key
-        self._reflector.stop()
+        self.cut()
 
     def cut(self) -> None:
         """End at once. Another listener continues."""
+        self._ended.set()
         self._reflector.stop()
 
     @property
@@ -194,6 +207,8 @@ class Listener:
     def on_events(self, events: Sequence[RawEvent]) -> None:
         self._counted.events += len(events)
         self._window.events(events)
+        while self._window.full() and not self._ended.wait(_FULL_SECONDS):
+            pass  # the API server waits, or the watch goes on from here later
 
     def on_bookmark(self, resource_version: int) -> None:
         self._counted.bookmarks += 1
@@ -258,7 +273,7 @@ class Listeners:
     def __init__(
         self, number: int, states: KeyStates, ports: ClusterPorts, errors: ListenerErrors, host: Host[Any]
     ) -> None:
-        self.window = SharedWindow(ports.window_seconds, ports.scheduler, host.wake)
+        self.window = SharedWindow(ports.window_seconds, ports.scheduler, host.wake, ports.window_bytes)
         self._number = number
         self._ports = ports
         self._states = states

@@ -23,6 +23,7 @@ class LongWindow(Following):
         content: grows by what joins, so that another try records all of it.
         close_events: closes the next window, if it is due and holds no list.
         tasks: that must not wait.
+        most_bytes: with more than that no other window joins.
         follow_up: publishes what is recorded, and since when (monotonic) the first event of it was read.
     """
 
@@ -33,6 +34,7 @@ class LongWindow(Following):
         tasks: Sequence[Task],
         follow_up: Callable[..., None],
         clock: Clock,
+        most_bytes: int,
     ) -> None:
         super().__init__()
         self.content = content
@@ -40,6 +42,7 @@ class LongWindow(Following):
         self._tasks = tasks
         self._follow_up = follow_up
         self._clock = clock
+        self._most_bytes = most_bytes
         self._unpublished = Recorded()
         self._published_at = 0.0
         self._commands_wait = False
@@ -59,7 +62,8 @@ class LongWindow(Following):
         return self.turns.oldest() or (None if opened_at is None else (opened_at, ""))
 
     def window(self) -> WindowContent | None:
-        later = None if self._commands_wait else self._close_events()
+        full = self.content.size > self._most_bytes
+        later = None if self._commands_wait or full else self._close_events()
         if later is not None:
             self.content = self.content.followed_by(later)
         return later

@@ -104,6 +104,7 @@ class ClusterPorts:
         room: where lists of all clusters wait until they can be recorded. ``cached_keys``: how many keys a cluster may keep in
             memory now.
         to_cluster, to_zone, to_named: send a message. ``zones``: the zones that have an actor.
+        window_bytes: see ``SharedWindow``, ``LongWindow``.
         large: see ``Committer``. ``pause_seconds``: see ``KeyStates``.
         event_writer: writes Kubernetes Events for a cluster. None: it is switched off.
         not_master: another master writes: stop everything.
@@ -120,6 +121,7 @@ class ClusterPorts:
     cached_keys: Callable[[], int]
     scheduler: Scheduler
     window_seconds: float
+    window_bytes: int
     pause_seconds: float
     to_cluster: Callable[[str, object], bool]
     to_zone: Callable[[str, object], object]

@@ -168,7 +168,12 @@ class ListeningRun:
             # Decided once for all tries: meanwhile another round may be requested, or this one withdrawn.
             self._requested = round_of(rounds.values())
             self._recording = LongWindow(
-                content, self.listeners.window.close_events, tasks, served.follow_up, self._clock
+                content,
+                self.listeners.window.close_events,
+                tasks,
+                served.follow_up,
+                self._clock,
+                served.ports.window_bytes,
             )
         yield 0.0  # what the listeners have sent before is received first
         window, began = self._recording, self._clock.monotonic()

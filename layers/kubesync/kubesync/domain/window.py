@@ -38,6 +38,11 @@ class WindowContent:
         return not self.events and not self.snapshots
 
     @property
+    def size(self) -> int:
+        """How many bytes its events take, as they came."""
+        return _size_of(self.events)
+
+    @property
     def merged(self) -> int:
         """How many events were replaced by a newer one of the same object, or by a list."""
         return self.received - len(self.events)
@@ -135,6 +140,7 @@ class Window:
         self._newest: dict[Resource, int] = {}  # of the kept events; a list's checkpoint may be lower
         self._opened_at: float | None = None
         self._received = 0
+        self._size = 0  # bytes of its events, at least; those that were replaced may be in it
 
     def add_events(self, events: Sequence[RawEvent], now: float) -> None:
         """Keep each of one or more events of one resource, unless the object has a newer one, or a list that is not older."""
@@ -146,9 +152,10 @@ class Window:
         snapshot = self._snapshots.get(resource)
         listed = -1 if snapshot is None else snapshot.resource_version
         before = newest = max(listed, self._newest.get(resource, 0))
-        late = 0
+        late = size = 0
         for event in events:
-            _, _, namespace, name, _, version, _ = event
+            _, _, namespace, name, _, version, line = event
+            size += len(line)
             if version > newest:  # the usual case: no kept event is newer
                 newest = version
                 kept[namespace, name] = event
@@ -158,6 +165,7 @@ class Window:
                 if known is None or known.resource_version < version:
                     kept[namespace, name] = event
         self._newest[resource] = newest
+        self._size += size
         self._advance(resource, newest if newest > before else late)
 
     def add_bookmark(self, resource: Resource, resource_version: int) -> None:
@@ -185,6 +193,12 @@ class Window:
         self._snapshots[resource] = snapshot
         self._checkpoints[resource] = snapshot.resource_version
 
+    def over(self, most_bytes: int) -> bool:
+        """Whether the events that it keeps take more than so many bytes."""
+        if self._size > most_bytes:
+            self._size = sum(map(_size_of, (kept.values() for kept in self._events.values())))
+        return self._size > most_bytes
+
     def closes_at(self) -> float | None:
         """Monotonic time at which the window is due, None while it is not open."""
         return None if self._opened_at is None else self._opened_at + self._length_seconds
@@ -208,7 +222,7 @@ class Window:
             self._received,
         )
         self._events, self._snapshots, self._checkpoints, self._newest = {}, {}, {}, {}
-        self._opened_at, self._received = None, 0
+        self._opened_at, self._received, self._size = None, 0, 0
         return content
 
     def _open(self, now: float) -> None:
@@ -218,3 +232,7 @@ class Window:
     def _advance(self, resource: Resource, resource_version: int) -> None:
         if resource_version > self._checkpoints.get(resource, 0):
             self._checkpoints[resource] = resource_version
+
+
+def _size_of(events: Iterable[RawEvent]) -> int:
+    return sum(len(event.line) for event in events)

@@ -250,6 +250,7 @@ class Master:
             cached_keys=lambda: parts.settings.cached_keys // max(1, len(self.configs)),
             scheduler=parts.scheduler,
             window_seconds=parts.settings.window_seconds,
+            window_bytes=parts.settings.window_bytes,
             pause_seconds=self.term.pause_seconds,
             to_cluster=self.send,
             to_zone=self.zones.send,
