@@ -351,10 +351,8 @@ class StandsUntilStarted(ThreadScheduler):
 
 def test_deadline_ends_a_silent_watch() -> None:
     clock = StandsUntilStarted()
-    with reflecting([WATCHING], resume_from=7, clock=clock, deadline_seconds=0.3) as running:
-        running.sink.on_told = clock.start
-        if running.sink.told:
-            clock.start()
+    sink = RecordingSink(on_told=clock.start)
+    with reflecting([WATCHING], resume_from=7, clock=clock, deadline_seconds=0.3, sink=sink) as running:
         running.thread.join(GENEROUS_SECONDS / 2)
         assert not running.thread.is_alive()
         assert running.sink.told == [("resumed",)]
