@@ -51,6 +51,7 @@ class Published:
         self._send = send
         self._to_cluster = to_cluster
         self._told: dict[ObjectKey, frozenset[str]] = {}
+        self._alike: dict[frozenset[str], frozenset[str]] = {}  # most keys are in the same zones: one set for all
         self._zones: set[str] = set()
         self._listed: frozenset[Resource] = frozenset()
         self._recorded: deque[tuple[Recorded, float | None, bool]] = deque()
@@ -150,7 +151,7 @@ class Published:
 
     def _tell(self, key: ObjectKey, zones: frozenset[str]) -> None:
         if zones:
-            self._told[key] = zones
+            self._told[key] = self._alike.setdefault(zones, zones)
         else:
             self._told.pop(key, None)
 

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from sys import getsizeof
-from typing import ClassVar, Final, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, runtime_checkable
 
 SERVICE: Final = "Service"
 """The kind of a key that does not say its kind."""
+EMPTY_SET: Final = frozenset[Any]()
+"""For whoever keeps thousands: ``frozenset()`` makes another one of 216 bytes each time."""
 _OF_KIND: Final = re.compile(r"([A-Z][A-Za-z0-9]*):(.*)", re.DOTALL)
 
 

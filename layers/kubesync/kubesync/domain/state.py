@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from kubesync.domain.dns.records import Held, Problem, RecordKey, RecordSet
-from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource, Service
+from kubesync.domain.objects import EMPTY_SET, EndpointsObject, ObjectKey, Resource, Service
 
 EMPTY: Final[Mapping[RecordKey, RecordSet]] = MappingProxyType({})
 CONFLICT_CHECK_SECONDS: Final = 3600.0
 """Conflict checks of a name are at most this far apart. The first come sooner; a resync or news of the key brings one at once."""
 SETTLED_ATTEMPTS: Final = 11
 """From this many attempts on, checks are ``CONFLICT_CHECK_SECONDS`` apart (before: 5 s, doubling) and the mark is not rewritten."""
+
+_SETS: Final = ("claims", "waits", "reads", "kept", "shared", "passing")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -139,6 +141,12 @@ class KeyState:
     kept: frozenset[RecordKey] = frozenset()
     shared: frozenset[Name] = frozenset()
     passing: frozenset[RecordKey] = frozenset()
+
+    def slim(self) -> KeyState:
+        """The same, for whoever keeps thousands: all have one empty set, and what is in sync is held once."""
+        empty: dict[str, Any] = dict.fromkeys((name for name in _SETS if not getattr(self, name)), EMPTY_SET)
+        applied = self.intended if self.applied == self.intended else self.applied
+        return replace(self, applied=applied, **empty)
 
     @property
     def holds_back(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from kubesync.domain.objects import ObjectKey, RawEvent, Resource, Snapshot
+from kubesync.domain.objects import EMPTY_SET, ObjectKey, RawEvent, Resource, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Turns:
         ranks = dict(zip(self.keys[at:], self._ranks[at:], strict=True))
         now = min(ranks.values(), default=0)
         for key in keys:
-            rank, asked = ranks.get(key), names.get(key, frozenset())
+            rank, asked = ranks.get(key), names.get(key) or EMPTY_SET
             new = asked if rank is None else asked - self._asked[key]
             behind = max((self._last.get(name, -1) for name in new), default=-1)
             if rank is None:

@@ -19,7 +19,7 @@ from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import RecordKey, RecordSet, clash
 from kubesync.domain.dns.routing.limits import why_not_possible
 from kubesync.domain.dns.routing.policies import DEFAULT_WEIGHT, NOT_POSSIBLE, SIMPLE, Routing, Weighted
-from kubesync.domain.objects import ObjectKey, neighbours
+from kubesync.domain.objects import EMPTY_SET, ObjectKey, neighbours
 from kubesync.domain.plan import Policy
 from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Name, names_of
@@ -191,7 +191,7 @@ def names_asked(before: KeyState, seen: KeyState, rules: DnsRules) -> AbstractSe
         before, seen: the key as stored, and as it is about to be planned.
     """
     asked = KINDS[seen.key.kind].keeps(seen, rules, _Anything(most_looked_at(rules.names))).names
-    return asked.union(name.name for name in before.claims | before.waits)
+    return asked.union(name.name for name in before.claims | before.waits) or EMPTY_SET
 
 
 class _Anything(Collection[str]):

@@ -261,7 +261,7 @@ class KeyStates:
             self.tombstoned[state.key] = None
         else:
             self.tombstoned.pop(state.key, None)
-        self._cache.put(state)
+        self._cache.put(state.slim())
 
     def kept_empty(self, state: KeyState) -> frozenset[Name]:
         """Claims that a key keeps although it publishes nothing there (see ``domain.dns.desired.keeping``)."""

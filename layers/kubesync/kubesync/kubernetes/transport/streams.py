@@ -12,7 +12,9 @@ from kubesync.kubernetes.transport.failures import FOREIGN_ERRORS, classify
 from kubesync.kubernetes.wire.event_scan import Scan
 from kubesync.kubernetes.wire.lines import ChunkDecoder, LineSplitter, MalformedBodyError
 
-_BLOCK_BYTES: Final = 256 * 1024  # one read of the socket
+# One read of the socket takes its memory before it waits: twice what the last one brought. A session has hundreds of idle watches.
+_BLOCK_BYTES: Final = 256 * 1024
+_LEAST_BYTES: Final = 16 * 1024
 
 
 class Block(NamedTuple):
@@ -39,6 +41,7 @@ class LineStream:
         # The file object below http.client returns what the socket has; urllib3's own readers wait for whole chunks.
         self._file = _socket_file(response) if plain else None
         self._decoder = ChunkDecoder()
+        self._size = _LEAST_BYTES
 
     def read(self, timeout_seconds: float, scan: Scan | None = None) -> Block | None:
         """Wait for the next block. Returns what it completes, possibly nothing; None: the body ended properly.
@@ -70,7 +73,8 @@ class LineStream:
             return Block(splitter.feed([piece]), [], []) if piece else None
         if decoder.ended:
             return None
-        block = self._file.read1(_BLOCK_BYTES)
+        block = self._file.read1(self._size)
+        self._size = min(max(_LEAST_BYTES, 2 * len(block)), _BLOCK_BYTES)
         if not block:
             raise MalformedBodyError("the connection was closed inside a chunk or before the last one")
         block, at = decoder.resume(block)
