@@ -23,6 +23,7 @@ from mutation.mutants_of_reading import OF_READING
 from mutation.mutants_of_resyncs import OF_RESYNCS
 from mutation.mutants_of_routing import OF_ROUTING
 from mutation.mutants_of_sources import OF_SOURCES
+from mutation.mutants_of_turning import OF_TURNING
 from mutation.mutants_of_turns import OF_TURNS
 from mutation.mutants_of_what_is_let_in import OF_WHAT_IS_LET_IN
 from mutation.mutants_of_writing import OF_WRITING
@@ -37,6 +38,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *OF_TURNS,
     *OF_ROUTING,
     *OF_PASSING,
+    *OF_TURNING,
     *OF_LARGE_KEYS,
     *OF_WHAT_IS_LET_IN,
     *OF_ANNOTATIONS,

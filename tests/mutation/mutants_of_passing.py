@@ -16,6 +16,7 @@ _PASSING = "zone/passing.py"
 _PLANNER = "cluster/keys/planner.py"
 _BOOK = "cluster/claims/claim_book.py"
 _PUBLISHED = "cluster/claims/published.py"
+_TURNING = "cluster/claims/turning.py"
 _TYPES = "integration/names/test_types_of_one_name.py::"
 
 OF_PASSING: Final[tuple[Mutant, ...]] = (
@@ -222,8 +223,8 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         name="others-do-not-hear-that-they-agree",
         without="a key that waits for another policy is not planned with those that want it too",
         invariants="I9",
-        file=_BOOK,
-        old="                    self.promoted += [seen.key, *others]\n",
+        file=_TURNING,
+        old="                book.promoted += [seen.key, *others]\n",
         new="",
         caught_by=(_SHARE + "test_name_changes_its_policy_in_one_batch_once_all_holders_want_it",),
     ),
@@ -306,8 +307,8 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="the zone does not wait for who wants a type that another object gives up",
         invariants="I9",
         file="domain/plan.py",
-        old="    passes = change.key in state.passing or not names_of({change.key: before}) <= state.claims\n",
-        new="    passes = not names_of({change.key: before}) <= state.claims\n",
+        old="    return change.turns or change.key in state.passing or not",
+        new="    return change.turns or not",
         caught_by=(_TYPES + "test_type_that_passes_on_has_an_answer_while_the_next_one_is_planned",),
     ),
     Mutant(

@@ -56,18 +56,22 @@ def why_outside(config: ClusterConfig) -> str | None:
     return f"none of the given zones contains {config.domain} ({zones})"
 
 
-def why_clashing(config: ClusterConfig, other: ClusterConfig) -> str | None:
+def why_clashing(config: ClusterConfig, other: ClusterConfig, before: ClusterConfig | None = None) -> str | None:
     """Why two clusters cannot both be registered, in one line, or None. Services of both could have the same name in one zone.
 
         the clusters                               may have Services of one name
         ------------                               -----------------------------
         none, or one of them, has a policy         no
-        have different policies                    no: all sets of a name have one policy
+        have different policies                    no: all sets of a name have one policy; yes, if it shared names before, with a policy:
+                                                   what stands stays until both have the same one
         both have one role, or one region          no: it belongs to one set of a name
         are in different shards                    no: a claim that goes to another shard takes up to a minute
         have the same policy otherwise             yes
 
     Annotations may give a name to any two clusters: there claims decide.
+
+    Args:
+        before: how the first one is registered; None: it is new.
     """
     shared = shared_name(name_form(config), name_form(other))
     if shared is None:
@@ -79,7 +83,8 @@ def why_clashing(config: ClusterConfig, other: ClusterConfig) -> str | None:
     own, its = policy_of(config), policy_of(other)
     if isinstance(own, Simple) and isinstance(its, Simple):
         return f"{same}: give another --domain or --template, or give both clusters the same --routing"
-    if type(own) is not type(its):
+    turns = Simple not in {type(own), type(its)} and before is not None and _share(before, other)
+    if type(own) is not type(its) and not turns:
         has = f"--routing {other.routing}" if other.routing else "no --routing"
         return f"{same}, and it has {has}: clusters that share names have the same policy"
     if (seat := own.seat(config.name)) and seat == its.seat(other.name):
@@ -87,6 +92,12 @@ def why_clashing(config: ClusterConfig, other: ClusterConfig) -> str | None:
     if config.shard != other.shard:
         return f"{same}, and it belongs to shard {other.shard}: clusters that share names have the same shard"
     return None
+
+
+def _share(config: ClusterConfig, other: ClusterConfig) -> bool:
+    """Whether both have a policy, and Services of one name."""
+    policies = {type(policy_of(config)), type(policy_of(other))}
+    return Simple not in policies and shared_name(name_form(config), name_form(other)) is not None
 
 
 def policy_of(config: ClusterConfig) -> Routing:
@@ -104,6 +115,8 @@ def remarks_on_routing(config: ClusterConfig, others: Iterable[ClusterConfig]) -
         shared = other.name != config.name and not zones.isdisjoint(zone.id for zone in other.zones)
         if shared and other.routing and not other.deleting:
             yield f"note: cluster {other.name} has --routing {other.routing} in the same zone"
+            if type(policy_of(config)) is not type(policy_of(other)) and _share(config, other):
+                yield f"note: names that both have stay as they are until cluster {other.name} has this policy too: then all change in one batch"
     if config.routing.lower() == "failover=primary" and not config.health_check:
         yield "note: of a PRIMARY, only aliases need no health check: give --health-check, or annotate Services with aws-health-check-id"
 

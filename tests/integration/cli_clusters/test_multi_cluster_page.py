@@ -219,6 +219,17 @@ def test_service_that_moves(clusters: tuple[CliStack, list[ApiServer]], tmp_path
     assert player.answers() == {SECOND}
 
 
+def test_another_policy(clusters: tuple[CliStack, list[ApiServer]], tmp_path: Path) -> None:
+    player = a_player(clusters, tmp_path, "west", "east")
+    player.serve("east", SECOND)
+    for name in ("west", "east"):
+        add(player, name, "--routing", "weighted=100")
+    player._look({"west": "100", "east": "100"})
+    player.play("Another policy", [{"west": "100", "east": "100"}, {"west": "true", "east": "true"}])
+    player.always_there()
+    assert player.answers() == {FIRST, SECOND}
+
+
 @pytest.mark.parametrize("clusters", [False], indirect=True)
 def test_same_for_proxies(clusters: tuple[CliStack, list[ApiServer]], tmp_path: Path) -> None:
     player = a_player(clusters, tmp_path, "west", "east")

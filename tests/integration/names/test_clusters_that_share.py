@@ -172,14 +172,22 @@ def test_i5_change_of_the_policy_is_no_deletion_and_no_name_is_away() -> None:
     deployment.close()
 
 
-def test_i9_clusters_that_want_another_policy_wait_for_each_other_and_lose_nothing(weighted: Sharing) -> None:
-    """The commands refuse it."""
-    for cluster in ("prod", "east"):
-        weighted.route(cluster, "multivalue")
-        assert weighted.stands() == {"A prod": "weighted 90: 10.0.0.1", "A east": "weighted 10: 10.9.0.1"}
-    weighted.route("prod", "weighted=50")
-    weighted.route("east", "weighted=60")
-    assert weighted.stands() == {"A prod": "weighted 50: 10.0.0.1", "A east": "weighted 60: 10.9.0.1"}
+def test_i9_clusters_change_their_policy_one_after_the_other_and_each_name_in_one_batch(weighted: Sharing) -> None:
+    stood = {"A prod": "weighted 90: 10.0.0.1", "A east": "weighted 10: 10.9.0.1"}
+    weighted.apply("alone", a_service(cluster_ips=("10.0.0.7",)))
+    weighted.route("prod", "multivalue")
+    assert weighted.stands() == stood
+    assert weighted.stands("alone.shop.svc.prod.example.com") == {"A prod": "multivalue: 10.0.0.7"}
+    (told,) = weighted.state("web").problems
+    assert (told.code, told.subject) == ("NameTaken", f"{WEB} in {ZONE_ID}")
+    assert told.message == "it waits until east/shop/web want multivalue too: all sets of a name have one policy"
+    sent = len(weighted.route53.sent)
+    weighted.route("east", "multivalue")
+    assert weighted.stands() == {"A prod": "multivalue: 10.0.0.1", "A east": "multivalue: 10.9.0.1"}
+    assert len([batch for batch in weighted.route53.sent[sent:] if any(c.key.name == WEB for c in batch)]) == 1
+    weighted.route("prod", "weighted=90")
+    weighted.route("east", "weighted=10")
+    assert weighted.stands() == stood
     assert (weighted.refusals, weighted.state("web").opened, weighted.of_east().opened) == ([], None, None)
     assert (weighted.state("web").problems, weighted.of_east().problems) == ((), ())
 

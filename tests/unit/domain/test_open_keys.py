@@ -13,6 +13,7 @@ from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.routing.policies import Multivalue, Weighted
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.open_keys import OpenKeys
 from kubesync.domain.plan import Policy
@@ -114,3 +115,14 @@ def test_i10_transaction_that_met_other_items_forgets_no_open_key() -> None:
     )
     states.forget_work()
     assert (states.open_keys.count, states.open_keys.waiting, states.open_keys.conflicts) == (0, 0, 0)
+
+
+def test_i10_key_that_waits_for_others_to_change_their_policy_too_waits_for_a_person() -> None:
+    keys, name = Seen(), RecordKey("Z1", "web.example.com", "A", "a")
+    weighted, many = replace(SET, routing=Weighted(1)), replace(SET, routing=Multivalue())
+    turns = KeyState(KEY, intended={name: many}, applied={name: weighted}, opened=OpenMark(since=100.0))
+    assert keys.then(turns) == (1, 100.0, 0), "it waits for nobody"
+    waits = replace(turns, waits=frozenset({Name("Z1", "web.example.com", "b")}))
+    assert keys.then(waits) == (0, None, 1)
+    assert keys.then(replace(waits, intended={name: many, A: SET})) == (0, None, 1), "the same name"
+    assert keys.then(replace(waits, intended={name: many, OTHER: SET})) == (1, 1000.0, 0)

@@ -16,6 +16,7 @@ from kubesync.cluster.keys.key_writes import Recorded
 from kubesync.cluster.keys.outcomes import ConflictCheck, Outcome, Outcomes, judge
 from kubesync.cluster.served_keys import ServedKeys
 from kubesync.domain.batches import Unit
+from kubesync.domain.dns.records import in_the_way
 from kubesync.domain.dns.standing import Drift, as_it_stands, drifts_of
 from kubesync.domain.errors import KubesyncError
 from kubesync.domain.objects import ObjectKey
@@ -30,6 +31,7 @@ from kubesync.messages import (
     Decision,
     Landed,
     RecordLists,
+    Refusal,
     Refused,
     RemoveOrphans,
     Sets,
@@ -119,7 +121,7 @@ class ZoneQuestions:
             return
         # A refusal counts only for a unit that the key still wants.
         outcomes = [
-            judge(refusal, states[refusal.unit.key])
+            self._of_others(refusal, judge(refusal, states[refusal.unit.key]))
             for refusal in question.refusals
             if self._wanted(refusal.unit, states[refusal.unit.key])
         ]
@@ -130,6 +132,19 @@ class ZoneQuestions:
             retry_at = None if mark is None else mark.retry_at
             decisions.append(Decision(outcome.unit, outcome.reason_code, retry_at, outcome.conflict))
         self._answer(question, states, tuple(decisions))
+
+    def _of_others(self, refusal: Refusal, outcome: Outcome) -> Outcome:
+        """At a name that changes its policy, a set of another key is not foreign: planned again, the key waits for it too."""
+        changes = [change for change in refusal.unit.changes if change.turns]
+        if outcome.conflict and changes:
+            sets = refusal.standing.items()
+            blocks = {
+                Name.of(key) for key, each in sets for c in changes if c.after and in_the_way(key, each, c.key, c.after)
+            }
+            claims = self._served.committer.tables.claims.read(sorted(blocks)).values()
+            if any(claim.owner != refusal.unit.key for claim in claims):
+                return replace(outcome, conflict=False, code="NameTaken")
+        return outcome
 
     def _wanted(self, unit: Unit, state: KeyState) -> bool:
         return set(unit.changes) <= set(changes_of(state, self._states.config.policy))

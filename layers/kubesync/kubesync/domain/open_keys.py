@@ -16,7 +16,7 @@ from collections.abc import Callable
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy, changes_of
 from kubesync.domain.reasons import waits_for_person
-from kubesync.domain.state import KeyState, Name
+from kubesync.domain.state import KeyState, Name, turning
 
 
 class OpenKeys:
@@ -97,7 +97,9 @@ def waiting_for_person(state: KeyState, policy: Policy) -> bool:
     """Whether all that is open of a key waits for a person."""
     if state.opened is None:
         return False
-    code = state.opened.code
+    code, places = state.opened.code, {(name.zone_id, name.name) for name in turning(state)}
+    if places and all((change.key.zone_id, change.key.name) in places for change in changes_of(state, policy)):
+        return True  # or for others to change theirs
     if state.conflicts or code == "Conflict":
         return all(Name.of(change.key) in state.conflicts for change in changes_of(state, policy))
     return waits_for_person(code)

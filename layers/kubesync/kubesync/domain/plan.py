@@ -30,7 +30,7 @@ from typing import Final
 from kubesync.domain.dns.records import Problem, RecordChange, RecordKey, RecordSet, clash, exclude_each_other
 from kubesync.domain.dns.routing.policies import Geoproximity, Simple, Weighted
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.state import KeyState, Name, names_of, policies_of
+from kubesync.domain.state import KeyState, Name, names_of, policies_of, turning
 
 # API_ResourceRecordSet, Weight; developer guide, DNSLimitations: so many sets of one name and type.
 MOST: Final = {Weighted.kind: 100, Geoproximity.kind: 30}
@@ -150,7 +150,9 @@ def assign_names(
         own = {k: each for k, each in state.intended.items() if Name.of(k) == name and k not in wanted}
         intended |= {k: each for k, each in own.items() if any(clash(k, other) for other in missing)}
     if kept := {(name.zone_id, name.name) for name, line in taken.items() if name.seat or line != name}:
-        own = {key: each for key, each in state.intended.items() if (key.zone_id, key.name) in kept}
+        back = {(name.zone_id, name.name) for name in turning(state)} & kept
+        own = {key: each for key, each in state.intended.items() if (key.zone_id, key.name) in kept - back}
+        own |= {key: each for key, each in state.applied.items() if (key.zone_id, key.name) in back}
         # What it has no claim of any more goes: two keys exchange their seats.
         intended |= {key: each for key, each in own.items() if names_of({key: each}) <= state.claims}
     free = frozenset(name for name in gained if (name.zone_id, name.name) not in blocked)
@@ -194,6 +196,7 @@ class Wish:
         settled: it was refused so often that its mark no longer records each check.
         needs: the resources that its record sets depend on: it cannot be planned before they are listed.
         passes: names where changes of other keys belong into the same batch (``zone.passing``).
+        turning: claims of other keys that have to turn to the same policy, or to go, in that batch.
     """
 
     key: ObjectKey
@@ -204,6 +207,7 @@ class Wish:
     settled: bool = False
     needs: frozenset[Resource] = frozenset()
     passes: frozenset[str] = frozenset()
+    turning: frozenset[Name] = frozenset()
 
 
 def wish_of(state: KeyState, zone_id: str, policy: Policy, needs: frozenset[Resource] = frozenset()) -> Wish:
@@ -219,16 +223,16 @@ def wish_of(state: KeyState, zone_id: str, policy: Policy, needs: frozenset[Reso
         state.settled,
         needs,
         frozenset(change.key.name for change in changes if _passes(change, state)),
+        frozenset(name for name in turning(state) if name.zone_id == zone_id) if changes else frozenset(),
     )
 
 
 def _passes(change: RecordChange, state: KeyState) -> bool:
     """Whether a change may need one of another key in its batch: it takes away what the other was given, or changes the policy of a set."""
-    before, after = change.before, change.after
+    before = change.before
     if before is None:
         return False
-    passes = change.key in state.passing or not names_of({change.key: before}) <= state.claims
-    return passes or (after is not None and after.routing.kind != before.routing.kind)
+    return change.turns or change.key in state.passing or not names_of({change.key: before}) <= state.claims
 
 
 def leaves(state: KeyState, policy: Policy) -> frozenset[Name]:

@@ -212,6 +212,15 @@ def of_line(state: KeyState) -> frozenset[Name]:
     return frozenset(name for name in state.claims if (name.zone_id, name.name) in places)
 
 
+def turning(state: KeyState) -> frozenset[Name]:
+    """Claims of other keys whose sets have to change their policy, or to go, in the batch in which those of this key at the name change theirs."""
+    places: set[tuple[str, str]] = set()
+    for key, before in state.applied.items() if state.waits else ():
+        if (after := state.intended.get(key)) is not None and after.routing.kind != before.routing.kind:
+            places.add((key.zone_id, key.name))
+    return frozenset(name for name in state.waits if (name.zone_id, name.name) in places)
+
+
 def policies_of(record_sets: Mapping[RecordKey, RecordSet]) -> dict[Name, str]:
     """As ``names_of``, each with the routing policy of its sets."""
     found: dict[Name, str] = {}

@@ -13,6 +13,7 @@ heir, and asks the zone for the new set. The zone joins both, whichever comes fi
     who leaves; the heir was refused                       as for a new heir: its cluster gives the name to the next in line
     sets that change their routing policy                  all that are there go together
     one of these was refused, and a set is in its way      it waits once more for others, ``_HEIR_SECONDS``; then it is judged
+    one of these waits for claims of other clusters        it goes with sets of all these claims that turn to its policy, or go
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from kubesync.domain.batches import Unit, together
-from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, in_the_way
+from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Wish
+from kubesync.domain.state import Name
 from kubesync.log import logger
 from kubesync.zone.waits import Waits
 
@@ -48,6 +50,8 @@ class Passing:
         self._refused: set[tuple[str, ObjectKey]] = set()
         self._too_large: set[tuple[str, ObjectKey]] = set()
         self._names: dict[ObjectKey, frozenset[str]] = {}
+        self._moved: dict[ObjectKey, frozenset[str]] = {}  # names at which a key changes its policy
+        self._turning: dict[ObjectKey, frozenset[Name]] = {}  # claims that turn with the sets of a key, or go
         self._heirs: dict[ObjectKey, frozenset[str]] = {}  # names at which a key has asked for what another one leaves
 
     def update(self, wish: Wish) -> None:
@@ -57,12 +61,19 @@ class Passing:
         key, now = wish.key, self._now()
         for name in self._names.pop(key, frozenset()) - wish.passes:
             self._forget_leaver(name, key)
-        # Keys that share a name change its policy in one commit, so their wishes come together: none has to wait for the others.
-        moved = {change.key.name for change in wish.changes if _changes_policy(change)} if wish.passes else ()
+        # Who changes a policy does not wait for an heir: claims say whose sets have to change with it.
+        moved = frozenset(change.key.name for change in wish.changes if change.turns)
+        for name in self._moved.pop(key, moved) - moved:
+            self._leaving.get(name, {}).pop(key, None)
+        if moved:
+            self._moved[key] = moved
         for name in wish.passes:
             self._leaving.setdefault(name, {}).setdefault(key, 0.0 if name in moved else now + _HEIR_SECONDS)
+        self._turning.pop(key, None)
         if wish.passes:
             self._names[key] = wish.passes
+        if wish.turning:
+            self._turning[key] = wish.turning
         asks = {change.key.name for change in wish.changes if change.after is not None} & self._leaving.keys()
         asks -= wish.passes | wish.conflicts
         asked = self._heirs.pop(key, frozenset())
@@ -143,11 +154,23 @@ class Passing:
             going.setdefault(unit.name, set()).add(unit.key)
             if not unit.only_deletes:
                 creating.setdefault(unit.name, set()).add(unit.key)
-        found: list[Unit] = []
+        found, turned = list[Unit](), _turned(units)
         for group in together(units):
-            if not any(self._waits_for_leaver(unit, going) or self._waits_for_heir(unit, creating) for unit in group):
+            exchanging = {unit.name: {each.key for each in group if not each.only_deletes} for unit in group}
+            if not any(
+                self._waits_for_leaver(unit, going)
+                or self._waits_for_heir(unit, creating if unit.only_deletes else exchanging)
+                or self._waits_to_turn(unit, turned)
+                for unit in group
+            ):
                 found += group
         return found
+
+    def _waits_to_turn(self, unit: Unit, turned: Mapping[Name, str]) -> bool:
+        """Whether a set of another cluster would be left with another policy than this unit's."""
+        policy = next((change.after.routing.kind for change in unit.changes if change.turns and change.after), "")
+        claims = self._turning.get(unit.key, ()) if policy else ()
+        return any(name.name == unit.name and turned.get(name) not in ("", policy) for name in claims)
 
     def _waits_for_leaver(self, unit: Unit, going: Mapping[str, set[ObjectKey]]) -> bool:
         """Whether a unit must wait, because another key that leaves its name cannot go in this batch: that key's set still exists."""
@@ -171,6 +194,7 @@ class Passing:
         return False
 
 
-def _changes_policy(change: RecordChange) -> bool:
-    before, after = change.before, change.after
-    return before is not None and after is not None and before.routing.kind != after.routing.kind
+def _turned(units: Iterable[Unit]) -> dict[Name, str]:
+    """Claims whose sets get another policy, each with that; those whose sets go: none."""
+    changes = [change for unit in units for change in unit.changes if change.turns or change.after is None]
+    return {Name.of(change.key): change.after.routing.kind if change.after else "" for change in changes}

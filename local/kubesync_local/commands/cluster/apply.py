@@ -134,10 +134,11 @@ def _wanted(file: ClustersFile, work: Workplace, *, prune: bool) -> _Wanted:
     roles: dict[str, tuple[str, ZoneAccess | None]] = {}
     for position, (entry, before, form) in enumerate(forms):
         try:
-            refuse_clash(form.config, [*stay, *(earlier.config for _, _, earlier in forms[:position])])
-            if before is not None and type(policy_of(before.config)) is not type(policy_of(form.config)):
-                # Their record sets would wait for one another: nobody sees that those of all clusters are to change.
-                refuse_clash(form.config, [config for name, config in known.items() if name not in going])
+            was = None if before is None else before.config
+            refuse_clash(form.config, [*stay, *(earlier.config for _, _, earlier in forms[:position])], was)
+            if was is not None and type(policy_of(was)) is not type(policy_of(form.config)):
+                # Simple ones and others would wait for one another: only one cluster can have simple ones.
+                refuse_clash(form.config, [config for name, config in known.items() if name not in going], was)
         except UsageError as error:
             file.wrong(entry.line, f"cluster {entry.name}: {error}")
         for zone_id, access in form.access.items():

@@ -89,10 +89,10 @@ def registered(config: ClusterConfig, work: Workplace) -> Form:
     return Form(config, {zone.id: ways.read(zone.id) for zone in config.zones})
 
 
-def refuse_clash(config: ClusterConfig, others: Sequence[ClusterConfig]) -> None:
-    """Raise UsageError if Services of another cluster could have the same names."""
+def refuse_clash(config: ClusterConfig, others: Sequence[ClusterConfig], before: ClusterConfig | None = None) -> None:
+    """Raise UsageError if Services of another cluster could have the same names. ``before``: how it is registered."""
     for other in others:
-        clash = why_clashing(config, other) if other.name != config.name and not other.deleting else None
+        clash = why_clashing(config, other, before) if other.name != config.name and not other.deleting else None
         if clash is not None:
             raise UsageError(clash)
 

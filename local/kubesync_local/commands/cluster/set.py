@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     before = registered(config, work)
     change = Change(before, _changed(arguments, before, work))
     if change.settings:
-        refuse_clash(change.after.config, work.clusters.all())
+        refuse_clash(change.after.config, work.clusters.all(), before.config)
     remark_on(config.name, change.after.unanswered)
     if not change.settings:
         remark(f"cluster {config.name}: nothing to change")

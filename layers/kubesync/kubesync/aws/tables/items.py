@@ -36,6 +36,7 @@ SCHEMA_OF_SOURCES: Final = 2  # a configuration with other sources than Services
 SCHEMA_OF_SHARING: Final = 3  # a configuration with a routing policy
 SCHEMA_OF_ROUTING: Final = 4  # a key, or an inflight item, with other routing policies than weights
 SCHEMA_OF_TYPES: Final = 5  # a claim that several keys share by types, and such a key
+SCHEMA_OF_TURNING: Final = 6  # a key whose sets change their policy in one batch with those of other clusters
 
 MAX_SLICE_BYTES: Final = 100_000
 # Longer documents are stored deflated. Shorter ones are text, which a person can read in the console, unless deflating saves a write unit.

@@ -31,7 +31,7 @@ from kubesync.aws.dynamodb.store import (
     Store,
     Write,
 )
-from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_ROUTING, SCHEMA_OF_SHARING, SCHEMA_OF_TYPES
+from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_ROUTING, SCHEMA_OF_SHARING, SCHEMA_OF_TURNING
 from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError
 
 _VERSION: Final = "v"
@@ -96,7 +96,7 @@ class SchemaGuard:
     def _highest_known(self, table: str, partition: object) -> int:
         """Return the highest schema version that this release understands of items in a partition."""
         if table == STATE:
-            return max(self._knows, SCHEMA_OF_TYPES)
+            return max(self._knows, SCHEMA_OF_TURNING)
         of_sets, of_cluster = str(partition).startswith("inflight#"), partition == "clusters"
         known = SCHEMA_OF_ROUTING if of_sets else SCHEMA_OF_SHARING if of_cluster else 0
         return max(self._knows, known if table == CONTROL else 0)

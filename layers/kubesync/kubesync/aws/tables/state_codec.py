@@ -7,12 +7,12 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
-from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_ROUTING, SCHEMA_OF_TYPES, pack
+from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_ROUTING, SCHEMA_OF_TURNING, SCHEMA_OF_TYPES, pack
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
 from kubesync.domain.dns.routing.policies import decode_routing, encode_routing, is_old_form
 from kubesync.domain.objects import ObjectKey, Resource, texts_of
 from kubesync.domain.sources.registry import SOURCES
-from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, Reference, UpstreamState
+from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, Reference, UpstreamState, turning
 
 # A transaction of 4 MB holds these, and an upstream of 24 slices of 100 KB.
 _MAX_PARTS_BYTES: Final = 1_400_000
@@ -131,7 +131,9 @@ def needs_newer_form(record_set: RecordSet | None) -> bool:
 
 
 def schema_of(state: KeyState) -> int:
-    """The version of a key's form: an older release would misread one of its record sets or claims."""
+    """The version of a key's form: an older release would misread one of its record sets or claims, or change a set alone."""
+    if turning(state):
+        return SCHEMA_OF_TURNING
     if state.shared:
         return SCHEMA_OF_TYPES
     sets = (*state.intended.values(), *state.applied.values())

@@ -114,9 +114,7 @@ class ClaimBook:
 
     def line(self, name: Name, key: ObjectKey, policy: str) -> Name:
         """The claim in whose line a key stands that wants a name for sets of a policy: the name itself where nothing is in its way."""
-        owners = {
-            each: owner for each in {name, *self._beside[_simple(name)]} if (owner := self.owner(each)) is not None
-        }
+        owners = self.owners_at(name)
         line = waits_for(name, policy, key, owners)
         if line != name and self._agreed(name) == policy:
             return waits_for(name, policy, key, owners, agreed=True)
@@ -129,7 +127,7 @@ class ClaimBook:
         """The routing policy that all keys want that have a claim at a name, if all are planned in this commit. Empty: they do not agree, or
         two of them want one seat."""
         simple, policies, seats = _simple(name), set[str](), list[Name]()
-        for holder in {owner for each in self._beside.get(simple, ()) if (owner := self.owner(each)) is not None}:
+        for holder in {*self.owners_at(name).values()}:
             seen, records = self._commit.wants.get(holder, (None, None))
             here = {
                 k: each for k, each in (records or {}).items() if (k.zone_id, k.name) == (simple.zone_id, simple.name)
@@ -142,24 +140,6 @@ class ClaimBook:
                 return ""
         agreed = next(iter(policies), "") if len(policies) == 1 else ""
         return agreed if agreed != Simple.kind and len(seats) == len(set(seats)) else ""
-
-    def agreeing(self, before: KeyState, seen: KeyState, lines: Mapping[Name, Name]) -> list[Action]:
-        """A key has set out to wait for another policy at a name. If all who have a claim there wait for something else by now, they are
-        planned together next, and notes say so."""
-        names = sorted(name for name, line in lines.items() if line != name)
-        if names and before.parts == seen.parts:
-            names = [name for name in names if lines[name] not in seen.waits]
-        notes: list[Action] = []
-        for name in {_simple(name): name for name in names}.values():
-            holders = {owner for each in self._beside.get(_simple(name), ()) if (owner := self.owner(each)) is not None}
-            others = sorted(holders - {seen.key})
-            apart = any(each not in self._commit.wants for each in others)
-            if seen.key in holders and apart and all(each.cluster == seen.key.cluster for each in others):
-                states = self._states.load(others).values()
-                if all(any(_simple(wait) == _simple(name) for wait in state.waits) for state in states):
-                    self.promoted += [seen.key, *others]
-                    notes += [self._states.mark_promoted(each, name) for each in (seen.key, *others)]
-        return notes
 
     def _held(self, name: Name) -> bool:
         """Whether its owner has taken a claim. One that is still on its way does not count for who was given another one there: each would
@@ -178,6 +158,9 @@ class ClaimBook:
         """
         for theirs in sorted(wanted - seen.claims):
             owner, claim = owners.get(theirs), self._claims.get(theirs)
+            third = [each for each, key in self.owners_at(theirs).items() if key not in (owner, seen.key)]
+            if len({each.seat.split(" ")[0] for each in (theirs, *third) if each.seat}) > 1:
+                continue  # the name turns to another policy: that of a third key keeps out what these would get
             if owner in (None, seen.key) or claim is None or claim.owner != owner:
                 continue
             if owner.cluster not in self._fenced_here:
@@ -211,6 +194,20 @@ class ClaimBook:
         """Who owns a name by now."""
         claim = self._claims.get(name)
         return None if claim is None or (self._nobodys and name in self._nobodys) else claim.owner
+
+    def in_line(self, name: Name) -> list[ObjectKey]:
+        """Who waits for a name, in their order."""
+        line = self._waiters(name) if self.is_wanted(name) else {}
+        return [line[place] for place in sorted(line, key=lambda place: str(place.sort))]
+
+    def plans(self, key: ObjectKey) -> bool:
+        """Whether a key is planned in this commit."""
+        return key in self._commit.wants
+
+    def owners_at(self, name: Name) -> dict[Name, ObjectKey]:
+        """All claims at a name, as far as they were read, each with its owner."""
+        claims = {name, *self._beside.get(_simple(name), ())}
+        return {each: owner for each in claims if (owner := self.owner(each)) is not None}
 
     def owners(self, name: Name) -> AbstractSet[ObjectKey]:
         """Who owns or shares any claim at a name whose claims were all read."""
@@ -282,8 +279,7 @@ class ClaimBook:
                 continue
             if not (claim.types or (claim.waiting and (shared or name in stays))):
                 continue
-            line = sorted(self._waiters(name).items(), key=lambda each: str(each[0].sort)) if claim.waiting else []
-            near = [key for _, key in line if neighbours(key, after.key)][:_ASKED]
+            near = [key for key in self.in_line(name) if neighbours(key, after.key)][:_ASKED]
             most = len(notes) + len(claim.holders) + _TOLD
             for key in dict.fromkeys(each for each in (*claim.holders, *near) if each != after.key):
                 if len(notes) == most:

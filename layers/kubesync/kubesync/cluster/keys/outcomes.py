@@ -134,7 +134,9 @@ class Outcomes:
         tables, counts = committer.tables, committer.states.counts
         published = PublishedSets(tables.state, {}).of
         book = ClaimBook(tables.claims, tables.state, committer.fenced_here, published, counts.reserve)
-        in_question = ((b.claims - a.claims) | _unclaimed(b, a) | self._rejected(b).keys() for b, a in pairs)
+        in_question = (
+            (b.claims - a.claims) | _unclaimed(b, a) | self._rejected(b).keys() | self._turned(b) for b, a in pairs
+        )
         book.read(frozenset().union(*in_question))
         writes: list[KeyWrite] = []
         for before, after in pairs:
@@ -153,6 +155,14 @@ class Outcomes:
             for name in sorted(before.claims - after.claims):
                 actions, others = book.let_go(name, before.key)
                 pieces.append(Piece(tuple(actions), unclaiming(name), others))
+            # They waited for its policy, or turned with it.
+            for name in sorted(self._turned(before) & before.claims):
+                for key in (each for each in book.in_line(name) if each.cluster in committer.fenced_here):
+                    note = committer.tables.state.mark_promoted(key, name)
+                    pieces.append(Piece((note,), clusters=frozenset({key.cluster})))
+                    book.promoted.append(key)
+            if any(each.code == "NameTaken" for each in self._by_key[before.key]):
+                book.promoted.append(before.key)
             self.marks.pop(before.key, None)
             if after != before or pieces:
                 self.marks[before.key] = after.opened
@@ -166,6 +176,11 @@ class Outcomes:
         refused = (each for each in self._by_key[state.key] if not (each.landed or each.conflict))
         found = {Name.of(each.unit.wanted): each.reason for each in refused}
         return {name: why for name, why in found.items() if name in state.claims - names_of(state.applied)}
+
+    def _turned(self, state: KeyState) -> set[Name]:
+        """Names whose sets have another policy now."""
+        landed = (change for each in self._by_key[state.key] if each.landed for change in each.unit.changes)
+        return {Name.of(change.key) for change in landed if change.turns}
 
     def _after(self, state: KeyState) -> KeyState:
         outcomes = self._by_key[state.key]

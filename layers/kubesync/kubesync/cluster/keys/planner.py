@@ -17,6 +17,7 @@ from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.claims.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.claims.published import Behind, PublishedSets
+from kubesync.cluster.claims.turning import Turn, agreeing, turning_places, turns_of, with_turns
 from kubesync.cluster.keys.alias_targets import AliasTargets, Followers
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import (
@@ -50,6 +51,7 @@ from kubesync.domain.state import (
     of_line,
     policies_of,
     problems_of_parts,
+    turning,
 )
 
 logger = Logger(service="kubesync", child=True)
@@ -91,6 +93,7 @@ class Planner:
         self._listed = listed
         self._hold = hold
         self._limit = NamespaceLimit(states.counts, states.config.policy)
+        self._fenced_here = fenced_here
         self._published = PublishedSets(tables.state, {} if behind is None else behind)
         self._book = ClaimBook(tables.claims, tables.state, fenced_here, self._published.of, states.counts.reserve)
         self._targets = AliasTargets(states, tables, self._book, fenced_here, followers or Followers())
@@ -233,6 +236,7 @@ class Planner:
         """
         rules, policies = self._states.rules, policies_of(want.records or {})
         places = {(name.zone_id, name.name) for name in seen.claims ^ policies.keys() if name.seat}
+        places |= turning_places(seen, policies)
         asked = policies.keys() - seen.conflicts.keys()
         changed = {name for name in asked if (name.zone_id, name.name) in places}
         missing = asked - seen.claims - changed
@@ -271,7 +275,11 @@ class Planner:
         known = main is not None and main.value is not None
         of_records = cause_of(why, before, seen, kind.of_records(seen) if known else kind.resources)
         of_nodes = cause_of(why, before, seen, kind.resources)
-        lines = {name: self._book.line(name, seen.key, policy) for name, policy in self._contested(seen, want).items()}
+        contested, turns = self._contested(seen, want), list[Turn]()
+        lines = {name: self._book.line(name, seen.key, policy) for name, policy in contested.items()}
+        if contested:
+            turns = turns_of(self._book, self._tables.state, self._fenced_here, seen, want.records or {})
+            lines |= {name: name for turn in turns for name in lines if turn.holds(name)}
         owners = {name: self._book.owner(lines.get(name, name)) for name in names_of(want.records or {})}
         want = self._limit.within(seen, want, owners, lines, self._book.heir)
         problems = [*want.problems, *problems_of_parts(seen)]
@@ -286,11 +294,11 @@ class Planner:
                 pieces.append(Piece(tuple(actions), unclaiming(mine), clusters))
                 owners[theirs] = seen.key
                 seen = after = replace(seen, claims=seen.claims - {mine})
-            pieces += [Piece((note,)) for note in self._book.agreeing(before, seen, lines)]
+            pieces += [Piece((note,)) for note in agreeing(self._book, self._tables.state, before, seen, lines)]
             beside = self._book.others(seen, want.records, lines, moved=told or before.parts != seen.parts)
             beside = self._limit.shared(seen, want, beside, self._book.heir)
             published = self._published.beside(seen, want.records, owners, lines, beside)
-            assignment = assign_names(seen, want.records, owners, lines, published, beside)
+            assignment = with_turns(assign_names(seen, want.records, owners, lines, published, beside), turns)
             problems += assignment.problems
             after, of_names = self._names(before, after, assignment, given)
             pieces += of_names
@@ -374,7 +382,9 @@ class Planner:
         """Names that go with the key's next batch are given to the next in line now: what it wants there goes in the same batch (ADR 0052)."""
         book, key, names = self._book, after.key, leaves(after, self._states.config.policy)
         names -= self._states.kept_empty(after) if names else names
-        given = {(name.zone_id, name.name) for name in names if book.heir(name, key)}
+        # Not where it turns: what it leaves then may yet stay.
+        back = {(name.zone_id, name.name) for name in turning(after)}
+        given = {(name.zone_id, name.name) for name in names if book.heir(name, key)} - back
         # All claims of a name: what is left of the old set would keep the heir from it.
         for name in sorted(each for each in names if (each.zone_id, each.name) in given):
             actions, clusters = book.let_go(name, key)

@@ -1,0 +1,117 @@
+"""A name changes its routing policy in one batch, also where several clusters have sets there (ADR 0072).
+
+Route 53 lets sets of one policy stand at a name, and no others. So a key that has a set there, and wants another policy, records that it
+does, and waits in the lines of all who have not turned yet: the zone sends its change together with theirs (``KeyState``, ``zone.passing``).
+If one of these lets its claim go, the key is given it, and is planned again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from kubesync.aws.dynamodb.store import Action
+from kubesync.aws.tables.state import StateTable
+from kubesync.cluster.claims.claim_book import ClaimBook
+from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
+from kubesync.domain.errors import NewerSchemaError
+from kubesync.domain.objects import ObjectKey
+from kubesync.domain.plan import Assignment, waits_for
+from kubesync.domain.state import KeyState, Name, policies_of, turning
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A name that changes its policy. ``waits``: claims of those who turn with it. ``others``: of these, who do not want to, as far as is known."""
+
+    zone_id: str
+    name: str
+    policy: str
+    waits: frozenset[Name] = frozenset()
+    others: tuple[ObjectKey, ...] = ()
+
+    def holds(self, name: Name | RecordKey) -> bool:
+        return (name.zone_id, name.name) == (self.zone_id, self.name)
+
+
+def turns_of(
+    book: ClaimBook,
+    states: StateTable,
+    fenced_here: AbstractSet[str],
+    seen: KeyState,
+    wanted: Mapping[RecordKey, RecordSet],
+) -> list[Turn]:
+    """Names at which a key gives its sets another policy, and others of several clusters have sets. Their claims were all read.
+
+    Not where something else is in its way, such as a region that another key has: then it waits for that, with what it has. Keys of one
+    cluster agree before any of them records it (``ClaimBook.agreeing``).
+    """
+    policies, found = policies_of(wanted), list[Turn]()
+    begun = {(name.zone_id, name.name) for name in turning(seen)}
+    for place in sorted(turning_places(seen, policies)):
+        owners = {each: owner for each, owner in book.owners_at(Name(*place)).items() if owner != seen.key}
+        clusters = {owner.cluster for owner in owners.values()}
+        apart = bool(clusters - {seen.key.cluster}) or (bool(owners) and place in begun)
+        names = {name: policy for name, policy in policies.items() if (name.zone_id, name.name) == place}
+        free = all(waits_for(each, policy, seen.key, owners, agreed=True) == each for each, policy in names.items())
+        if not (apart and free and clusters <= fenced_here):
+            continue
+        try:
+            known = states.load(sorted({*owners.values()}))
+        except NewerSchemaError:
+            continue
+        policy = next(iter(names.values()))
+        of_sets = {each: known[owner] for each, owner in owners.items() if each.identifier}
+        waits = {
+            each
+            for each, state in of_sets.items()
+            if not _all(state.intended, each, policy) or not _all(state.applied, each, policy)
+        }
+        others = {of_sets[each].key for each in waits if not _all(of_sets[each].intended, each, policy)}
+        found.append(Turn(*place, policy, frozenset(waits), tuple(sorted(others))))
+    return found
+
+
+def turning_places(seen: KeyState, policies: Mapping[Name, str]) -> set[tuple[str, str]]:
+    """Where sets of a key stand that it wants with the same set identifier and another policy."""
+    stands = ((key, each.routing.kind) for key, each in seen.applied.items() if key.identifier)
+    return {(key.zone_id, key.name) for key, kind in stands if policies.get(Name.of(key), kind) != kind}
+
+
+def with_turns(assignment: Assignment, turns: list[Turn]) -> Assignment:
+    """What a key waits for besides, and what is reported of it."""
+    waits, problems = assignment.waits, assignment.problems
+    for turn in turns:
+        waits |= turn.waits
+        if turn.others:
+            said = f"it waits until {', '.join(map(str, turn.others))} want {turn.policy} too: all sets of a name have one policy"
+            problems += (Problem("NameTaken", f"{turn.name} in {turn.zone_id}", said),)
+    return replace(assignment, waits=waits, problems=problems)
+
+
+def agreeing(
+    book: ClaimBook, states: StateTable, before: KeyState, seen: KeyState, lines: Mapping[Name, Name]
+) -> list[Action]:
+    """A key has set out to wait for another policy at a name. If all who have a claim there are of its cluster, and wait for something else by
+    now, they are planned together next, and notes say so."""
+    names = sorted(name for name, line in lines.items() if line != name)
+    if names and before.parts == seen.parts:
+        names = [name for name in names if lines[name] not in seen.waits]
+    notes: list[Action] = []
+    for name in {(name.zone_id, name.name): name for name in names}.values():
+        holders = {*book.owners_at(name).values()}
+        others = sorted(holders - {seen.key})
+        apart = not all(map(book.plans, others))
+        if seen.key in holders and apart and all(each.cluster == seen.key.cluster for each in others):
+            waits = [state.waits for state in states.load(others).values()]
+            if all(any((w.zone_id, w.name) == (name.zone_id, name.name) for w in of_key) for of_key in waits):
+                book.promoted += [seen.key, *others]
+                notes += [states.mark_promoted(each, name) for each in (seen.key, *others)]
+    return notes
+
+
+def _all(sets: Mapping[RecordKey, RecordSet], name: Name, policy: str) -> bool:
+    """Whether a claim has sets there, all of one policy."""
+    kinds = {each.routing.kind for key, each in sets.items() if Name.of(key) == name}
+    return kinds == {policy}
