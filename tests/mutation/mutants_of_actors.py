@@ -29,8 +29,8 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         without="a cluster answers a later question of a zone before an earlier one",
         invariants="I1",
         file="cluster/answers.py",
-        old="        yield from self._answer_to(self._questions[0])\n        self._questions.popleft()\n",
-        new="        yield from self._answer_to(self._questions[-1])\n        self._questions.pop()\n",
+        old="        yield from self._handle(self._questions[0])\n        self._questions.popleft()\n",
+        new="        yield from self._handle(self._questions[-1])\n        self._questions.pop()\n",
         caught_by=(_CLUSTER + "test_i1_questions_of_a_zone_are_answered_in_their_order",),
     ),
     Mutant(
@@ -133,7 +133,7 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         without="keys of a cluster that is removed with `retain` are emptied while a batch of them is under way",
         invariants="I3",
         file="cluster/removal.py",
-        old="        if retains(self._config):\n            yield from self._part()\n",
+        old="        if retains(self._config):\n            yield from self._wait_for_zones()\n",
         new="",
         caught_by=(
             "unit/operations/test_removal.py::test_i3_outputs_that_stay_are_forgotten_once_no_batch_of_them_is_under_way",
@@ -154,7 +154,7 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         without="a refusal counts although the key no longer wants what was refused",
         invariants="I4",
         file="cluster/answers.py",
-        old="            if self._wanted(refusal.unit, states[refusal.unit.key])\n",
+        old="            if self._still_wants(refusal.unit, states[refusal.unit.key])\n",
         new="",
         caught_by=(_CLUSTER + "test_i4_refusal_of_what_a_key_no_longer_wants_does_not_put_it_off",),
     ),

@@ -31,7 +31,7 @@ OF_SOURCES: Final = (
         without="nothing says durably which keys read a shared object",
         invariants="I1",
         file="cluster/keys/planner.py",
-        old="""        pieces += reading(before, after)
+        old="""        pieces += index_updates(before, after)
 """,
         new="",
         caught_by=(

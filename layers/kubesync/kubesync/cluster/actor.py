@@ -2,10 +2,10 @@
 
 With each step it does one thing: a step of the first of these lanes that is due.
 
-    publish      tell zones what the keys want that were recorded last
-    questions    of zones, a lane for each zone: it waits for its answer before it sends more
-    relist       for a resync
-    errors       of listeners, to be persisted
+    publish      send zones what the keys want that were recorded last
+    questions    answer zones, a lane for each zone: a zone waits for its answer before it sends more
+    relist       have the cluster listed for a resync
+    errors       persist errors of listeners
     work         a command, a removal, or in turns a window, promoted keys, readers: begun after the one before is durable (I1)
 
 Work of many keys is done in steps of a few transactions each. A task that fails is begun again later; meanwhile others go on.
@@ -78,13 +78,13 @@ class ClusterActor:
         self._errors = Lane(self._clock, _BACKOFF, lambda: deque((self._serving.errors,)))
         self._work = Lane(self._clock, _BACKOFF, self._next_work)
         self._commands: deque[object] = deque()
-        self._reviving: Task | None = None
+        self._restart_task: Task | None = None
         self._faults = 0
         self._ended = False
         self._not_master = False
 
     def hosted(self, host: Host[ClusterFigures]) -> None:
-        """The actor runs here: its listeners send to it."""
+        """Set the host of this actor: its listeners send messages there."""
         self._serving.hosted(host)
 
     def figures(self) -> ClusterFigures:
@@ -93,11 +93,11 @@ class ClusterActor:
     # --- messages ---
 
     def receive(self, message: object) -> None:
-        """File the message for a later step. Notes and withdrawals count at once."""
+        """Queue the message for a later step. Notes, withdrawals, follows and stops take effect at once."""
         serving = self._serving
         match message:
             case Landed() | Refused() | Standing() | Compare() | Want():
-                self._ask(message)
+                self._queue_question(message)
             case Observed():
                 if serving.run is not None:
                     serving.keys.promoted.add(serving.run.listeners.observed(message))
@@ -117,9 +117,9 @@ class ClusterActor:
                     self._relisting.under_way.withdraw()
                 message.reply.set_result({} if serving.run is None else serving.run.listeners.last_errors)
             case Relist():
-                self._relisting.put(Relisting(message, serving, self._clock, self._has_obeyed))
+                self._relisting.put(Relisting(message, serving, self._clock, self._commands_are_done))
             case StopListening():
-                self._stop(message)
+                self._stop_listening(message)
             case EndCluster():
                 self._ended = True
             case _:
@@ -127,8 +127,8 @@ class ClusterActor:
                 if serving.run is not None:
                     serving.run.commands_wait()
 
-    def _ask(self, question: Question) -> None:
-        """Answer a zone later. Zones are answered in the order in which they began to ask."""
+    def _queue_question(self, question: Question) -> None:
+        """Queue a question of a zone. Zones are answered in the order in which they began to ask."""
         asked, lane = self._zones.get(question.zone) or self._lane_of_zone()
         if asked.due_at() == WHEN_TOLD:
             self._zones.pop(question.zone, None)
@@ -140,12 +140,13 @@ class ClusterActor:
         questions = ZoneQuestions(self._serving.keys)
         return questions, Lane(self._clock, _BACKOFF, lambda: deque((questions,)))
 
-    def _stop(self, message: StopListening) -> None:
+    def _stop_listening(self, message: StopListening) -> None:
+        """Cut the listeners now, drop commands that would start them, and queue the rest of the stop as a command."""
         self._not_master = self._not_master or message.abandon
         if self._serving.removal is not None:
             self._work.put(None)
         self._serving.stop(message)
-        if self._reviving is not None and self._work.under_way is self._reviving:
+        if self._restart_task is not None and self._work.under_way is self._restart_task:
             # What the run has seen since its fault is not recorded: no checkpoint may say so.
             self._work.put(None)
             if self._serving.run is not None:
@@ -162,12 +163,12 @@ class ClusterActor:
         if self._ended:
             return None
         if self._not_master:
-            return self._last_words()
+            return self._report_ends_unfenced()
         now, over_at = self._clock.monotonic(), self._drain_until
         goes_on = over_at
         for lane in self._lanes():
             if lane is self._work and now >= over_at:
-                self._cut_off()
+                self._drop_unrecorded()
                 return AT_ONCE
             if (due := lane.due_at()) <= now:
                 self._advance(lane)
@@ -176,27 +177,31 @@ class ClusterActor:
         return max(AT_ONCE, goes_on - now)
 
     def _lanes(self) -> Iterator[Lane]:
-        """In the order in which they go on."""
+        """All lanes, first the one that goes first."""
         yield self._published
         yield from (lane for _, lane in self._zones.values())
         yield from (self._relisting, self._errors, self._work)
 
     @property
     def _drain_until(self) -> float:
+        """Until when (monotonic) a run that is being stopped may record. Infinite: none is being stopped."""
         return next((c.drain_until for c in self._commands if isinstance(c, StopListening)), math.inf)
 
-    def _cut_off(self) -> None:
-        """The time to record the rest is over. Commands before are superseded: the session ends, or another configuration follows."""
+    def _drop_unrecorded(self) -> None:
+        """End the run without recording the rest: its time is over. Drops commands before the stop.
+
+        They are superseded: the session ends, or another configuration follows.
+        """
         self._work.put(None)
         while not isinstance(command := self._commands.popleft(), StopListening):
             pass
         self._serving.ended(command, clean=False)
 
     def _advance(self, lane: Lane) -> None:
-        """Do one step.
+        """Do one step of a lane.
 
-        After an error of the tables the task is begun again, later. So it is after a fault of ours (any other error). If the run
-        had the fault, or its lists cannot be recorded while other clusters wait for their room, the run itself begins anew.
+        After any error the task starts over later. The run itself starts over if the error was a fault of ours (no error of the tables)
+        in the run, or if its lists cannot be recorded while other clusters wait for their room.
         """
         run, name = self._serving.run, self._serving.keys.states.config.name
         try:
@@ -230,8 +235,8 @@ class ClusterActor:
         logger.error("a message failed", cluster=name, error=str(error), exc_info=error)
         return _FAULT_SECONDS
 
-    def _last_words(self) -> float:
-        """Another master writes: only say how the listeners ended, where no fence forbids it."""
+    def _report_ends_unfenced(self) -> float:
+        """Another master writes: do nothing more than report how the listeners ended, where no fence forbids it."""
         while self._commands:
             if isinstance(command := self._commands.popleft(), StopListening):
                 self._serving.ended(command, clean=False)
@@ -240,24 +245,27 @@ class ClusterActor:
     # --- work ---
 
     def _next_work(self) -> deque[Task]:
+        """The tasks that the work lane may choose from: the next command alone, if there is one."""
         if not self._commands:
             return self._serving.turns
         command = self._commands[0]
         if isinstance(command, StopListening):
             # It stays a command until it is done: its time may be over before.
-            return deque((Command(partial(self._finish, command)),))
+            return deque((Command(partial(self._finish_run, command)),))
         return deque((Command(partial(self._obey, command)),))
 
     def _obey(self, command: object) -> Steps[None]:
+        """Take the command from the queue, and do it. Idempotent: a retry finds it taken."""
         if self._commands and self._commands[0] is command:  # else it is begun again
             self._commands.popleft()
         yield from self._serving.obey(command)
 
-    def _has_obeyed(self) -> bool:
+    def _commands_are_done(self) -> bool:
+        """Whether no command waits or is under way."""
         return not self._commands and not isinstance(self._work.under_way, Command)
 
-    def _finish(self, stopping: StopListening) -> Steps[None]:
-        """Record the rest of the run, and publish it."""
+    def _finish_run(self, stopping: StopListening) -> Steps[None]:
+        """Record the rest of the run, wait until it is published, and answer the stop."""
         if self._serving.run is not None:
             yield from self._serving.run.finish()
             while (due := self._published.due_at()) < WHEN_TOLD:
@@ -267,7 +275,10 @@ class ClusterActor:
         self._serving.ended(stopping, clean=True)
 
     def _resume_from_checkpoints(self) -> None:
-        """After a fault of ours: resume from what is stored, or obey the command again. The second time in a row: listen no more."""
+        """After a fault of ours: restart the run from its checkpoints, or do the command again.
+
+        After the second fault in a row the cluster is not listened to any more in this session.
+        """
         self._faults += 1
         if self._serving.run is not None:
             self._begin_anew(lost=self._faults > 1)
@@ -278,14 +289,17 @@ class ClusterActor:
             self._work.put(Command(partial(self._serving.obey, Configure(None))))
 
     def _begin_anew(self, *, lost: bool) -> None:
-        """Drop what is not recorded, and listen again a little later: from the checkpoints, or with a list. ``lost``: listen no more."""
+        """Drop what is not recorded, and start the listeners again a little later: from the checkpoints, or with a list.
+
+        ``lost``: do not start them again. A relist that waits for this run fails, or starts over with the next one.
+        """
         run, relisting = self._serving.run, self._relisting.under_way
         assert run is not None
         self._work.put(None)
         run.cut(ErrorCode.WORKER_EXITING, lost=lost)
         if run.works:
             later = self._clock.monotonic() + _FAULT_SECONDS
-            self._reviving = Command(self._serving.begin_anew, not_before=later)
-            self._work.put(self._reviving)
+            self._restart_task = Command(self._serving.begin_anew, not_before=later)
+            self._work.put(self._restart_task)
         if isinstance(relisting, Relisting) and not relisting.cut(run.problem) and run.works:
             self._relisting.again(_FAULT_SECONDS + _POLL_SECONDS)

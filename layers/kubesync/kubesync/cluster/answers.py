@@ -1,4 +1,4 @@
-"""What a cluster is asked, by zones and by operations. Each answer is work in steps; it is sent once everything is durable."""
+"""Answers questions of zones, and requests of operations. Each answer is sent once everything that it says is durable."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ type Question = Landed | Refused | Standing | Compare | Want
 
 
 class ZoneQuestions:
-    """Answers one zone, in the order of its questions: a refusal before what lands later. A task of the cluster's actor."""
+    """Answers the questions of one zone, in order: a refusal before a batch that lands later. A task of the cluster's actor."""
 
     def __init__(self, served: ServedKeys) -> None:
         self._ports = served.ports
@@ -57,10 +57,10 @@ class ZoneQuestions:
         self._questions: deque[Question] = deque()
 
     def ask(self, question: Question) -> bool:
-        """Answer this later. A zone asks one question at a time: what it has asked before, it has given up, unless a batch landed.
+        """Queue a question. Drops earlier questions of the zone, which has given them up, except about batches that landed.
 
         Returns:
-            Whether the question that comes first is another one now.
+            Whether another question comes first now, so that work on the former one has to stop.
         """
         first = next(iter(self._questions), question)
         self._questions = deque([*(each for each in self._questions if isinstance(each, Landed)), question])
@@ -70,68 +70,71 @@ class ZoneQuestions:
         return AT_ONCE if self._questions else WHEN_TOLD
 
     def steps(self) -> Steps[None]:
-        """Do what follows from the first question, and answer it."""
-        yield from self._answer_to(self._questions[0])
+        """Write what follows from the first question, answer it, and remove it from the queue."""
+        yield from self._handle(self._questions[0])
         self._questions.popleft()
 
-    def _answer_to(self, question: Question) -> Steps[None]:
+    def _handle(self, question: Question) -> Steps[None]:
         match question:
             case Landed():
                 outcomes = [Outcome(unit, landed=True) for unit in question.units]
-                yield from self._close(outcomes, "settled", question.batch)  # for the audit
-                self._answer(question, {unit.key for unit in question.units})
+                yield from self._close_keys(outcomes, "settled", question.batch)  # for the audit
+                self._send_answer(question, {unit.key for unit in question.units})
             case Refused():
-                yield from self._refused(question)
+                yield from self._answer_refusals(question)
             case Standing():
-                yield from self._check(question)
+                yield from self._recheck_conflicts(question)
             case Compare():
-                yield from self._compare(question)
+                yield from self._compare_with_zone(question)
             case Want():
                 wishes = self._served.published.wishes(question.keys, question.zone)
                 self._ports.to_zone(question.zone, Wishes(self._states.config.name, wishes))
 
-    def _answer(
+    def _send_answer(
         self,
         question: Landed | Refused | Standing | Compare,
         keys: Iterable[ObjectKey],
         decisions: tuple[Decision, ...] = (),
         compared: Compared | None = None,
     ) -> None:
+        """Send the answer to the zone, with what these keys want there now. The zone counts as informed about them."""
         wishes = self._served.published.wishes(keys, question.zone)
         answer = Closed(self._states.config.name, question.question, wishes, decisions, compared)
         self._ports.to_zone(question.zone, answer)
 
-    def _close(
+    def _close_keys(
         self, outcomes: Iterable[Outcome], why: str, batch: str = ""
     ) -> Steps[Mapping[ObjectKey, OpenMark | None]]:
+        """Write what became of units, and queue what follows from it. Returns the marks of keys that were written."""
         closing = Outcomes(self._served.committer, outcomes, why, batch, self._ports.scheduler.random)
         recorded = Recorded()
         try:
             yield from closing.close(recorded)
-        finally:  # also where it is cut off: what is written must be heard of
-            # Closing has opened these again, and no zone knows of them.
+        finally:  # run this even if closing was interrupted: zones must learn what was written
+            # Closing has opened these keys again, and no zone knows of them.
             opened = (key for key in recorded.opened if not self._served.published.knows(key))
             self._served.follow_up(Recorded(dict.fromkeys(opened), recorded.promoted))
         return closing.marks
 
-    def _refused(self, question: Refused) -> Steps[None]:
+    def _answer_refusals(self, question: Refused) -> Steps[None]:
+        """Decide about units that Route 53 refused, write the decisions, and answer the zone."""
         states = self._states.states({refusal.unit.key for refusal in question.refusals})
         if self._ports.scheduler.monotonic() >= question.until:
-            self._answer(question, states)  # the unit may be under way again: let nothing of it go
+            self._send_answer(question, states)  # too late: the unit may be in a batch again, so release nothing of it
             return
         # A refusal counts only for a unit that the key still wants.
         outcomes = [
             self._of_others(refusal, judge(refusal, states[refusal.unit.key]))
             for refusal in question.refusals
-            if self._wanted(refusal.unit, states[refusal.unit.key])
+            if self._still_wants(refusal.unit, states[refusal.unit.key])
         ]
-        marks = yield from self._close(outcomes, "refused")
+        marks = yield from self._close_keys(outcomes, "refused")
         decisions: list[Decision] = []
         for outcome in outcomes:
             mark = None if outcome.landed else marks.get(outcome.unit.key)
             retry_at = None if mark is None else mark.retry_at
             decisions.append(Decision(outcome.unit, outcome.reason_code, retry_at, outcome.conflict))
-        self._answer(question, states, tuple(decisions))
+        self._send_answer(question, states, tuple(decisions))
 
     def _of_others(self, refusal: Refusal, outcome: Outcome) -> Outcome:
         """At a name that changes its policy, a set of another key is not foreign: planned again, the key waits for it too."""
@@ -146,12 +149,14 @@ class ZoneQuestions:
                 return replace(outcome, conflict=False, code="NameTaken")
         return outcome
 
-    def _wanted(self, unit: Unit, state: KeyState) -> bool:
+    def _still_wants(self, unit: Unit, state: KeyState) -> bool:
+        """Whether the key still wants every change of the unit."""
         return set(unit.changes) <= set(changes_of(state, self._states.config.policy))
 
-    def _check(self, question: Standing) -> Steps[None]:
+    def _recheck_conflicts(self, question: Standing) -> Steps[None]:
+        """Compare names in conflict with what exists there now. Plans keys whose names are free; postpones the others."""
         if not self._served.published.served:
-            self._answer(question, ())
+            self._send_answer(question, ())
             return
         check = ConflictCheck(question.zone, question.standing, self._served.committer)
         if check.free:
@@ -165,10 +170,14 @@ class ZoneQuestions:
             )
         outcomes = list(check.still_foreign(self._states.config.policy))
         if outcomes:
-            yield from self._close(outcomes, "still foreign")
-        self._answer(question, question.standing)
+            yield from self._close_keys(outcomes, "still foreign")
+        self._send_answer(question, question.standing)
 
-    def _compare(self, question: Compare) -> Steps[None]:
+    def _compare_with_zone(self, question: Compare) -> Steps[None]:
+        """Find the drift of keys, compared with what exists in the zone. With ``question.mend``, record it: the keys are then planned.
+
+        Keys that changed since the caller read them (``moved``) are not compared.
+        """
         keys = [known.service for known in question.known] or list(question.keys)
         states = self._states.states(keys)
         moved = frozenset(known.service for known in question.known if not known.still(states[known.service]))
@@ -185,13 +194,13 @@ class ZoneQuestions:
                 by_key.setdefault(drift.service, []).append(drift)
             steps = self._served.reconciler.transform(by_key, lambda s: as_it_stands(s, by_key[s.key]), question.why)
             self._served.follow_up((yield from steps))
-        self._answer(question, keys, compared=Compared(tuple(drifts), moved))
+        self._send_answer(question, keys, compared=Compared(tuple(drifts), moved))
 
 
 def answer_request(served: ServedKeys, asked: RecordLists | Claim | RemoveOrphans) -> Steps[None]:
-    """Do what an operation asks for, and answer: record lists of a recovery, take sets over, remove orphaned upstreams.
+    """Do what an operation asks for, and answer: record lists of a recovery, adopt record sets, or remove orphaned upstreams.
 
-    An error goes to whoever asked. What is recorded is not published: zones take it up later.
+    An error goes to the caller. What is recorded is not published here: zones read it as open keys later.
     """
 
     def claimed(state: KeyState) -> KeyState | None:
@@ -209,7 +218,7 @@ def answer_request(served: ServedKeys, asked: RecordLists | Claim | RemoveOrphan
                 yield from served.reconciler.transform(asked.sets, claimed, "recover")
                 asked.reply.set_result(None)
             case RemoveOrphans():
-                asked.reply.set_result(sum(_remove(served, *each) for each in asked.upstreams.items()))
+                asked.reply.set_result(sum(_remove_orphan(served, *each) for each in asked.upstreams.items()))
     except KubesyncError as error:
         asked.reply.set_exception(error)
     except Exception as error:  # a fault of ours stops what was asked for, and only that
@@ -217,8 +226,8 @@ def answer_request(served: ServedKeys, asked: RecordLists | Claim | RemoveOrphan
         asked.reply.set_exception(KubesyncError(f"{type(error).__name__}: {error}"))
 
 
-def _remove(served: ServedKeys, upstream: str, stands: UpstreamState) -> bool:
-    """Remove one orphaned upstream. False: a key knows it by now, or it was written meanwhile."""
+def _remove_orphan(served: ServedKeys, upstream: str, stands: UpstreamState) -> bool:
+    """Remove one orphaned upstream. Returns False, and writes nothing, if a key knows it by now or it was written meanwhile."""
     tables, writer = served.ports.tables, served.ports.fenced_writer
     key = ObjectKey.parse("/".join(upstream.split("/")[:_PARTS_OF_KEY]))
     if upstream in served.states.states([key])[key].upstreams:
@@ -240,7 +249,7 @@ def _remove(served: ServedKeys, upstream: str, stands: UpstreamState) -> bool:
 
 
 def _with_taken(state: KeyState, taken: Sets) -> KeyState:
-    """The state with these record sets as its own. A name where nothing else is missing is in conflict no more."""
+    """The state with these record sets as applied. Ends the conflict of each name where no other set is missing."""
     applied = {**state.applied, **taken}
     missing = {Name.of(key) for key in state.intended if key not in applied}
     over = {Name.of(key) for key in taken} - missing

@@ -55,12 +55,12 @@ class ListRound:
         return self.reply is not None and bool(self.unlisted)
 
     def recorded(self, resources: Iterable[Resource], missed: AbstractSet[ObjectKey]) -> None:
-        """Lists that were made for it are recorded."""
+        """Note that lists of these resources, made for this round, are recorded."""
         self.unlisted.difference_update(resources)
         self.missed |= missed
 
     def answer(self, answer: Relisted | ListingFailedError | None) -> None:
-        """Answer whoever waits for it. None: nobody waits any longer."""
+        """Answer the caller, at most once. None: drop the reply, the caller waits no longer."""
         reply, self.reply = self.reply, None
         if reply is not None and isinstance(answer, Relisted):
             reply.set_result(answer)
@@ -125,14 +125,14 @@ class SharedWindow:
             return self._window.opened_at
 
     def close_events(self) -> WindowContent | None:
-        """The collected content, if it is due and holds no list."""
+        """Close the window and return its content, if it is due and holds no list. None: leave it open."""
         with self._lock:
             closes_at = self._window.closes_at()
             due = closes_at is not None and closes_at <= self._clock.monotonic() and not self._rounds
             return self._window.close() if due else None
 
     def close(self) -> tuple[WindowContent, Mapping[Resource, ListRound | None]]:
-        """The collected content, and the round of each of its lists."""
+        """Close the window. Returns its content, and the round of each of its lists."""
         with self._lock:
             rounds, self._rounds = self._rounds, {}
             return self._window.close(), rounds
@@ -177,18 +177,18 @@ class Listener:
         self._thread: Thread | None = None
 
     def start(self, resume_from: int | None, deadline_monotonic: float) -> None:
-        """Start. ``resume_from`` None: list first."""
+        """Start the thread. ``resume_from``: version to watch from; None: list first."""
         run = partial(self._reflector.run, self, resume_from, deadline_monotonic)
         self._thread = self._scheduler.thread(f"{self._counted.cluster}/{self.resource}", run)
         self._thread.start()
 
     def stop(self, code: ErrorCode) -> None:
-        """End at once, and keep the reason."""
+        """End it at once, and report this reason."""
         self._counted.ended = self._counted.ended or code.key
         self.cut()
 
     def cut(self) -> None:
-        """End at once. Another listener continues."""
+        """End it at once without a reason: another listener continues its work."""
         self._ended.set()
         self._reflector.stop()
 
@@ -307,7 +307,10 @@ class Listeners:
     def _listener(
         self, resource: Resource, room: ClusterReservation, made_for: ListRound | None
     ) -> tuple[Listener, int | None] | None:
-        """A listener and the version that it resumes from (None: it lists first). None: the cluster is unreachable."""
+        """Make a listener. Returns it with the version that it resumes from (None: it lists first). None: the cluster is unreachable.
+
+        Persists the error in that case.
+        """
         config, number, send = self._states.config, self._number, self._host.send
         try:
             reflector = self._ports.connector.reflector(config, resource, room.for_list())
@@ -335,7 +338,7 @@ class Listeners:
         return listener, None
 
     def observed(self, seen: Observed) -> Collection[ObjectKey]:
-        """Take in what a listener saw. Returns keys that can be planned now."""
+        """Update a listener's view from its message. Returns keys to plan again, because the view is complete now."""
         if seen.run != self._number:
             return ()
         view = self._states.listeners[seen.resource]
@@ -367,12 +370,13 @@ class Listeners:
         return ()
 
     def _fails(self, resource: Resource) -> None:
+        """Note in the view that the listener does not work now."""
         view = self._states.listeners[resource]
         view.fails(self._ports.scheduler.epoch())
         view.works_since = 0.0
 
     def recorded(self, resources: Iterable[Resource]) -> None:
-        """Their lists are recorded. A listener that went stale meanwhile lists again: it stays unseen."""
+        """Note that the lists of these resources are recorded. A listener that went stale meanwhile lists again: it stays unseen."""
         self._unseen -= {resource for resource in resources if not self._states.listeners[resource].broken}
 
     def stop(self, code: ErrorCode) -> None:
@@ -381,12 +385,12 @@ class Listeners:
             listener.stop(code)
 
     def cut(self) -> None:
-        """End them at once. Others continue."""
+        """End them at once without a reason: other listeners continue their work."""
         for listener in self._running:
             listener.cut()
 
     def forsake(self, code: ErrorCode) -> None:
-        """End them after a fault of ours: nothing that they watch counts as watched."""
+        """End them after a fault of ours, drop the window, and note that no listener works."""
         self.stop(code)
         for resource in self._states.listeners:
             self._fails(resource)

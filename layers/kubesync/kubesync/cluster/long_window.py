@@ -1,4 +1,4 @@
-"""A window that is being recorded, and what goes on meanwhile if it takes long."""
+"""Keeps a cluster responsive while a long window is recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PUBLISHED_EVERY_SECONDS: Final = 2.0
 
 
 class LongWindow(Following):
-    """What is recorded is published from time to time, the next windows join, and tasks that must not wait go on.
+    """A window that is being recorded. Publishes what is recorded from time to time, lets the next windows join, and runs other tasks.
 
     Args:
         content: grows by what joins, so that another try records all of it.
@@ -48,11 +48,11 @@ class LongWindow(Following):
         self._commands_wait = False
 
     def begin(self) -> None:
-        """A try begins."""
+        """Begin a try: forget the order of the last one."""
         self.turns, self._published_at = Turns(), self._clock.monotonic()
 
     def commands_wait(self) -> None:
-        """No other window joins: commands go on after this one."""
+        """Let no other window join, because commands wait for the end of this one."""
         self._commands_wait = True
 
     @property
@@ -79,7 +79,7 @@ class LongWindow(Following):
             self.publish()
 
     def publish(self) -> None:
-        """Zones hear of what is recorded."""
+        """Hand on what is recorded and not published yet."""
         recorded, self._unpublished, self._published_at = self._unpublished, Recorded(), self._clock.monotonic()
         since = self.turns.since({*recorded.changed, *recorded.opened})
         self._follow_up(recorded, since, of_list=bool(self.content.snapshots))

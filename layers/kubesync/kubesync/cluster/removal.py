@@ -46,7 +46,7 @@ class Removal:
         self._asked: set[str] = set()
 
     def forgotten(self, zone_id: str) -> None:
-        """Nothing of the cluster is under way in this zone."""
+        """Note the answer of a zone: nothing of the cluster is under way there."""
         self._asked.discard(zone_id)
 
     def due_at(self) -> float:
@@ -56,12 +56,12 @@ class Removal:
         """Remove the cluster. May be begun again after an error."""
         table, name = self._ports.tables.state, self._config.name
         if retains(self._config):
-            yield from self._part()
+            yield from self._wait_for_zones()
         emptied = False
         while not emptied:
             yield from self._empty()
             if (yield from self._sets_are_gone()):
-                yield from self._part()
+                yield from self._wait_for_zones()
                 emptied = not table.any_key(name)  # else what was under way has brought a key back
         yield from self._forget()
         self._removed()
@@ -78,12 +78,14 @@ class Removal:
         return True
 
     def _empty(self) -> Steps[None]:
+        """Remove the outputs of every key, and queue what follows for the zones."""
         every = (state.key for state in self._ports.tables.state.load_all(self._config.name))
         for keys in batched(every, KEYS_AT_A_TIME):
-            self._served.follow_up((yield from self._served.reconciler.transform(keys, self._bare, _WHY)))
+            self._served.follow_up((yield from self._served.reconciler.transform(keys, self._without_outputs, _WHY)))
             yield 0.0
 
-    def _bare(self, state: KeyState) -> KeyState:
+    def _without_outputs(self, state: KeyState) -> KeyState:
+        """The key without its objects, so that it wants nothing. With `retain`, also without what exists because of it."""
         bare = replace(state, parts={})
         if retains(self._config):
             bare = replace(bare, intended=EMPTY, applied=EMPTY, upstreams={}, conflicts={})
@@ -106,7 +108,8 @@ class Removal:
             except Exception as error:  # noqa: BLE001 - the next comparison tries again
                 logger.warning("comparison with a zone failed, trying again", error=str(error))
 
-    def _part(self) -> Steps[None]:
+    def _wait_for_zones(self) -> Steps[None]:
+        """Ask every zone to forget the cluster, and wait until all have answered."""
         self._asked = set(self._ports.zones())
         for zone_id in sorted(self._asked):
             self._ports.to_zone(zone_id, Forget(self._config.name))
@@ -114,6 +117,7 @@ class Removal:
             yield _POLL_SECONDS
 
     def _forget(self) -> Steps[None]:
+        """Delete what is left of the cluster: slices, notes, listener items, and last the configuration."""
         name, state = self._config.name, self._ports.tables.state
         slices = (state.remember_slice(name, *place, service=None) for place in state.slices(name))
         for places in batched(chain(slices, state.leftover_marks(name)), _PLACES_AT_A_TIME):

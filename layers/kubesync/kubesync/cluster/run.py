@@ -77,7 +77,7 @@ class ListeningRun:
         self._left_since: float | None = None  # unrecorded at the session's end: the next one reads it again
         self._stopping: StopListening | None = None
         self._event_writer: EventWriter | None = served.ports.event_writer(served.states.config)
-        served.states.on_problems = self._problems
+        served.states.on_problems = self._report_problems
         self._report.credential_days = credentials.days_left()
         if self._event_writer is not None:
             self._report.events_on_services = self._event_writer.report
@@ -92,7 +92,7 @@ class ListeningRun:
         """Report this problem."""
         self._report.problem = problem
 
-    def _problems(self, state: KeyState, fresh: Collection[Problem]) -> None:
+    def _report_problems(self, state: KeyState, fresh: Collection[Problem]) -> None:
         reasons = self._report.reasons
         for problem in fresh:
             reasons[problem.code] = reasons.get(problem.code, 0) + 1
@@ -105,17 +105,17 @@ class ListeningRun:
 
     @property
     def failed(self) -> bool:
-        """Whether it is not recorded any more."""
+        """Whether it has failed: nothing of it is recorded any more."""
         return self._failed
 
     @property
     def works(self) -> bool:
-        """Whether it goes on to listen."""
+        """Whether it still listens: it has not failed and is not being stopped."""
         return self._stopping is None and not self._failed
 
     @property
     def blocks_others(self) -> bool:
-        """Whether its lists, which are not recorded yet, take the room that other clusters wait for."""
+        """Whether its unrecorded lists hold room that other clusters wait for."""
         return self._stopping is None and self._reservation.blocks_others
 
     @property
@@ -130,12 +130,12 @@ class ListeningRun:
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing is read that is not recorded."""
+        """Whether everything that was read is recorded."""
         return self._recording is None and self.listeners.window.closes_at() is None
 
     @property
     def _unrecorded_since(self) -> float | None:
-        """The recording of a long list writes from time to time: it counts since the last write."""
+        """Since when (monotonic) events are read and not recorded; None: there are none. During a long list: at least since its last write."""
         if self._recording is None:
             return self.listeners.window.opened_at() if self._left_since is None else self._left_since
         if (oldest := self._recording.oldest_event) is None:
@@ -143,7 +143,7 @@ class ListeningRun:
         return max(oldest[0], self._served.reconciler.written_at if self._recording.content.snapshots else 0.0)
 
     def commands_wait(self) -> None:
-        """Commands go on after the window that is being recorded."""
+        """Let no other window join the one that is being recorded, because commands wait."""
         if self._recording is not None:
             self._recording.commands_wait()
 
@@ -185,14 +185,14 @@ class ListeningRun:
         self._reservation.release_recorded(sum(snapshot.size for snapshot in content.snapshots.values()))
         self._idle_at = self._clock.monotonic() + CHECKPOINT_SECONDS
         if not content.empty:
-            self._count(content, recorded, self._clock.monotonic() - began)
+            self._count_window(content, recorded, self._clock.monotonic() - began)
         if content.snapshots:
-            self._listed(content.snapshots, recorded, requested)
+            self._note_lists(content.snapshots, recorded, requested)
         self._credentials.update(self._served.states.config)
         self._report.credential_days = self._credentials.days_left()
         yield from self._sweep_some(flush=flush, quiet=content.empty)
 
-    def _listed(self, resources: Iterable[Resource], recorded: Recorded, requested: ListRound | None) -> None:
+    def _note_lists(self, resources: Iterable[Resource], recorded: Recorded, requested: ListRound | None) -> None:
         self.listeners.recorded(resources)
         self._report.held = {resource.value: reason for resource, reason in recorded.held.items()}
         self._report.holding |= {resource.value: resource.value in self._report.held for resource in resources}
@@ -201,12 +201,12 @@ class ListeningRun:
             self.answer(requested)
 
     def answer(self, requested: ListRound) -> None:
-        """Answer who requested lists, once all that the cluster serves is listed."""
+        """Answer the round if all resources that the cluster serves are listed."""
         if requested.unlisted <= self._served.states.absent:
             changed = self._report.changed_keys - requested.changed_before
             requested.answer(Relisted(changed, dict(self._report.held), len(requested.missed)))
 
-    def _count(self, content: WindowContent, recorded: Recorded, seconds: float) -> None:
+    def _count_window(self, content: WindowContent, recorded: Recorded, seconds: float) -> None:
         self._report.windows += 1
         self._report.events += content.received
         self._report.merged += content.merged
@@ -253,11 +253,14 @@ class ListeningRun:
         self.listeners.stop(stopping.code)
 
     def fail(self, *, failed: bool = True) -> None:
-        """What it has seen is not recorded: no checkpoint may say so."""
+        """Mark the run as failed: what it has seen is not recorded, and no checkpoint may say otherwise."""
         self._failed = self._failed or failed
 
     def cut(self, code: ErrorCode, *, lost: bool) -> None:
-        """Listen no more, after a fault of ours. ``lost``: no other run takes its place; it must not look like a quiet cluster."""
+        """End the listeners after a fault of ours, and drop what is not recorded. Gives back room for lists.
+
+        ``lost``: no other run takes its place; the cluster must not look like a quiet one.
+        """
         self.fail(failed=lost)
         self.listeners.forsake(code)
         self._recording = None
@@ -277,7 +280,7 @@ class ListeningRun:
             yield from self._record(flush=True)
 
     def end(self) -> None:
-        """Persist how the listeners ended. Write no more Events."""
+        """Persist how the listeners ended, give back room for lists, and write no more Events."""
         assert self._stopping is not None
         self._left_since = self._unrecorded_since
         self._recording = None

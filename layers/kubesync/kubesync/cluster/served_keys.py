@@ -70,7 +70,7 @@ class Published:
     # --- what was recorded ---
 
     def add(self, recorded: Recorded, since: float | None, *, of_list: bool) -> None:
-        """Publish this, after what was recorded before. ``since``, ``of_list``: see ``Publish``."""
+        """Queue this for publishing, after what was recorded before. ``since``, ``of_list``: see ``Publish``."""
         self._recorded.append((recorded, since, of_list))
 
     def due_at(self) -> float:
@@ -95,7 +95,7 @@ class Published:
         yield from ()
 
     def _promote(self, recorded: Recorded) -> None:
-        """Clusters hear of keys that were given a name after zones have heard who leaves it: else the heir's wish could come first."""
+        """Send clusters the keys that were given a name. Call it after zones know who leaves the name: else the heir's wish could come first."""
         for key in recorded.promoted:
             self._to_cluster(key.cluster, Promoted((key,)))
 
@@ -118,7 +118,7 @@ class Published:
             self._send(zone_id, Publish(name, tuple(full), names, since, inherited, of_list, listed=self._listed))
 
     def wishes(self, keys: Iterable[ObjectKey], zone_id: str) -> tuple[Wish, ...]:
-        """What these keys want in a zone now: for an answer to it."""
+        """What these keys want in a zone now, to be sent as an answer. The zone counts as informed about them."""
         found: list[Wish] = []
         for key, state in self._states.states(keys).items():
             found.append(wish := self._wish(state, zone_id))
@@ -127,7 +127,7 @@ class Published:
         return tuple(found)
 
     def withdraw(self) -> None:
-        """Nothing of the cluster is to be sent any more, until what is open is taken up."""
+        """Have zones drop everything of the cluster, until its open keys are taken up. Sends promotions that are still queued."""
         for zone_id in sorted(self._zones):
             self._send(zone_id, Publish(self._states.config.name, anew=True, listed=self._listed))
         self._told.clear()
@@ -135,11 +135,12 @@ class Published:
             self._promote(self._recorded.popleft()[0])
 
     def serve(self, *, served: bool) -> None:
-        """Whether the cluster is served from now on. If not, it wants nothing."""
+        """Set whether the cluster is served from now on. If not, its keys want nothing."""
         self._served = served
 
     @property
     def _wants_nothing(self) -> bool:
+        """Whether keys of the cluster want no change now, whatever they intend."""
         return self._served is False or self._states.config.paused
 
     def _wish(self, state: KeyState, zone_id: str) -> Wish:
@@ -157,7 +158,7 @@ class Published:
 
 
 class ServedKeys:
-    """For the cluster's actor alone; its parts last as long as the actor. ``promoted`` and ``readers`` are tasks, ``published`` too."""
+    """What tasks of the cluster's actor share. Only the actor uses it. ``published``, ``promoted`` and ``readers`` are tasks themselves."""
 
     def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
         self.ports = ports
@@ -175,7 +176,7 @@ class ServedKeys:
         self.readers = Readers(self)
 
     def follow_up(self, recorded: Recorded, since: float | None = None, *, of_list: bool = False) -> None:
-        """Zones hear of keys that changed, then clusters of keys that were given a name; readers of what they read are planned.
+        """Queue what follows from a record: publish changed keys, promote keys that were given a name, plan readers of shared objects.
 
         Args:
             since: when (monotonic) the first event of it was read.
@@ -185,6 +186,7 @@ class ServedKeys:
         self.readers.changed(recorded.shared)
 
     def _written(self, entries: Sequence[Entry]) -> None:
+        """Show changes that were written as progress. Errors are only logged."""
         if not entries:
             return
         try:
@@ -194,8 +196,8 @@ class ServedKeys:
 
 
 class PromotedKeys:
-    """Plans keys that were given a name, some at a time. Until their own objects are known they are planned again: their durable notes stay
-    until then."""
+    """Plans keys that were given a name, some at a time. Keys whose own objects are unknown are planned again once these are known:
+    their durable notes stay until then."""
 
     def __init__(self, served: ServedKeys) -> None:
         self._served = served
@@ -238,7 +240,7 @@ class Readers:
             self._left.pop(reference, None)
 
     def forget(self) -> None:
-        """What is noted is taken up anew."""
+        """Drop everything: durable notes will be read again."""
         self._changed.clear()
         self._left.clear()
 
@@ -263,7 +265,7 @@ class Readers:
 
 
 def reconciler_of(committer: Committer, connector: Connector, scheduler: Scheduler) -> Reconciler:
-    """Records what happens to keys, under the configuration that their states have then."""
+    """Make a reconciler that uses the configuration that the states have at each call."""
     states = committer.states
 
     def probe_identity() -> Answer[str | None]:

@@ -71,7 +71,7 @@ class ClusterFigures:
 
 
 class Serving:
-    """For the cluster's actor alone. Methods that return steps are work of it.
+    """Serves one configuration after another. Only the cluster's actor uses it, and does the steps that its methods return.
 
     ``keys``: of the cluster. ``errors``: of its listeners. Both last as long as the actor.
     """
@@ -90,7 +90,7 @@ class Serving:
         self._turns: deque[Task] = deque()
 
     def hosted(self, host: Host[ClusterFigures]) -> None:
-        """The actor runs here: listeners send to it."""
+        """Set the host of the actor: listeners send messages there."""
         self._host = host
 
     @property
@@ -100,7 +100,7 @@ class Serving:
 
     @property
     def removal(self) -> Removal | None:
-        """Of a cluster that is being deleted."""
+        """The removal that is under way, of a cluster that is being deleted."""
         return self._removal
 
     @property
@@ -131,7 +131,10 @@ class Serving:
         self._begin()
 
     def _serve(self, configured: Configured | None) -> None:
-        """Go by a configuration from now on. None, or if a newer release wrote to its tables: only close batches."""
+        """Switch to a configuration. None, or if a newer release wrote to its tables: only close batches from now on.
+
+        Withdraws everything from the zones, and ends the run or the removal.
+        """
         keys, name, known = self.keys, self.keys.states.config.name, self.keys.published.served
         keys.published.withdraw()  # what is open is taken up anew
         keys.readers.forget()
@@ -156,7 +159,7 @@ class Serving:
         keys.published.serve(served=remembered is not None)
 
     def _follow_large(self, large: LargeKeys, *, unclean: bool) -> None:
-        """A large key that was being planned when the last session ended: it may have died of it."""
+        """Take over the notes about large keys. After an unclean end, blame the large key that was being planned."""
         now, states = self._ports.scheduler.epoch(), self.keys.states
         states.large = large.died(now) if unclean else large.ended(well=False)
         if large.under_way is not None:
@@ -168,6 +171,7 @@ class Serving:
         self._ports.unreadable(name)
 
     def _take_up(self, queued: Queued | None) -> Steps[None]:
+        """Publish keys that earlier sessions left open, and queue those to plan. None: read the queue. Does nothing while not served."""
         keys, states = self.keys, self.keys.states
         if not keys.published.served or states.config.paused:
             return
@@ -197,6 +201,7 @@ class Serving:
             yield state
 
     def _begin(self) -> None:
+        """Start the listeners, or the removal of a cluster that is being deleted. Does nothing if a run goes on already."""
         config = self.keys.states.config
         if not self.keys.published.served or config.paused or self._run is not None:
             return
@@ -260,7 +265,7 @@ class Serving:
         stopping.reply.set_result(clean and not any(each.failed for each in self._runs))
 
     def figures(self) -> ClusterFigures:
-        """Of the run that goes on, or that ended with the session, and of all before."""
+        """Copy figures of all runs, of the listeners' views and of open keys. Another thread may read the copy."""
         states, keys = self.keys.states, self.keys.states.open_keys
         runs: dict[ListeningRun | None, RunFigures] = {run: run.figures() for run in self._runs}
         absent, listeners = states.absent, {} if states.config.deleting else states.listeners

@@ -74,7 +74,7 @@ class Lane:
         return None
 
     def put(self, task: Task | None) -> Task | None:
-        """Do this from now on, instead of what is under way. Returns the latter."""
+        """Make this the task under way, and cancel the former one between two steps. None: choose the next task. Returns the former one."""
         before, steps = self._under_way, self._steps
         self._under_way, self._steps, self._not_before, self._failures = task, None, AT_ONCE, 0
         if steps is not None:
@@ -82,16 +82,17 @@ class Lane:
         return before
 
     def back_off(self) -> int:
-        """What is under way has failed, so many times in a row: begin it again after a while."""
+        """Restart the task under way after a delay, because it has failed. Returns how many times in a row."""
         self._failures += 1
         self.again(self._backoff.delay(self._failures))
         return self._failures
 
     def again(self, seconds: float) -> None:
-        """Begin what is under way again after so many seconds."""
+        """Restart the task under way in so many seconds."""
         self._steps, self._not_before = None, self._clock.monotonic() + seconds
 
     def _next(self) -> Task | None:
+        """The first task in turn that is due. It goes to the end of the line."""
         tasks = self._tasks()
         for task in tuple(tasks):
             tasks.rotate(-1)

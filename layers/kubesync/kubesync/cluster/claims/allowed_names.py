@@ -69,7 +69,7 @@ def held_only(want: Desired, state: KeyState) -> Desired:
 
 
 def _as_held(key: RecordKey, wanted: RecordSet, state: KeyState) -> RecordSet | None:
-    """What is wanted, with the policy that is held; where not even that is possible, what is held, if anything is."""
+    """The wanted set under the policy that the key holds. Where that policy is not possible for it: the set that is held, if any."""
     held = state.intended.get(key) or state.applied.get(key)
     routing = _routing(state, key.identifier) if held is None else held.routing
     stays = replace(wanted, routing=routing)
@@ -160,7 +160,7 @@ class NamespaceLimit:
         return {name: sets for name, sets in beside.items() if name.name not in without}
 
     def _room(self, seen: KeyState, want: Desired, heir: _HeirOf) -> int:
-        """For how many more names of the key's namespace there is room, once what the key lets go is gone."""
+        """How many more names the key's namespace may gain, once the names that the key lets go are gone."""
         counted, namespace = self._counted, seen.key.namespace
         assert counted.rules is not None
         leaving = counted.held(seen) - {*want.counted} if self._policy is Policy.SYNC else frozenset[str]()
@@ -172,7 +172,7 @@ class NamespaceLimit:
         return counted.rules.per_namespace - holds + len(leaving - passes)
 
     def planned(self, before: KeyState, after: KeyState) -> None:
-        """A key is planned."""
+        """Count the names that a planned key gains, so that keys planned after it find less room."""
         if self._counted.rules is not None:
             held = self._counted.held(after)
             self._planned[before.key.namespace] += len(held) - len(self._counted.held(before))

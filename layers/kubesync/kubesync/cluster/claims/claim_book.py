@@ -36,10 +36,10 @@ _TOLD: Final = 20  # of these, who want such a type
 
 @dataclass(slots=True)
 class _Commit:
-    """Keys of one commit. ``wants``: as planned, each with the record sets that it wants (None: not known).
+    """What is known of the keys of one commit. ``wants``: keys as planned, with the record sets that they want (None: not known).
 
-    ``coming``: to the line of a name, at their places; ``going``: from it. ``given``: names that are a key's since
-    another one of the commit was planned.
+    ``coming``: keys that will join the queue of a name, at their places; ``going``: that will leave it. ``planned``: keys that are
+    planned already. ``given``: names that a key has received from another key of this commit.
     """
 
     wants: Mapping[ObjectKey, tuple[KeyState, Mapping[RecordKey, RecordSet] | None]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class _Commit:
 
 
 class ClaimBook:
-    """For one section of a commit.
+    """Tracks claims while one section of a commit is planned. Its methods return the actions that write their change.
 
     Args:
         fenced_here: clusters whose fence this master has raised: only their keys can be told that they were given a name.
@@ -113,7 +113,7 @@ class ClaimBook:
             return {key: names for owner in alone for key, names in self._known_to(owner).items()}
 
     def line(self, name: Name, key: ObjectKey, policy: str) -> Name:
-        """The claim in whose line a key stands that wants a name for sets of a policy: the name itself where nothing is in its way."""
+        """The claim that a key queues for if it wants a name for sets of a policy: the name itself if no other claim excludes it."""
         owners = self.owners_at(name)
         line = waits_for(name, policy, key, owners)
         if line != name and self._agreed(name) == policy:
@@ -124,8 +124,8 @@ class ClaimBook:
         return line
 
     def _agreed(self, name: Name) -> str:
-        """The routing policy that all keys want that have a claim at a name, if all are planned in this commit. Empty: they do not agree, or
-        two of them want one seat."""
+        """The routing policy that all holders of claims at a name want, if all are planned in this commit. Empty: they do not agree,
+        or two of them want one seat."""
         simple, policies, seats = _simple(name), set[str](), list[Name]()
         for holder in {*self.owners_at(name).values()}:
             seen, records = self._commit.wants.get(holder, (None, None))
@@ -151,8 +151,8 @@ class ClaimBook:
     def exchange(
         self, seen: KeyState, wanted: AbstractSet[Name], owners: Mapping[Name, ObjectKey | None]
     ) -> Iterator[tuple[Name, Name, list[Action], frozenset[str]]]:
-        """What the key wants of another one that waits for what this key no longer wants at the name, such as the roles PRIMARY and
-        SECONDARY: both claims change hands in one transaction, or each would wait for the other for ever.
+        """Swap claims with an owner that waits for what this key no longer wants at the name, such as PRIMARY and SECONDARY: both
+        claims change hands in one transaction, or each would wait for the other for ever.
 
         Yields: the claim that it gives, the one that it gets, actions, and clusters besides the key's own.
         """
@@ -182,7 +182,7 @@ class ClaimBook:
         return replace(seen, claims=seen.claims - lost, shared=seen.shared - lost) if lost else seen
 
     def _hand(self, name: Name, heir: ObjectKey, place: Key | None) -> list[Action]:
-        """Give a name to a key. ``place``: of it in the line; None: it does not wait."""
+        """Make a key the owner of a claim. ``place``: its place in the queue, which it leaves; None: it does not wait."""
         claim = self._known(name)
         if place is not None:
             self._drop(name, [place])
@@ -249,7 +249,7 @@ class ClaimBook:
         return found
 
     def share(self, name: Name, key: ObjectKey, types: AbstractSet[str]) -> list[Action]:
-        """Have these types of a name that another key owns, and no others. Who shares a name does not wait in its line."""
+        """Give a key these types, and no others, of a name that another key owns. The key leaves the queue of the name."""
         before = self._known(name)
         after = {**before.without(key), **dict.fromkeys(types, key)}
         if after == before.types:
@@ -333,7 +333,7 @@ class ClaimBook:
         return [comes, changed]
 
     def give_up(self, name: Name, key: ObjectKey) -> tuple[list[Action], frozenset[str]]:
-        """Queue no more; where the key was given the name meanwhile, let it go. Returns clusters besides the key's own."""
+        """Leave the queue of a name. Lets the name go if the key was given it meanwhile. Also returns clusters besides the key's own."""
         claim = self._claims.get(name)
         if claim is not None and claim.owner == key:
             return self._let_go(claim)
@@ -357,11 +357,11 @@ class ClaimBook:
         return self._table.requeue(claim, key, created_at, left)
 
     def begin_commit(self, wants: Mapping[ObjectKey, tuple[KeyState, Mapping[RecordKey, RecordSet] | None]]) -> None:
-        """These keys are planned in this commit."""
+        """Set the keys that are planned in this commit."""
         self._commit.wants = wants
 
     def expect(self, seen: KeyState, created_at: str, wanted: AbstractSet[Name]) -> None:
-        """What a key wants that is planned later in this commit: it comes to the line of some names, and goes from that of others."""
+        """Note which queues a key of this commit will join and leave, before it is planned."""
         asked = wanted - seen.claims - seen.conflicts.keys()
         for name in asked - seen.waits:
             self._commit.coming.setdefault(name, {})[self._table.waiter_place(name, seen.key, created_at)] = seen.key
@@ -370,18 +370,18 @@ class ClaimBook:
         self._commit.going.update((n, seen.key) for n in seen.waits if (n.zone_id, n.name) not in stays)
 
     def begin(self, key: ObjectKey) -> frozenset[Name]:
-        """The key is planned now. Returns names that it was given in this very commit."""
+        """Mark the key as planned. Returns names that it was given in this very commit."""
         self._commit.planned.add(key)
         return frozenset(self._commit.given.get(key, ()))
 
     def heir(self, name: Name, key: ObjectKey) -> ObjectKey | None:
-        """Who is given a name of the key when it goes, if this master can tell that one."""
+        """Who receives the name if the key lets it go. None: nobody, or a key of a cluster that this master does not write for."""
         claim = self._claims.get(name)
         line = {} if claim is None or claim.owner != key or claim.types else self._line(claim)
         return line[_first(line)] if line and line[_first(line)].cluster in self._fenced_here else None
 
     def _line(self, claim: Claim) -> dict[Key, ObjectKey]:
-        """Who waits, and who comes later in this commit; less who goes then."""
+        """Who will wait for a claim after this commit: those that wait now or will come, without those that will go."""
         name = claim.name
         coming = {p: each for p, each in self._commit.coming.get(name, {}).items() if each not in self._commit.planned}
         line = (self._waiters(name) if claim.waiting else {}) | coming

@@ -1,4 +1,4 @@
-"""What keys publish, as a commit leaves it, and who waits for that: these are planned again where it makes a difference."""
+"""Tracks what keys publish while a commit is planned, and which waiting keys have to be planned again when that changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ type Behind = dict[ObjectKey, dict[ObjectKey, Mapping[RecordKey, RecordSet]]]
 
 
 class PublishedSets:
-    """For one section of a commit. ``behind``: of the session."""
+    """What keys publish, for one section of a commit. ``behind``: who waits for whom, of the whole session; updated here."""
 
     def __init__(self, states: StateTable, behind: Behind) -> None:
         self._states = states
@@ -43,7 +43,7 @@ class PublishedSets:
         lines: Mapping[Name, Name],
         beside: Mapping[Name, Mapping[RecordKey, ObjectKey]],
     ) -> Mapping[tuple[str, str], Mapping[RecordKey, RecordSet]]:
-        """What others publish at names where the key waits. It is planned again when that makes a difference for it (``planned``)."""
+        """What others publish at names where the key waits. Remembers the key, so that a change there has it planned again (``planned``)."""
         found: dict[tuple[str, str], dict[RecordKey, RecordSet]] = {}
         before: set[ObjectKey] = set()
         for name, owner in owners.items():
@@ -58,7 +58,7 @@ class PublishedSets:
         return found
 
     def planned(self, before: KeyState, after: KeyState) -> list[ObjectKey]:
-        """A key is planned. Returns who waits for names of it and is planned again.
+        """Note what a planned key publishes now. Returns the keys that wait for its names and have to be planned again.
 
         A change of its sets matters to those of whom one of the two publishes the same, before or now. Where its sets come or go, some
         others are told too, neighbours first: they may share the name, or say who has it now. Of the rest there may be thousands.

@@ -24,26 +24,29 @@ from kubesync.messages import Follow
 
 
 class Followers:
-    """Keys whose aliases lead to names, as far as this session has planned them. ``tell``: sends a message to another cluster."""
+    """Remembers which keys have aliases to which names, as far as this session has planned them. ``tell``: sends to another cluster."""
 
     def __init__(self, tell: Callable[[str, object], object] = lambda _cluster, _message: None) -> None:
         self.tell = tell
         self.at: dict[Name, set[ObjectKey]] = defaultdict(set)
 
     def add(self, name: Name, key: ObjectKey) -> bool:
-        """Whether it is new."""
+        """Remember that an alias of the key leads to the name. Returns whether this is new."""
         known = key in self.at[name]
         self.at[name].add(key)
         return not known
 
     def of(self, names: Iterable[Name | RecordKey]) -> set[ObjectKey]:
-        """Who follows these names."""
+        """The keys whose aliases lead to these names."""
         at = self.at
         return {key for each in names for key in at.get(Name(each.zone_id, each.name), ())} if at else set()
 
 
 class AliasTargets:
-    """What stands at names that aliases lead to, for one commit. ``wants``: of keys that are planned in it. ``asked``: names, by who follows them."""
+    """Finds what exists at names that aliases lead to, for one commit.
+
+    ``wants``: record sets that keys of this commit want. ``asked``: by key, the names that its aliases lead to.
+    """
 
     def __init__(
         self, states: KeyStates, tables: Tables, book: ClaimBook, fenced_here: AbstractSet[str], followers: Followers
@@ -57,7 +60,7 @@ class AliasTargets:
         self._followers = followers
 
     def beside(self, pairs: Iterable[tuple[KeyState, KeyState]]) -> list[tuple[KeyState, KeyState]]:
-        """Keys of the cluster that follow names of these keys."""
+        """Further keys of the cluster to plan in this commit: their aliases lead to names of these keys."""
         if not self._followers.at:
             return []
         planned = {seen.key: seen for _, seen in pairs}
@@ -69,21 +72,28 @@ class AliasTargets:
         return [(state, state) for state in self._states.states(own).values()]
 
     def at(self, key: ObjectKey, zone_id: str, target: str, alias: str) -> tuple[set[str], set[str]]:
-        """Types that stand at the target of an alias and are to stay, and types that are wanted there; without aliases that lead back."""
-        applied = self._states.states([key])[key].applied
-        return self._types(key, Name(zone_id, target), (alias,), applied)
+        """Types that exist at the target of an alias and will stay, and types that are wanted there. Leaves out aliases that lead back.
 
-    def _types(
+        Remembers that the key follows the target.
+        """
+        applied = self._states.states([key])[key].applied
+        return self._types_at(key, Name(zone_id, target), (alias,), applied)
+
+    def _types_at(
         self, key: ObjectKey, name: Name, via: tuple[str, ...], applied: Mapping[RecordKey, RecordSet]
     ) -> tuple[set[str], set[str]]:
-        """``via``: the name of the alias, and names on the way to it. ``applied``: of who has the alias. Where that stands, so does its target."""
+        """As ``at``, along a chain of aliases. Remembers each name of the chain for the key.
+
+        ``via``: the name of the alias, and names on the way to it. ``applied``: sets of the key that has the alias. If the alias exists,
+        so does its target.
+        """
         stands = {
             each.type for each, record_set in applied.items()
             if (each.zone_id, each.name) == (name.zone_id, via[0]) and _leads_to(record_set, name)
         }  # fmt: skip
         self.asked[key].add(name)
         comes, leaves, stays = set[str](), set[str](), False
-        for owner, state in self._owners(key, name).items():
+        for owner, state in self._states_of_owners(key, name).items():
             leaves |= {each.type for each in state.applied if (each.zone_id, each.name) == (name.zone_id, name.name)}
             for each, record_set in self.wants.get(owner, state.intended).items():
                 if (each.zone_id, each.name) != (name.zone_id, name.name):
@@ -91,7 +101,7 @@ class AliasTargets:
                 stays = True
                 if (alias := record_set.alias) is not None and alias.zone_id == name.zone_id:
                     beyond, way = Name(name.zone_id, alias.name), (name.name, *via)
-                    if alias.name in way or each.type not in self._types(key, beyond, way, state.applied)[0]:
+                    if alias.name in way or each.type not in self._types_at(key, beyond, way, state.applied)[0]:
                         continue
                 comes.add(each.type)
         if not stays and self._book.is_wanted_by_any(name):
@@ -99,7 +109,8 @@ class AliasTargets:
         stands |= leaves
         return stands & comes, comes
 
-    def _owners(self, key: ObjectKey, name: Name) -> Mapping[ObjectKey, KeyState]:
+    def _states_of_owners(self, key: ObjectKey, name: Name) -> Mapping[ObjectKey, KeyState]:
+        """The states of keys that own a claim at the name. Sends ``Follow`` to their clusters, so that these report changes there."""
         self._book.read_beside({name}, self._tables.reads)
         owners = self._book.owners(name)
         found = self._states.states(sorted(each for each in owners if each.cluster == key.cluster))
@@ -115,7 +126,7 @@ class AliasTargets:
         return found
 
     def notes(self, key: ObjectKey) -> list[Action]:
-        """Notes to plan a key when the next session begins: nobody else remembers what it follows."""
+        """Durable notes that have a key planned when the next session begins: only this session remembers what it follows."""
         return [StateTable.mark_promoted(key, name) for name in sorted(self.asked.get(key, ()))]
 
 

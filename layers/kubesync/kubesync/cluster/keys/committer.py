@@ -163,7 +163,7 @@ class Committer:
         self._on_written = on_written
 
     def commit(self, change: Change, recorded: Recorded) -> Steps[None]:
-        """Write a change; ``recorded`` says what has been written, also where this raises.
+        """Write a change. Adds what was written to ``recorded``, also if this raises.
 
         Raises:
             NotMasterError: another master writes by now.
@@ -176,10 +176,10 @@ class Committer:
     def foresee(
         self, change: Change, found: Callable[[Sequence[Pair], Planned], None], *, note: bool = False
     ) -> Steps[None]:
-        """Plan a change as ``commit`` does, and write nothing; with ``note``, which large keys are planned. ``found`` is given each section."""
+        """Plan a change as ``commit`` does, without writing it. Calls ``found`` with each section. ``note``: write which large keys are planned."""
 
         def section(keys: Sequence[ObjectKey], _section: Section, untrusted: AbstractSet[str]) -> tuple[()]:
-            found(*self._planned(change, keys, untrusted))
+            found(*self._plan_pairs(change, keys, untrusted))
             return ()
 
         yield from self._by_sections(change, section, note=note)
@@ -194,7 +194,7 @@ class Committer:
         at, rest, again, turns = 0, list[ObjectKey](), deque[ObjectKey](), Counter[ObjectKey]()
         turn = False  # of a key that gave way
         while True:
-            section = yield from self._until_fresh(partial(self._first, change, at))
+            section = yield from self._until_fresh(partial(self._next_section, change, at))
             if again and (turn or not section.keys):
                 section = Section([again.popleft()], large=True, end=at, last=at == len(change.keys))
             turn = section.end != at
@@ -217,8 +217,8 @@ class Committer:
             waiting = {*change.keys[at:]} if again else set[ObjectKey]()
             again = deque(key for key in again if key not in waiting)
 
-    def _first(self, change: Change, at: int, _untrusted: AbstractSet[str]) -> Section:
-        """The keys from ``at`` on that are planned in one step. A key larger than LARGE is alone (I4)."""
+    def _next_section(self, change: Change, at: int, _untrusted: AbstractSet[str]) -> Section:
+        """The keys from ``at`` on to plan in one step. A key larger than LARGE gets a section of its own (I4). Reads their sizes."""
         states, size = self.states, 0
         keys = change.keys[at : at + KEYS_AT_A_TIME]
         states.measure(keys)
@@ -271,7 +271,7 @@ class Committer:
         *,
         note: bool = True,
     ) -> Steps[R]:
-        """``large``: a key that has a section of its own. ``note``: see ``_attempt``."""
+        """Repeat an attempt, up to _ATTEMPTS times, while what it read turns out stale. ``large``: a key that has a section of its own."""
         untrusted: set[str] = set()
         failures = 0
         while True:
@@ -293,7 +293,9 @@ class Committer:
                     raise
 
     def _attempt[R](self, attempt: Callable[[], R], change: Change, key: ObjectKey, *, note: bool) -> R:
-        """Plan a large key. If the session may die of it, a note comes first; if others have, its endpoints are not taken in.
+        """Plan a large key, and release the lock of large keys. Writes a note before if the session may die of it.
+
+        If earlier sessions have died of it, its endpoints are set aside.
 
         ``note``: False in a dry run, which writes nothing.
         """
@@ -341,7 +343,7 @@ class Committer:
         section: Section,
         untrusted: AbstractSet[str],
     ) -> Sequence[ObjectKey]:
-        """Returns keys that are planned again: those that did not fill a transaction, of which none is large, or a large one that gives way."""
+        """Plan and write one section. Returns keys to plan again: small ones that did not fill a transaction, or a large one that gives way."""
         part, ending, began = Recorded(), change.ending, self.clock.monotonic()
         try:
             if not section.last:
@@ -355,7 +357,7 @@ class Committer:
                     for chunk in self._chunks((), midway):
                         self._write(part, chunk)
                 return rest
-            writes = self._plan(change, [*keys, *self._overlooked(change, keys)], part, untrusted)
+            writes = self._plan(change, [*keys, *self._planned_too_early(change, keys)], part, untrusted)
             ends = ending is not None and ending.due()
             chunks = self._chunks(writes, ending.closing if ending is not None and ends else no_closing)
             if rest := self._write_large(part, chunks, section, began):
@@ -383,7 +385,7 @@ class Committer:
                     return section.keys
         return ()
 
-    def _overlooked(self, change: Change, keys: Sequence[ObjectKey]) -> list[ObjectKey]:
+    def _planned_too_early(self, change: Change, keys: Sequence[ObjectKey]) -> list[ObjectKey]:
         """Keys that others planned before the lists were complete: until they are planned again, no checkpoint (I5)."""
         views = self.states.listeners
         unsure = {key for resource in change.listed for key in views[resource].unsure}
@@ -392,7 +394,7 @@ class Committer:
     def _plan(
         self, change: Change, keys: Sequence[ObjectKey], recorded: Recorded, untrusted: AbstractSet[str]
     ) -> Sequence[KeyWrite]:
-        pairs, planned = self._planned(change, keys, untrusted)
+        pairs, planned = self._plan_pairs(change, keys, untrusted)
         # Open already, perhaps by a transaction whose answer was lost: the zones have to hear of it.
         written = {write.before.key for write in planned.writes}
         recorded.opened |= {before.key: None for before, _ in pairs if before.opened and before.key not in written}
@@ -400,7 +402,7 @@ class Committer:
         recorded.shared |= planned.changed
         return planned.writes
 
-    def _planned(
+    def _plan_pairs(
         self, change: Change, keys: Sequence[ObjectKey], untrusted: AbstractSet[str]
     ) -> tuple[Sequence[Pair], Planned]:
         states = self.states.states(keys)

@@ -69,17 +69,17 @@ class ListenerView:
         return stored is not None and stored.basis.revision > 0 and (self.broken or bool(self.unsure))
 
     def works(self, now: float) -> bool:
-        """Whether its watch has stood for a while. A watch that breaks off at once, again and again, does not work."""
+        """Whether its watch has lasted for a while. A watch that breaks off at once, again and again, does not work."""
         return 0 < self.works_since <= now - WORKS_AFTER_SECONDS and not self.broken
 
     def fails(self, now: float) -> None:
-        """It does not work from now on, if it did until now."""
+        """Note that it does not work now. Keeps the earlier time if it failed before."""
         if self.works(now) or not self.failing_since:
             self.failing_since = now
 
 
 class _Cache:
-    """``states``: key states as last read or written, those of long ago first. There is ``room`` for so many keys, each with its weight."""
+    """Keeps key states as last read or written, and drops the oldest ones. ``room``: for how many keys; a large key counts as several."""
 
     def __init__(self, room: Callable[[], int]) -> None:
         self._room = room
@@ -142,7 +142,7 @@ class KeyStates:
         now: float,
         failing: Mapping[Resource, float] = MappingProxyType({}),
     ) -> None:
-        """Go by this configuration from now (epoch seconds) on, from these checkpoints. ``failing``: see ``Remembered``."""
+        """Set the configuration and checkpoints, and make new views of all listeners. ``now``: epoch seconds. ``failing``: see ``Remembered``."""
         if config.deleting and retains(config):
             # What is forgotten key by key must not look like something that has to go, not even for a moment.
             config = config.model_copy(update={"policy": Policy.CREATE_ONLY})
@@ -212,13 +212,13 @@ class KeyStates:
         return view is None or view.whole
 
     def states(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, KeyState]:
-        """The states of these keys, read where they are not known yet."""
+        """The states of these keys. Reads those that are not cached."""
         wanted = list(keys)
         found = {state.key: state for state in self.each(wanted)}
         return {key: found[key] for key in wanted}
 
     def each(self, keys: Iterable[ObjectKey]) -> Iterator[KeyState]:
-        """The same, one after the other, in any order: not all of them need to fit into memory."""
+        """Yield the states of these keys one after the other, in any order: not all of them need to fit into memory."""
         wanted = list(keys)
         states = self._cache.states
         missing = [key for key in wanted if key not in states]
@@ -232,7 +232,7 @@ class KeyStates:
         return self._sizes.get(key, 0)
 
     def measure(self, keys: Iterable[ObjectKey]) -> None:
-        """Know the sizes of these keys: those that were not read yet are read, one after the other."""
+        """Read keys whose sizes are unknown, one after the other, so that ``size`` knows them."""
         for _ in self.each(key for key in keys if key not in self._sizes):
             pass
 
@@ -242,11 +242,11 @@ class KeyStates:
         return was or state.key in self.aside
 
     def taken_in(self, key: ObjectKey, seen: Sequence[Observation]) -> Sequence[Observation]:
-        """What is taken in of what was seen: not the endpoints of a key that is set aside."""
+        """The observations to merge into a key: without its endpoints if the key is set aside."""
         return [each for each in seen if each.resource is KINDS[key.kind].main] if key in self.aside else seen
 
     def remember(self, state: KeyState) -> None:
-        """Keep what was read or written last, and note tombstones that a later sweep may drop."""
+        """Cache a state that was read or written. Updates its open mark, its size and its tombstones, and reports its new problems."""
         known = self._cache.states.get(state.key)
         fresh = {*state.problems}.difference(known.problems) if known is not None else ()
         if fresh:
@@ -354,6 +354,7 @@ class KeyStates:
 
 
 def _weight_of(state: KeyState) -> int:
+    """As how many keys a key counts in the cache."""
     part = main_part(state)
     value = None if part is None else part.value
     values = (part.value for part in state.parts.values() if isinstance(part.value, EndpointsObject))

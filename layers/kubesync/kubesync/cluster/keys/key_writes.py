@@ -43,7 +43,7 @@ NO_NOTES: Final = Notes()
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What writes a large upstream, made each time it is read: all of a key's together would fill the memory."""
+    """Makes the actions that write a large upstream, each time it is iterated: those of all upstreams of a key would fill the memory."""
 
     put: Callable[[], tuple[object, Iterable[Action]]]
     notes: Sequence[Action]
@@ -55,7 +55,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Actions that belong together, and what they make of the key's state. ``clusters``: others that they write for."""
+    """Actions that one transaction has to hold together, and how they change the key's state. ``clusters``: others that they write for."""
 
     actions: Sequence[Action] | Made
     apply: Callable[[KeyState], KeyState] = lambda state: state
@@ -64,7 +64,7 @@ class Piece:
 
 
 def claiming(name: Name, *, shared: bool = False) -> Callable[[KeyState], KeyState]:
-    """What gaining a claim makes of a key's state. ``shared``: another key owns it."""
+    """The change of a key's state that gains a claim. ``shared``: another key owns it."""
 
     def apply(state: KeyState) -> KeyState:
         names = state.shared | {name} if shared else state.shared - {name}
@@ -74,17 +74,17 @@ def claiming(name: Name, *, shared: bool = False) -> Callable[[KeyState], KeySta
 
 
 def unclaiming(name: Name) -> Callable[[KeyState], KeyState]:
-    """What letting go of a claim makes of a key's state."""
+    """The change of a key's state that lets go of a claim."""
     return lambda state: replace(state, claims=state.claims - {name}, shared=state.shared - {name})
 
 
 def waiting(name: Name, *, waits: bool) -> Callable[[KeyState], KeyState]:
-    """What coming to, or leaving, the line of a claim makes of a key's state."""
+    """The change of a key's state that joins, or leaves, the queue of a claim."""
     return lambda state: replace(state, waits=state.waits | {name} if waits else state.waits - {name})
 
 
 def with_upstream(upstream: str, written: UpstreamState | None) -> Callable[[KeyState], KeyState]:
-    """What writing an upstream, or removing it, makes of a key's state."""
+    """The change of a key's state that writes an upstream, or removes it (None)."""
 
     def apply(state: KeyState) -> KeyState:
         upstreams = {name: u for name, u in state.upstreams.items() if name != upstream}
@@ -97,7 +97,7 @@ def with_upstream(upstream: str, written: UpstreamState | None) -> Callable[[Key
 
 @dataclass(frozen=True, slots=True)
 class KeyWrite:
-    """A key from ``before`` to ``after``, by way of pieces that may be written ahead of it.
+    """Takes a key from ``before`` to ``after``. ``pieces`` may be written ahead of the final state.
 
     ``trailing`` actions are written with the final state or after it, never before. ``entries``: of the final state.
     """
@@ -110,12 +110,12 @@ class KeyWrite:
 
     @property
     def changes(self) -> Iterator[Entry]:
-        """All that changes, on the way and at its end."""
+        """The audit entries of all its changes."""
         yield from (entry for piece in self.pieces for entry in piece.entries)
         yield from self.entries
 
     def steps(self, own: Sequence[Action], room: int) -> list[list[Piece]]:
-        """Pieces in groups that fit one transaction each; the key's final state goes with the last.
+        """Group the pieces so that each group fits one transaction. The key's final state goes with the last group.
 
         Args:
             own: the actions that store the key itself; the states on the way there take about as much.
@@ -180,7 +180,7 @@ class Preview:
     held: dict[Resource, str] = field(default_factory=dict)
 
     def add(self, pairs: Sequence[tuple[KeyState, KeyState]], planned: Planned) -> None:
-        """A section of keys."""
+        """Add a section of keys."""
         self.states |= {before.key: before for before, _ in pairs}
         for write in planned.writes:
             self.states[write.after.key] = write.after
@@ -216,7 +216,10 @@ class Chunk:
     counts: Counter[str] = field(default_factory=Counter)
 
     def takes(self, actions: Sequence[Action], clusters: AbstractSet[str], room: int, size: int = 0) -> bool:
-        """Whether these may join: they fit, and name no item that is named already (a transaction may name it once; see ``_as_one``)."""
+        """Whether these actions may join: they fit, and none names an item that is named already. A transaction may name an item once.
+
+        Two updates of one item may still be merged (``_merge_counts``).
+        """
         return not self.actions or (
             len(self.actions) + len(actions) + len(self.counts) <= room
             and self.size + size <= _ROOM_BYTES
@@ -225,9 +228,10 @@ class Chunk:
         )
 
     def _joined(self, action: Action) -> Update | None:
-        return _as_one(self.actions[self.places[action.key]], action)
+        return _merge_counts(self.actions[self.places[action.key]], action)
 
     def add(self, actions: Iterable[Action], clusters: Iterable[str], size: int = 0) -> None:
+        """Add actions that ``takes`` has accepted."""
         self.size += size
         for action in actions:
             if action.key in self.places and (one := self._joined(action)) is not None:
@@ -274,7 +278,7 @@ def chunks_of(
         groups = write.steps(own, room if counted is None else room - 1)
         for number, group in enumerate(groups, 1):
             final = number == len(groups)
-            after = write.after if final else _applied(state, group)
+            after = write.after if final else _after_pieces(state, group)
             of_pieces = [action for piece in group for action in piece.actions]
             clusters = {cluster}.union(*(piece.clusters for piece in group))
             if len(groups) > 1:
@@ -315,7 +319,7 @@ def chunks_of(
 
 
 def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None]) -> list[ObjectKey]:
-    """Write all but the last where that has room left. Returns its keys: they go first the next time."""
+    """Write all chunks but a last one that has room left. Returns the keys of that one: they are planned again with the next section."""
     last: Chunk | None = None
     for chunk in chunks:
         if last is not None:
@@ -330,7 +334,7 @@ def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None]) -> list[
 
 
 def weight_of(actions: Sequence[Action]) -> tuple[int, int]:
-    """How many they are, and their bytes."""
+    """The number of these actions, and their bytes."""
     return len(actions), _bytes(actions)
 
 
@@ -338,9 +342,11 @@ def _bytes(actions: Iterable[Action]) -> int:
     return sum(item_bytes(action.item) for action in actions if isinstance(action, Put))
 
 
-def _as_one(first: Action, then: Action) -> Update | None:
-    """Two changes of a claim by keys that come or go, as one: the second one's condition is what the first leaves behind. None: they are
-    not such. Else each key that waits for one name would need a transaction of its own."""
+def _merge_counts(first: Action, then: Action) -> Update | None:
+    """Merge two updates that only count waiters of a claim, if the second is conditional on the version that the first leaves behind.
+
+    None: they cannot be merged. Else each key that waits for one name would need a transaction of its own.
+    """
     if not (isinstance(first, Update) and isinstance(then, Update)) or first.set or then.set:
         return None
     match first.conditions, then.conditions:
@@ -352,14 +358,15 @@ def _as_one(first: Action, then: Action) -> Update | None:
     return None
 
 
-def _applied(state: KeyState, pieces: Iterable[Piece]) -> KeyState:
+def _after_pieces(state: KeyState, pieces: Iterable[Piece]) -> KeyState:
+    """The state once these pieces are written."""
     for piece in pieces:
         state = piece.apply(state)
     return state
 
 
 def record_entries(before: KeyState, after: KeyState, why: str) -> list[Entry]:
-    """For the audit: record sets that a key wants now, or wants no more."""
+    """Audit entries of record sets that a key newly wants, or no longer wants."""
     return [
         Entry(
             f"intended {key.label} in {key.zone_id}",

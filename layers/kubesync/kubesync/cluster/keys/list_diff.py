@@ -1,4 +1,4 @@
-"""Takes complete lists against everything that is stored: what is missing from them, and whether that is believed (I5)."""
+"""Compares complete lists with everything that is stored: which objects the lists lack, and whether that is believed (I5)."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ type PartsOfKeys = dict[ObjectKey, list[PartId]]
 
 @dataclass(slots=True)
 class Absences:
-    """Parts that a list lacks, by key: those that are gone, and those whose deletion is held back, with the reason.
+    """Parts that lists lack, by key. ``gone``: to delete. ``held``: deletions to hold back. ``left``: those that the configuration leaves out.
 
-    ``left``: those that the configuration leaves out.
+    ``believed``: how many deletions to remember as believed.
     """
 
     gone: dict[Resource, PartsOfKeys] = field(default_factory=dict)
@@ -49,9 +49,9 @@ class Absences:
 
 
 class ListMerge:
-    """Merges snapshots with the stored keys of a cluster: ``take`` once, then ``seen`` key by key.
+    """Merges snapshots with the stored keys of a cluster: ``compare`` once, then ``merged`` key by key.
 
-    ``take`` reads creation times and live parts. Only windows change these, and only one window is recorded at a time.
+    ``compare`` reads creation times and live parts. Only windows change these, and only one window is recorded at a time.
 
     ``missed``: keys of which the lists hold an object that was changed before the checkpoint and is stored as it was before: its watch has
     not told the change.
@@ -79,10 +79,13 @@ class ListMerge:
         self.identity_actions: tuple[Action, ...] = ()
         self.missed: set[ObjectKey] = set()
 
-    def take(
+    def compare(
         self, observed: Observations, snapshots: Mapping[Resource, Snapshot], note: Callable[[KeyState], object]
     ) -> Steps[list[ObjectKey]]:
-        """Compare lists with everything that is stored, read once (I7). Returns every key, oldest Service first. ``note``: called with each."""
+        """Read everything that is stored once (I7), and compare it with the lists. Counts names anew, and calls ``note`` with each key.
+
+        Returns every key, oldest Service first.
+        """
         created: dict[ObjectKey, str] = {}
         kept, tombstones = 0, defaultdict[Resource, Counter[int]](Counter)  # by version
         parts: list[LivePart] = []
@@ -106,7 +109,7 @@ class ListMerge:
             created[key] = observed.created_at(key) or created.get(key, "")
         self.observed, self._snapshots = observed, snapshots
         self._reread = {resource for resource in snapshots if self._states.outdated(resource)}
-        self._found = self._absences(snapshots, parts, tombstones, kept)
+        self._found = self._judge_absences_of_lists(snapshots, parts, tombstones, kept)
         for resource in MOVING:
             self._forget_slices(self._found.gone.get(resource, {}), observed)
             self._forget_slices(self._found.left.get(resource, {}), observed)
@@ -115,11 +118,11 @@ class ListMerge:
 
     @property
     def believed(self) -> Mapping[Resource, Believed]:
-        """As it is to be stored before anything of the lists is recorded."""
+        """The deletions to remember as believed. To be stored before anything of the lists is recorded."""
         return self._found.believed
 
-    def seen(self, before: KeyState) -> KeyState:
-        """A key as stored, merged with the lists and with the events that followed them."""
+    def merged(self, before: KeyState) -> KeyState:
+        """Merge a stored key with the lists and with the events that followed them. Adds the key to ``missed`` if a watch missed a change."""
         generations = self._states.generations()
         # Absences first: an object that came back after the list is in the events that follow it.
         after, key = before, before.key
@@ -140,12 +143,12 @@ class ListMerge:
             # Else they stay with their Service, of which the deletion is held back, or which is listed later.
             after = without_disproved(after, self.observed.by_key.get(key, ()), snapshot, generation)
         observed = self._states.taken_in(key, self.observed.of(key))
-        if any(self._passed_by(before, seen) for seen in observed):
+        if any(self._missed_by_watch(before, seen) for seen in observed):
             self.missed.add(key)
         after = with_observations(after, observed, generations, self._reread)
-        return without_tombstones(self._of_one_source(after), self._states.floors())
+        return without_tombstones(self._without_unused_sources(after), self._states.floors())
 
-    def _passed_by(self, before: KeyState, seen: Observation) -> bool:
+    def _missed_by_watch(self, before: KeyState, seen: Observation) -> bool:
         """Whether a watch should have told this earlier. Nobody knows when an object was deleted that a list lacks: that is not counted."""
         part, view = before.parts.get(PartId(seen.resource, seen.name)), self._states.listeners[seen.resource]
         recorded = view.checkpoint  # everything up to it is recorded (I1), until the lists are
@@ -154,13 +157,14 @@ class ListMerge:
         late = seen.resource_version <= recorded.resource_version and not (part is not None and part.held)
         return late and observe(part, seen, view.generation) is not None
 
-    def _absences(
+    def _judge_absences_of_lists(
         self,
         snapshots: Mapping[Resource, Snapshot],
         parts: list[LivePart],
         tombstones: Mapping[Resource, Counter[int]],
         sets_kept: int,
     ) -> Absences:
+        """Decide for each part that a list lacks whether it is deleted, held back or left out. Sets ``held`` and the identity."""
         found = Absences()
         uid = self._identify(snapshots.get(IDENTITY[0]))
         scope = self._states.config.scope
@@ -220,6 +224,7 @@ class ListMerge:
         return bool(self._reread)
 
     def _forget_slices(self, gone: PartsOfKeys, observed: Observations) -> None:
+        """Add notes that forget which key these objects belonged to, except objects that the lists show again."""
         for key, part_ids in gone.items():
             for part_id in part_ids:
                 if (key.namespace, part_id.name) in observed.places:
@@ -227,8 +232,8 @@ class ListMerge:
                 forget = self._table.remember_slice(key.cluster, key.namespace, part_id.name, None)
                 observed.late[key].append(forget)
 
-    def _of_one_source(self, state: KeyState) -> KeyState:
-        """Parts of an endpoints source that is not used any more are dropped once the new one has listed."""
+    def _without_unused_sources(self, state: KeyState) -> KeyState:
+        """Drop parts of an endpoints source that the cluster no longer uses. Called once the new source has listed."""
         views = self._states.listeners
         parts = {part_id: part for part_id, part in state.parts.items() if part_id.resource in views}
         return state if len(parts) == len(state.parts) else replace(state, parts=parts)
@@ -236,7 +241,10 @@ class ListMerge:
     # --- whose cluster is this (I5) ---
 
     def _identify(self, services: Snapshot | None) -> str | None:
-        """The uid of Service default/kubernetes, empty where a list that should hold it does not; None: not known."""
+        """Find the uid of Service default/kubernetes, and remember it if none or the same one is remembered.
+
+        Empty: a list that should hold the Service does not. None: not known.
+        """
         if services is None or not self._states.shows_identity:
             uid = self._probed
         else:
@@ -249,7 +257,7 @@ class ListMerge:
         return uid
 
     def _same_cluster(self, uid: str | None) -> bool:
-        """Whether nothing says that this is another cluster than the one that is remembered."""
+        """Whether this may be the cluster that is remembered: its uid is the same, or one of the two is unknown."""
         return self._states.identity is None or uid is None or uid == self._states.identity
 
 

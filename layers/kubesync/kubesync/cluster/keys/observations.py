@@ -1,4 +1,4 @@
-"""Sorts what a window saw by key, and tells what a complete list implies for keys that it does not hold."""
+"""Sorts observations of a window by key, and finds stored parts that a complete list lacks or shows at another key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubesync.domain.window import Turns, WindowContent
 
 
 class Following:
-    """What goes on while a long window is recorded. This one: nothing. ``turns``: the keys in the order in which they are recorded."""
+    """Hooks that are called while a window is recorded. This one does nothing. ``turns``: the keys in the order of recording."""
 
     def __init__(self) -> None:
         self.turns = Turns()
@@ -27,11 +27,11 @@ class Following:
         return None
 
     def others(self) -> Steps[None]:
-        """Steps of others that must not wait for a long window."""
+        """Steps of other tasks, which must not wait for a long window."""
         yield from ()
 
     def written(self, part: Recorded) -> None:
-        """A section is recorded, or a part of it."""
+        """Called when a section, or a part of it, is recorded."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Observations:
     places: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add(self, later: Observations) -> None:
-        """What was seen after these."""
+        """Merge later observations: they replace earlier ones, and notes, of the same objects."""
         for key, seen in later.by_key.items():
             anew = {(each.resource, each.name) for each in seen}
             self.by_key[key] = [e for e in self.by_key.get(key, ()) if (e.resource, e.name) not in anew] + seen
@@ -61,12 +61,12 @@ class Observations:
         self.places |= later.places
 
     def of(self, key: ObjectKey) -> Sequence[Observation]:
-        """What was seen of a key."""
+        """The observations of a key."""
         return self.by_key.get(key, ())
 
     @property
     def notes(self) -> Notes:
-        """For the planner."""
+        """The notes, as the planner takes them."""
         return Notes(self.early, self.late)
 
     def created_at(self, key: ObjectKey) -> str:
@@ -127,6 +127,7 @@ def sort_observations(
 
 
 def _gone(seen: Observation) -> Observation:
+    """The object is deleted, or has moved to another key: a deletion at this version."""
     return Observation(seen.resource, seen.namespace, seen.name, seen.uid, seen.resource_version, deleted=True)
 
 
@@ -176,6 +177,7 @@ def moved_in(snapshot: Snapshot, parts: Iterable[LivePart], generation: int) -> 
 
 
 def _not_newer(snapshot: Snapshot, parts: Iterable[LivePart], generation: int) -> Iterator[LivePart]:
+    """Parts of the list's resource that are not newer than the list."""
     for part in parts:
         if part.part_id.resource == snapshot.resource and (
             part.generation < generation or part.resource_version <= snapshot.resource_version

@@ -1,4 +1,4 @@
-"""Closes keys after a zone's batch: what became of their units (ADR 0002, step 3), as what stands in the zone tells (I3).
+"""Closes keys after a zone's batch, by what became of their units (ADR 0002, step 3). What exists in the zone decides (I3).
 
 landed      applied moves; no change left → the key closes; names that nothing needs are let go: the first waiter gets them
 postponed   attempts + 1, retry_at, reason
@@ -100,7 +100,7 @@ def judge(refusal: Refusal, state: KeyState) -> Outcome:
 
 
 class Outcomes:
-    """Closes keys of one cluster: what became of their units. Again does no harm: a crash leaves the rest to the next session.
+    """Closes keys of one cluster: records what became of their units. Idempotent: after a crash the next session does the rest.
 
     Args:
         why: for the audit, where the key does not say what opened it.
@@ -123,19 +123,19 @@ class Outcomes:
 
     def close(self, recorded: Recorded) -> Steps[None]:
         """Write the outcomes. ``marks`` then holds the marks of keys that were written. ``recorded``: see ``Committer.commit``."""
-        change = Change(list(self._by_key), self._after, self._plan, outputs=False)
+        change = Change(list(self._by_key), self._apply_outcomes, self._plan, outputs=False)
         yield from self.committer.commit(change, recorded)
         for key in self._moved_on:
             self.committer.states.open_keys.landed(key)
 
     def _plan(self, pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
-        """What closing writes: claims that nothing needs are let go. Upstreams stay as they are."""
+        """Plan what closing writes. Lets go of claims that nothing needs. Upstreams stay as they are."""
         committer = self.committer
         tables, counts = committer.tables, committer.states.counts
         published = PublishedSets(tables.state, {}).of
         book = ClaimBook(tables.claims, tables.state, committer.fenced_here, published, counts.reserve)
         in_question = (
-            (b.claims - a.claims) | _unclaimed(b, a) | self._rejected(b).keys() | self._turned(b) for b, a in pairs
+            (b.claims - a.claims) | _landed_unclaimed(b, a) | self._rejected(b).keys() | self._turned(b) for b, a in pairs
         )
         book.read(frozenset().union(*in_question))
         writes: list[KeyWrite] = []
@@ -143,7 +143,7 @@ class Outcomes:
             book.promoted += sorted(committer.followers.of(before.applied.keys() ^ after.applied.keys()))
             pieces: list[Piece] = []
             # Planned away while its batch was under way: until the set is gone again the name is its own, unless it has another owner.
-            for name in sorted(name for name in _unclaimed(before, after) if book.owner(name) is None):
+            for name in sorted(name for name in _landed_unclaimed(before, after) if book.owner(name) is None):
                 pieces.append(Piece(tuple(book.gain(name, before.key)), claiming(name)))
                 after = replace(after, claims=after.claims | {name})
             for name, reason in self._rejected(before).items():
@@ -166,11 +166,11 @@ class Outcomes:
             self.marks.pop(before.key, None)
             if after != before or pieces:
                 self.marks[before.key] = after.opened
-                writes.append(KeyWrite(before, after, tuple(pieces), tuple(self._entries(before))))
+                writes.append(KeyWrite(before, after, tuple(pieces), tuple(self._audit_entries(before))))
         return Planned(tuple(writes), tuple(book.promoted))
 
     def _rejected(self, state: KeyState) -> dict[Name, str]:
-        """Names at which nothing of the key stands, and where Route 53 refuses for the first time what it wants: no foreign set is in the way."""
+        """Names where Route 53 refuses for the first time what the key wants, with the reason. The key has no set there, nor has anybody else."""
         if state.opened is not None and state.opened.attempts:
             return {}
         refused = (each for each in self._by_key[state.key] if not (each.landed or each.conflict))
@@ -182,7 +182,8 @@ class Outcomes:
         landed = (change for each in self._by_key[state.key] if each.landed for change in each.unit.changes)
         return {Name.of(change.key) for change in landed if change.turns}
 
-    def _after(self, state: KeyState) -> KeyState:
+    def _apply_outcomes(self, state: KeyState) -> KeyState:
+        """The key's state after its outcomes: applied sets, conflicts, claims that it keeps, and its open mark."""
         outcomes = self._by_key[state.key]
         applied = dict(state.applied)
         conflicts = dict(state.conflicts)
@@ -203,11 +204,11 @@ class Outcomes:
         claims, passing = state.claims & kept, state.passing & (applied.keys() - state.intended.keys())
         after = replace(state, applied=applied, claims=claims, shared=state.shared & claims, passing=passing)
         after = _in_conflict(after, conflicts)
-        after = replace(after, opened=self._mark(state, after))
+        after = replace(after, opened=self._mark_after(state, after))
         return without_tombstones(after, self.committer.states.floors())
 
-    def _mark(self, state: KeyState, after: KeyState) -> OpenMark | None:
-        """What marks the key as open now.
+    def _mark_after(self, state: KeyState, after: KeyState) -> OpenMark | None:
+        """The open mark of a key after its outcomes. Notes keys that want something else by now (``_moved_on``).
 
         set aside                      as it was: a list of its endpoints decides
         no change is left              none
@@ -224,23 +225,24 @@ class Outcomes:
             return None
         mark = state.opened or OpenMark(since=self.committer.states.open_keys.since(state.key))
         if refused:
-            return mark if _found_again(state, outcomes) else self._next_try(mark, refused)
+            return mark if _is_settled(state, outcomes) else self._next_try(mark, refused)
         if {change.key for change in left} <= {change.key for each in outcomes for change in each.unit.changes}:
             self._moved_on.add(state.key)
         return mark
 
     def _next_try(self, mark: OpenMark, outcomes: Sequence[Outcome]) -> OpenMark:
+        """The mark after one more refusal: when to try again, and why it was refused."""
         attempts = mark.attempts + 1
         backoff = CONFLICT_CHECKS if all(o.conflict for o in outcomes) else RETRIES
         retry_at = self.committer.clock.epoch() + backoff.delay(attempts, self._random())
         reason = "; ".join(dict.fromkeys(o.reason for o in outcomes))[:1000]
         return OpenMark(attempts, retry_at, reason, outcomes[0].reason_code, mark.cause, mark.since)
 
-    def _entries(self, before: KeyState) -> list[Entry]:
+    def _audit_entries(self, before: KeyState) -> list[Entry]:
         why = (before.opened.cause if before.opened is not None else "") or self._why
         entries: list[Entry] = []
         for outcome in self._by_key[before.key]:
-            if _known(before, outcome):
+            if _is_reported(before, outcome):
                 continue
             for change in outcome.unit.changes:
                 key, service = change.key, str(outcome.unit.key)
@@ -254,25 +256,26 @@ class Outcomes:
 
 
 def _in_conflict(state: KeyState, conflicts: Mapping[Name, str]) -> KeyState:
+    """The state with these conflicts, and no others, also among its problems."""
     reported = {p for p in state.problems if p.code != "Conflict"} | set(conflict_problems(conflicts))
     return replace(state, conflicts=conflicts, problems=tuple(sorted(reported)))
 
 
-def _unclaimed(before: KeyState, after: KeyState) -> frozenset[Name]:
-    """Names at which a set has landed that the key let go of meanwhile."""
+def _landed_unclaimed(before: KeyState, after: KeyState) -> frozenset[Name]:
+    """Names where a set was created although the key has let go of the name meanwhile."""
     if after.applied.keys() <= before.applied.keys():
         return frozenset()
     return names_of(after.applied) - names_of(before.applied) - after.claims - after.waits
 
 
-def _known(state: KeyState, outcome: Outcome) -> bool:
+def _is_reported(state: KeyState, outcome: Outcome) -> bool:
     """Whether it is a conflict that is reported already, for the very same reason."""
     return outcome.conflict and state.conflicts.get(Name.of(outcome.unit.wanted)) == outcome.reason
 
 
-def _found_again(state: KeyState, outcomes: Iterable[Outcome]) -> bool:
+def _is_settled(state: KeyState, outcomes: Iterable[Outcome]) -> bool:
     """Whether all is as it has been so often that nobody has to be told, not even a successor (I6)."""
-    return state.settled and all(_known(state, outcome) for outcome in outcomes)
+    return state.settled and all(_is_reported(state, outcome) for outcome in outcomes)
 
 
 class ConflictCheck:

@@ -31,7 +31,7 @@ from kubesync.cluster.keys.key_writes import (
     unclaiming,
     waiting,
 )
-from kubesync.cluster.keys.shared import SharedReader, reading, telling
+from kubesync.cluster.keys.shared import SharedReader, change_notes, index_updates
 from kubesync.cluster.keys.upstream_plans import UpstreamPlans
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
@@ -101,7 +101,7 @@ class Planner:
         self._changed: dict[Reference, int] = {}
 
     def plan(self, pairs: Iterable[tuple[KeyState, KeyState]], why: str, notes: Notes = NO_NOTES) -> Planned:
-        """Plan keys, given as stored and as merged with what was seen.
+        """Plan keys, and further keys that depend on them. Each is given as stored, and as merged with what was seen.
 
         Order matters where several want one name: callers give the oldest first.
 
@@ -152,14 +152,14 @@ class Planner:
         return Planned(tuple(writes), promoted, changed)
 
     def unwanted(self, pairs: Sequence[tuple[KeyState, KeyState]]) -> Iterator[AbstractSet[RecordKey]]:
-        """Of each key its record sets that the configuration, or the rules, no longer want."""
+        """Yield for each key its record sets that the configuration, or the rules, no longer want."""
         self._fresh |= {seen.key: seen for _, seen in pairs if KINDS[seen.key.kind].shared}
         for _, seen in pairs:
             _, want = self._wanted(seen)
             yield frozenset() if want.records is None else surplus(seen, want.records).keys()
 
     def _with_kept(self, before: KeyState, seen: KeyState, want: Desired) -> tuple[KeyState, KeyState, Desired]:
-        """What is held back stays wanted (I5), until the key's own object goes."""
+        """Add record sets whose deletion is held back to what the key wants (I5), until the key's own object is deleted."""
         if want.records is None or not (self._hold or seen.kept):
             return before, seen, want
         ended = lives(before) and not lives(seen) and KINDS[seen.key.kind].main in self._states.listeners
@@ -169,7 +169,10 @@ class Planner:
         return before, replace(seen, kept=frozenset(kept)), replace(want, records={**want.records, **kept})
 
     def _wanted(self, seen: KeyState) -> tuple[KeyState, Desired]:
-        """What should exist because of a key, and the key with what its plan read."""
+        """What should exist because of a key. Also returns the key with the shared objects that its plan read.
+
+        Notes in the views if the plan lacks a complete view.
+        """
         views, kind = self._states.listeners, KINDS[seen.key.kind]
         # Every key's outputs go, or those of a kind that the cluster's sources no longer name.
         if self._states.config.deleting or kind.main not in views:
@@ -225,7 +228,7 @@ class Planner:
         return unknown
 
     def _leaving(self, seen: KeyState, want: Desired) -> frozenset[Name]:
-        """Names that the key no longer wants, and whose sets still stand."""
+        """Names that the key owns and no longer wants, but whose sets still exist."""
         if want.records is None or self._states.config.paused:  # nothing of a paused cluster goes
             return frozenset()
         return (names_of(seen.applied) & seen.claims) - names_of(want.records)
@@ -310,9 +313,9 @@ class Planner:
         if want.upstreams is not None:
             after, of_upstreams = self._upstreams.plan(after, want.upstreams, stands, of_nodes)
             pieces += of_upstreams
-        pieces += reading(before, after)
+        pieces += index_updates(before, after)
         if kind.shared:
-            notes, changed_objects = telling(self._tables.state, before, after)
+            notes, changed_objects = change_notes(self._tables.state, before, after)
             pieces += notes
             self._changed |= changed_objects
         problems += conflict_problems(after.conflicts)

@@ -134,7 +134,7 @@ class Reconciler:
         return (yield from self._commit(change))
 
     def replan(self, keys: Iterable[ObjectKey], why: str) -> Steps[Recorded]:
-        """Plan keys anew without news about them: they were given a name."""
+        """Plan keys again although nothing new was seen of them: for example, they were given a name. Removes their notes once planned."""
         # The oldest first: where a name has been let go meanwhile, it is theirs.
         wanted = self._by_age(keys, _as_stored)
         # Read before their claims: a name that is given to them from now on gets a new note.
@@ -149,11 +149,11 @@ class Reconciler:
     def transform(
         self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState | None], why: str
     ) -> Steps[Recorded]:
-        """Plan keys anew, each as ``see`` makes it of the stored state. None: leave it alone."""
+        """Change stored states by ``see``, and plan the keys. ``see`` returns None for a key to leave alone."""
         return (yield from self._commit(Change(self._by_age(keys, _as_stored), see, self._plan(why))))
 
     def preview(self, content: WindowContent, mode: Mode, go_on: Callable[[], None] = lambda: None) -> Preview:
-        """What recording these lists would lead to. Writes nothing, and spoils its key states. ``go_on`` raises to break it off."""
+        """Find out what recording these lists would change. Writes nothing. Use its key states for nothing else. ``go_on`` raises to stop it."""
         preview = Preview()
         listed = self._at_once(self._listed(content, mode), go_on)
         self._at_once(self._judge_configuration(listed, content.snapshots.keys(), note=False), go_on)
@@ -161,7 +161,7 @@ class Reconciler:
         planner = self._planner(mode, content.snapshots.keys(), hold=listed.merge.hold)
         change = Change(
             listed.keys,
-            listed.merge.seen,
+            listed.merge.merged,
             lambda pairs, _untrusted: planner.plan(pairs, "resync", listed.notes),
             listed=content.snapshots.keys(),
             news=listed.merge.observed.of,
@@ -212,9 +212,9 @@ class Reconciler:
             listed.keys, listed.names, content.opened_at or 0.0, fair=namespaces_apart(self._states.rules)
         )
         ending = Ending(closing, done=done, midway=partial(self._midway, merge.observed, resources))
-        more, written = partial(self._more, following, merge.observed, merge.seen), following.written
+        more, written = partial(self._more, following, merge.observed, merge.merged), following.written
         change = Change(
-            following.turns.keys, merge.seen, plan, ending, resources, merge.observed.of, more=more, written=written
+            following.turns.keys, merge.merged, plan, ending, resources, merge.observed.of, more=more, written=written
         )
         recorded = yield from self._commit(change)
         recorded.held, recorded.missed = listed.merge.held, listed.merge.missed
@@ -235,7 +235,7 @@ class Reconciler:
                 counts[seen.key] = len(standing(seen)), len(asked), len(asked - seen.kept)
             return Planned(())
 
-        change = Change(listed.keys, merge.seen, count, listed=resources, news=merge.observed.of)
+        change = Change(listed.keys, merge.merged, count, listed=resources, news=merge.observed.of)
         yield from self._committer.foresee(change, lambda _pairs, _planned: None, note=note)
         sets, unwanted, merge.unwanted = (
             (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0, 0)
@@ -273,13 +273,13 @@ class Reconciler:
             seen = with_observations(state, observed.of(state.key), generations)
             names[state.key] = names_asked(state, seen, self._states.rules)
 
-        keys = yield from merge.take(observed, content.snapshots, note if fair else _as_stored)
+        keys = yield from merge.compare(observed, content.snapshots, note if fair else _as_stored)
         for key in observed.by_key.keys() - names.keys() if fair else ():
             note(KeyState(key))
         return _Listed(keys, names, merge, observed.notes)
 
     def _probe(self, content: WindowContent) -> Steps[str | None]:
-        """Whose cluster it is, where no list says so."""
+        """Ask the cluster for its identity where no list shows it. None: not needed, or not known. Waits for the answer."""
         listed = IDENTITY[0] in content.snapshots
         # If there is nothing to compare with, the identity is only needed to remember it with a list of services, if they are listed.
         remembers = listed or not self._states.config.lists_services
@@ -371,7 +371,7 @@ class Reconciler:
         listed: AbstractSet[Resource] = frozenset(),
         hold: bool | None = None,
     ) -> Callable[[Sequence[Pair], AbstractSet[str]], Planned]:
-        """Plans outputs anew. Each section has a planner of its own: what it has read is not true for longer."""
+        """Make the function that plans a section. Each section has a planner of its own: what that has read is not valid for longer."""
         return lambda pairs, untrusted: self._planner(mode, listed, untrusted, hold=hold).plan(pairs, why, notes())
 
     def _planner(
@@ -407,7 +407,7 @@ class Reconciler:
     def _midway(
         self, observed: Observations, listed: Collection[Resource], left: Iterable[ObjectKey]
     ) -> Callable[[str], Closing] | None:
-        """Checkpoints below the oldest event that is not recorded, from time to time. Those of lists wait until every key is recorded."""
+        """Every CHECKPOINT_SECONDS: checkpoints below the oldest unrecorded event. Those of lists wait until every key is recorded."""
         if not self._old(CHECKPOINT_SECONDS):
             return None
         below = dict.fromkeys(listed, 0)
@@ -422,7 +422,7 @@ class Reconciler:
         extra: Iterable[Action] = (),
         below: Mapping[Resource, int] = MappingProxyType({}),
     ) -> Closing:
-        """Checkpoints of all listeners, where they have moved."""
+        """Make the actions that write moved checkpoints, and what to do once they are written."""
         moved = self._states.checkpoints(listed, below, self._clock.epoch())
         name, table = self._states.config.name, self._tables.listeners
         actions = [table.put_checkpoint(name, resource, new, token) for resource, new in moved.items()]

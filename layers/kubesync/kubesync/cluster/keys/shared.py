@@ -49,8 +49,8 @@ class SharedReader:
         return None if part is None else part.value
 
 
-def reading(before: KeyState, after: KeyState) -> list[Piece]:
-    """What keeps the index as the key reads."""
+def index_updates(before: KeyState, after: KeyState) -> list[Piece]:
+    """Write to the index of readers which shared objects the key reads from now on."""
     added, dropped = after.reads - before.reads, before.reads - after.reads
     actions = [StateTable.read_by(after.key, reference, reads=True) for reference in sorted(added)]
     actions += [StateTable.read_by(after.key, reference, reads=False) for reference in sorted(dropped)]
@@ -69,8 +69,8 @@ def changed_objects(before: KeyState, after: KeyState) -> list[Reference]:
     return [Reference(after.key.kind, *place_of(after.key, part_id)) for part_id in changed]
 
 
-def telling(table: StateTable, before: KeyState, after: KeyState) -> tuple[list[Piece], dict[Reference, int]]:
-    """Notes for the objects of a bucket that change and that somebody reads, and their numbers."""
+def change_notes(table: StateTable, before: KeyState, after: KeyState) -> tuple[list[Piece], dict[Reference, int]]:
+    """Make durable notes for the objects of a bucket that change and that some key reads. Also returns their numbers."""
     cluster, number, changed = after.key.cluster, before.version + 1, changed_objects(before, after)
     if len(changed) > _ASKED_ONE_BY_ONE:
         known = table.read_of(after.key)

@@ -20,7 +20,7 @@ from kubesync.domain.upstreams.nodes import ChosenNodes, digest, slices_of
 
 
 class UpstreamPlans:
-    """For one section of a commit.
+    """Plans upstreams for one section of a commit.
 
     Args:
         clock_epoch: current time in seconds since 1970, for labels only.
@@ -37,7 +37,7 @@ class UpstreamPlans:
         self._untrusted = untrusted
 
     def stands(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> dict[str, UpstreamState]:
-        """What stands in the table of upstreams that the key's own state does not know, or does not know for sure.
+        """Read what the upstreams table holds, where the keys' own states do not know it or are not trusted.
 
         The digest is empty where the nodes are not those that the key needs, so that they are written again.
         """
@@ -58,10 +58,10 @@ class UpstreamPlans:
         names = sorted(wanted)
         # One after the other, thousands would hold up the cluster's events for a minute. Large ones would fill the memory together.
         large = sum(len(nodes or ()) for nodes in wanted.values()) > LARGE
-        found = (one_by_one if large else self._reads)(partial(self._compared, wanted), names)
+        found = (one_by_one if large else self._reads)(partial(self._compare, wanted), names)
         return {name: state for name, state in zip(names, found, strict=True) if state is not None}
 
-    def _compared(self, wanted: Mapping[str, Sequence[Node] | None], name: str) -> UpstreamState | None:
+    def _compare(self, wanted: Mapping[str, Sequence[Node] | None], name: str) -> UpstreamState | None:
         stored, nodes = self._table.read(name), wanted[name]
         if stored is None:
             return None
@@ -71,7 +71,7 @@ class UpstreamPlans:
     def plan(
         self, seen: KeyState, wanted: Mapping[str, Sequence[Node]], stands: Mapping[str, UpstreamState], why: str
     ) -> tuple[KeyState, list[Piece]]:
-        """The key with the upstreams that it wants, and what writes them. ``stands``: see there."""
+        """Plan the upstreams of a key. Returns the key as it will be, and what writes them. ``stands``: what that method returned."""
         table = self._table
         pieces: list[Piece] = []
         upstreams = dict(seen.upstreams)
