@@ -98,7 +98,7 @@ def _decode_toy(row: Sequence[Any]) -> Toy:
     )
 
 
-registry.add(
+registry.register(
     Kind(
         name="Toy",
         option="toy",
@@ -113,7 +113,7 @@ registry.add(
     ),
     [Source(TOYS, _encode_toy, _decode_toy)],
 )
-registry.add(
+registry.register(
     shared_kind("Box", "toys.example.com/v1", BOXES),
     [Source(BOXES, lambda box: [box.ttl], lambda row: Box(*row), namespaced=False)],
 )

@@ -45,11 +45,11 @@ class Unit:
 
     @property
     def elements(self) -> int:
-        return sum(_both(change, lambda s: s.elements) for change in self.changes)
+        return sum(_sum_of_sides(change, lambda s: s.elements) for change in self.changes)
 
     @property
     def characters(self) -> int:
-        return sum(_both(change, lambda s: s.characters) for change in self.changes)
+        return sum(_sum_of_sides(change, lambda s: s.characters) for change in self.changes)
 
     @property
     def only_deletes(self) -> bool:
@@ -71,7 +71,7 @@ class Unit:
         return sum((change.after is not None) - (change.before is not None) for change in self.changes)
 
 
-def _both(change: RecordChange, weigh: Callable[[RecordSet], int]) -> int:
+def _sum_of_sides(change: RecordChange, weigh: Callable[[RecordSet], int]) -> int:
     return sum(weigh(s) for s in (change.before, change.after) if s is not None)
 
 
@@ -99,13 +99,17 @@ def by_cluster(units: Iterable[Unit]) -> list[tuple[str, tuple[Unit, ...]]]:
 
 
 def together(units: Iterable[Unit]) -> list[tuple[Unit, ...]]:
-    """Units that go in one batch or not at all, in the order of the first of each: units of different keys at one name, of which one takes
-    away what keeps out a set of the other.
+    """Group units that go in one batch or not at all, in the order of the first of each: units of different keys at one name, of which one
+    deletes what keeps out a set of the other.
     """
     groups: list[list[Unit]] = []
     at_name: dict[str, list[list[Unit]]] = defaultdict(list)
     for unit in units:
-        joined = [group for group in at_name[unit.name] if any(_clears(unit, o) or _clears(o, unit) for o in group)]
+        joined = [
+            group
+            for group in at_name[unit.name]
+            if any(_makes_room_for(unit, o) or _makes_room_for(o, unit) for o in group)
+        ]
         if not joined:
             groups.append([unit])
             at_name[unit.name].append(groups[-1])
@@ -119,8 +123,8 @@ def together(units: Iterable[Unit]) -> list[tuple[Unit, ...]]:
     return [tuple(group) for group in groups if group]
 
 
-def _clears(one: Unit, other: Unit) -> bool:
-    """Whether one unit takes away what keeps out a set of another key's unit."""
+def _makes_room_for(one: Unit, other: Unit) -> bool:
+    """Whether one unit deletes what keeps out a set of another key's unit."""
     return one.key != other.key and any(
         in_the_way(gone.key, gone.before, comes.key, comes.after)
         for gone in one.changes
@@ -160,6 +164,7 @@ def without_rivals(units: Sequence[Unit]) -> list[Unit]:
 
 
 def _sides(change: RecordChange) -> tuple[tuple[bool, RecordSet | None], ...]:
+    """What a change deletes (True) and what it creates (False)."""
     return (True, change.before), (False, change.after)
 
 
@@ -220,7 +225,7 @@ def says_zone_is_full(messages: Iterable[str]) -> bool:
 
 
 def culprits(units: Sequence[Unit], messages: Sequence[str]) -> dict[int, str]:
-    """Units that the messages of a refusal name, as index to message. Empty where the messages name none."""
+    """Find the units that the messages of a refusal name: their index, with the message. Empty if the messages name none."""
     by_name: dict[str, list[int]] = defaultdict(list)
     by_text: dict[str, list[int]] = defaultdict(list)
     for index, unit in enumerate(units):
@@ -231,7 +236,7 @@ def culprits(units: Sequence[Unit], messages: Sequence[str]) -> dict[int, str]:
     for message in messages:
         for pattern in _ABOUT_A_NAME:
             for match in pattern.finditer(message):
-                for index in _meant(units, by_name.get(_plain(match["name"]), ()), match):
+                for index in _named_units(units, by_name.get(_plain(match["name"]), ()), match):
                     found.setdefault(index, message)
         for pattern in _QUOTED:
             for match in pattern.finditer(message):
@@ -241,8 +246,8 @@ def culprits(units: Sequence[Unit], messages: Sequence[str]) -> dict[int, str]:
     return found
 
 
-def _meant(units: Sequence[Unit], at_name: Iterable[int], match: re.Match[str]) -> list[int]:
-    """Units at a name that have the type in the message. Where one of them also has its set identifier: only those."""
+def _named_units(units: Sequence[Unit], at_name: Iterable[int], match: re.Match[str]) -> list[int]:
+    """Indexes of the units at a name that have the type in the message; only those with its set identifier, if any has it."""
     named = match.groupdict()
     keys = {index: [change.key for change in units[index].changes] for index in at_name}
     fitting = [index for index in keys if any(named.get("type") in (None, key.type) for key in keys[index])]
@@ -252,6 +257,7 @@ def _meant(units: Sequence[Unit], at_name: Iterable[int], match: re.Match[str]) 
 
 
 def _new_texts(unit: Unit) -> Iterator[str]:
+    """Values and alias targets that a unit creates: a message may quote them."""
     for change in unit.changes:
         if change.after is not None:
             yield from change.after.values
@@ -260,6 +266,7 @@ def _new_texts(unit: Unit) -> Iterator[str]:
 
 
 def _plain(name: str) -> str:
+    """A name or value as it can be compared: octal escapes decoded, in lower case, without the last dot."""
     return _OCTAL.sub(lambda m: chr(int(m[1], 8)), name).rstrip(".").lower()
 
 
@@ -308,7 +315,7 @@ def namespace_of(key: ObjectKey) -> Namespace:
 def by_turns[T](
     items: Iterable[T], key_of: Callable[[T], ObjectKey], last_turns: Mapping[Namespace, int] = _NO_TURNS
 ) -> Iterator[T]:
-    """The first of each namespace of each cluster, then the second of each, and so on; in each namespace as they come.
+    """Order items round-robin over namespaces: the first of each namespace, then the second of each. Keeps the order in a namespace.
 
     So no namespace waits until another one has all that it wants (I9). ``last_turns``: numbers of the turns that namespaces of clusters
     had last. Those that had none, or whose turn is longest ago, come first: also where they are more than one batch takes.

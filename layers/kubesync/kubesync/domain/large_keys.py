@@ -57,10 +57,11 @@ class LargeKeys:
         return _alike(size, deaths) and now < deaths.retry_at
 
     def begun(self, namespace: str, size: int) -> LargeKeys:
+        """The memory while such a key is planned. To be stored before."""
         return replace(self, under_way=(namespace, size))
 
     def ended(self, *, well: bool) -> LargeKeys:
-        """What was under way is planned and recorded, or it failed and the session goes on."""
+        """The memory after the large key under way was recorded (``well``), or failed while the session goes on."""
         if self.under_way is None or not well:
             return replace(self, under_way=None)
         namespace, size = self.under_way
@@ -68,7 +69,7 @@ class LargeKeys:
         return LargeKeys(_latest(self.well, namespace, max(self.well.get(namespace, 0), size)), None, deaths)
 
     def died(self, now: float) -> LargeKeys:
-        """The session died, perhaps of what was under way, or of a key for which there was no note: from now on each needs one again."""
+        """The memory after a session that died. Blames the key that was under way. From now on every large key needs a note again."""
         if self.under_way is None:
             return replace(self, well={})
         namespace, size = self.under_way
@@ -80,7 +81,7 @@ class LargeKeys:
         return LargeKeys({}, None, _latest(self.deaths, namespace, Deaths(size, count, now + wait)))
 
     def by_hand(self) -> LargeKeys:
-        """A person asks for another try."""
+        """The memory after a person asked for another try: keys that are set aside may be planned now."""
         return replace(self, deaths={of: replace(found, retry_at=0.0) for of, found in self.deaths.items()})
 
 

@@ -114,11 +114,11 @@ class Believed:
     limit: int = field(default=0, compare=False)
 
     def within_the_hour(self, epoch: float, pause: float = 0.0) -> int:
-        """How many; those of ``pending`` are not among them."""
+        """How many deletions were believed within the last hour, without those of ``pending``."""
         return sum(self._recent(epoch - pause).values())
 
     def floor(self, version: int) -> int:
-        """Up to this version, which is durable, no tombstone shows how much of ``pending`` is recorded."""
+        """The version up to which tombstones may be dropped: later ones show how much of ``pending`` is recorded."""
         return version if self.pending is None else min(version, self.pending[1] - 1)
 
     def done(self, tombstones: Mapping[int, int]) -> int:
@@ -126,7 +126,7 @@ class Believed:
         return min(self.pending[2], tombstones.get(self.pending[1], 0)) if self.pending else 0
 
     def begin(self, epoch: float, version: int, done: int, more: int, pause: float = 0.0) -> Believed:
-        """Before a list of this version is recorded, of which ``more`` deletions are believed. ``done``: see there."""
+        """The memory to store before a list of this version is recorded. ``more``: deletions believed because of it. ``done``: see ``done``."""
         minute = int(epoch // 60)
         if self.pending is None:
             return Believed(self._recent(epoch - pause), (minute, version, more)) if more else self
@@ -136,7 +136,7 @@ class Believed:
         return earlier.begin(epoch, version, 0, more, pause)
 
     def end(self, epoch: float, pause: float = 0.0) -> Believed:
-        """Once the list is recorded."""
+        """The memory to store with the end of the list: ``pending`` deletions are done."""
         by_minute = self._recent(epoch - pause)
         if self.pending is not None:
             by_minute[self.pending[0]] += self.pending[2]

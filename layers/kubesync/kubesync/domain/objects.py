@@ -87,7 +87,7 @@ class HasTexts(Protocol):
     """What is kept of an object."""
 
     def texts(self) -> Iterable[str]:
-        """Its texts, for its size."""
+        """The texts that it keeps: their length gives its size."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -175,7 +175,7 @@ class EndpointsObject:
     fqdn: bool = False
 
     def texts(self) -> Iterable[str]:
-        """For its size: two of each port, three of each endpoint."""
+        """The texts that count for its size: two of each port, three of each endpoint."""
         for group in self.groups:
             for endpoint in group.endpoints:
                 yield from (endpoint.ip + endpoint.node + endpoint.zone, endpoint.hostname, endpoint.pod)
@@ -246,7 +246,7 @@ class Snapshot:
 
 
 def equal_share(needs: Iterable[int], room: int) -> int:
-    """The most that anybody gets of the room: an equal share, and what others leave of theirs. The whole room if all needs fit."""
+    """The most that anybody may take of the room: an equal share, and what others leave of theirs. The whole room if all needs fit."""
     left, rising = room, sorted(needs)
     for waiting, need in zip(range(len(rising), 0, -1), rising, strict=True):
         if need * waiting > left:

@@ -35,7 +35,7 @@ class OpenKeys:
         self._conflicts: dict[ObjectKey, int] = {}  # how many names of a key are in conflict
 
     def see(self, state: KeyState, policy: Policy) -> None:
-        """A key as last read or written."""
+        """Update the counts from the state of a key that was read or written."""
         key, mark = state.key, state.opened
         for keys, belongs in ((self._aside, state.set_aside), (self._held, state.holds_back)):
             (keys.add if belongs else keys.discard)(key)
@@ -59,7 +59,7 @@ class OpenKeys:
         return self._since.get(key, 0.0) or self._epoch()
 
     def landed(self, key: ObjectKey) -> None:
-        """What was open has landed. What is left was planned meanwhile."""
+        """Note that what was open has landed. What is left was planned meanwhile, so it is open only from now on."""
         if key in self._since:
             self._since[key] = self._epoch()
 
@@ -69,7 +69,7 @@ class OpenKeys:
 
     @property
     def count(self) -> int:
-        """How many keys go by themselves."""
+        """How many open keys need no person."""
         return len(self._since)
 
     @property
@@ -79,7 +79,7 @@ class OpenKeys:
 
     @property
     def oldest(self) -> float | None:
-        """Since when the oldest of these waits."""
+        """Since when the oldest of these has been open."""
         return min(self._since.values(), default=None)
 
     @property

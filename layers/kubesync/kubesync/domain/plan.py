@@ -47,7 +47,7 @@ class Policy(StrEnum):
 def waits_for(
     name: Name, policy: str, key: ObjectKey, owners: Mapping[Name, ObjectKey], *, agreed: bool = False
 ) -> Name:
-    """The claim in whose line a key stands that wants a name, or a seat at it: the name itself where nothing is in its way.
+    """The claim that a key queues for if it wants a name, or a seat at it: the name itself if no other claim excludes it.
 
         wanted      claimed by another key, the first of                         waits for
         ------      -------------------------------------                        ---------
@@ -162,12 +162,12 @@ def assign_names(
 def differs(
     wanted: Mapping[RecordKey, RecordSet], before: Mapping[RecordKey, RecordSet], after: Mapping[RecordKey, RecordSet]
 ) -> bool:
-    """Whether it matters to who wants these sets that another one published ``before``, and now ``after``."""
+    """Whether a key that wants these sets is affected if another key published ``before``, and now publishes ``after``."""
     return any(_same(each, before.get(key)) != _same(each, after.get(key)) for key, each in wanted.items())
 
 
 def _same(wanted: RecordSet, found: RecordSet | None) -> bool:
-    """Whether they answer the same, whatever the TTL."""
+    """Whether both sets give the same answers, whatever the TTL."""
     return found is not None and replace(found, ttl=wanted.ttl) == wanted
 
 
@@ -236,7 +236,7 @@ def _passes(change: RecordChange, state: KeyState) -> bool:
 
 
 def leaves(state: KeyState, policy: Policy) -> frozenset[Name]:
-    """Claims that a key has only because their sets still stand, and go with its next batch: whoever waits is given them now."""
+    """Claims that a key has only because their sets still exist. The sets go with its next batch, so whoever waits is given the claims now."""
     names = (names_of(state.applied) - names_of(state.intended)) & state.claims
     stands = dict(state.applied) if names else {}
     for change in changes_of(state, policy) if names else ():
@@ -261,7 +261,7 @@ def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:
 
 
 def surplus(state: KeyState, wanted: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, RecordSet]:
-    """Record sets of a key that are not wanted any more, and that none that is wanted replaces: they would be deleted."""
+    """Record sets of a key that would be deleted: they are not wanted, and no wanted set replaces them."""
     conflicts, gone = state.conflicts, {k: s for k, s in standing(state).items() if k not in wanted}
     at: dict[tuple[str, str], list[RecordKey]] = {}
     for key in wanted if gone else ():

@@ -59,7 +59,7 @@ class Name:
 
     @classmethod
     def of(cls, key: RecordKey) -> Name:
-        """The name at which a record set stands."""
+        """The name that a record set needs a claim of."""
         return cls(key.zone_id, key.name, key.identifier)
 
     @property
@@ -181,7 +181,7 @@ class KeyState:
 
     @property
     def held(self) -> Held:
-        """What it has already."""
+        """What the key holds already, as the rules of its kind need it."""
         values: dict[tuple[str, str], set[str]] = {}
         for key, record_set in (*self.intended.items(), *self.applied.items()):
             values.setdefault((key.zone_id, key.name), set()).update(record_set.values)
@@ -202,12 +202,12 @@ class KeyState:
 
 
 def names_of(record_sets: Mapping[RecordKey, RecordSet]) -> frozenset[Name]:
-    """What has to be claimed for these record sets: their names, and their seats."""
+    """The claims that these record sets need: of their names, and of their seats."""
     return frozenset(policies_of(record_sets))
 
 
 def of_line(state: KeyState) -> frozenset[Name]:
-    """Claims that a key has at names where it waits for another one."""
+    """Claims that a key has at names where it waits for another claim."""
     places = {(name.zone_id, name.name) for name in state.waits}
     return frozenset(name for name in state.claims if (name.zone_id, name.name) in places)
 
@@ -222,7 +222,7 @@ def turning(state: KeyState) -> frozenset[Name]:
 
 
 def policies_of(record_sets: Mapping[RecordKey, RecordSet]) -> dict[Name, str]:
-    """As ``names_of``, each with the routing policy of its sets."""
+    """The claims that these record sets need, each with the routing policy of its sets."""
     found: dict[Name, str] = {}
     for key, record_set in record_sets.items():
         found[Name.of(key)] = record_set.routing.kind
@@ -232,12 +232,12 @@ def policies_of(record_sets: Mapping[RecordKey, RecordSet]) -> dict[Name, str]:
 
 
 def conflict_problems(conflicts: Mapping[Name, str]) -> list[Problem]:
-    """What is reported of names where a foreign set stands (I3)."""
+    """The problems to report of names where a foreign set exists (I3)."""
     return [Problem("Conflict", name.label, reason) for name, reason in conflicts.items()]
 
 
 def problems_of_parts(state: KeyState) -> list[Problem]:
-    """What is reported of objects that could not be understood, or whose deletion is held back."""
+    """The problems to report of objects that could not be understood, or whose deletion is held back."""
     found: list[Problem] = []
     release = f"kubesync resync --cluster {state.key.cluster} --force"
     for key in state.kept:

@@ -53,7 +53,7 @@ class WindowContent:
         return sum(len(snapshot.items) for snapshot in self.snapshots.values())
 
     def followed_by(self, later: WindowContent) -> WindowContent:
-        """Both as one. ``later`` holds events only."""
+        """Merge a later window into this one. ``later`` holds events only."""
         newest = {(e.resource, e.namespace, e.name): e for e in (*self.events, *later.events)}
         return WindowContent(
             tuple(sorted(newest.values(), key=lambda event: (event.resource, event.resource_version))),

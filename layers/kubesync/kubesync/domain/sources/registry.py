@@ -30,7 +30,7 @@ IDENTITY: Final = (Resource.SERVICES, "default", "kubernetes")
 """The object whose uid identifies a cluster: resource, namespace and name (I5)."""
 
 
-def add(kind: Kind, sources: Sequence[Source]) -> None:
+def register(kind: Kind, sources: Sequence[Source]) -> None:
     """Add a kind of key, with the resources that its parts come from."""
     _KINDS[kind.name] = kind
     _SOURCES.update({source.resource: source for source in sources})
@@ -38,8 +38,8 @@ def add(kind: Kind, sources: Sequence[Source]) -> None:
     _KIND_OF.update(dict.fromkeys(kind.resources, kind))
 
 
-add(services.KIND, services.SOURCES)
-add(ingresses.KIND, ingresses.SOURCES)
+register(services.KIND, services.SOURCES)
+register(ingresses.KIND, ingresses.SOURCES)
 
 
 def kind_of(resource: Resource) -> Kind:
