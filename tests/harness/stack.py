@@ -246,7 +246,7 @@ class Stack:
                 found[key.label] = {"alias": record_set.alias.name}
             else:
                 found[key.label] = {"ttl": record_set.ttl, "values": list(record_set.values)}
-            found[key.label] |= record_set.routing.fields
+            found[key.label] |= record_set.routing.report_fields
         return found
 
     def upstreams(self) -> dict[str, list[dict[str, Any]]]:

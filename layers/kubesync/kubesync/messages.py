@@ -1,4 +1,4 @@
-"""The protocol: everything that actors say to each other.
+"""The protocol: every message that actors send to each other.
 
     cluster   one registered cluster: listeners, merge window, keys; the only one that writes under the cluster's fence
     zone      one hosted zone: queue, journal, batch under way; the only one that writes its record sets
@@ -42,7 +42,7 @@ type Sets = Mapping[RecordKey, RecordSet]
 
 
 class Reply[T](Protocol):
-    """Where an operation waits for an answer. One of the methods is called, once."""
+    """Receives the answer that an operation waits for. The actor calls one of the methods, once."""
 
     def set_result(self, result: T) -> None: ...
     def set_exception(self, error: BaseException) -> None: ...
@@ -53,7 +53,7 @@ class Reply[T](Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """What keys of a cluster want in the zone: ``wishes``, in full. The zone asks what ``names`` want (``Want``).
+    """Tells a zone what keys of a cluster want there: ``wishes``, in full. The zone asks what ``names`` want (``Want``).
 
     Args:
         since: monotonic time of the first event that led to them, for the lag.
@@ -96,7 +96,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The answer to a zone's question: it is durable. ``wishes``: what the keys of the question want now."""
+    """Answers a zone's question, once everything that follows from it is durable. ``wishes``: what the keys of the question want now."""
 
     cluster: str
     question: int
@@ -125,7 +125,7 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """These units of a batch stand in the zone. Closing them again does no harm."""
+    """Tells a cluster that these units of a batch exist in the zone. Closing them is idempotent."""
 
     zone: str
     question: int
@@ -145,7 +145,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Units at fault in a refused batch, isolated from the rest. The cluster judges each.
+    """Asks a cluster to judge units at fault in a refused batch, isolated from the rest.
 
     ``until`` (monotonic): then the zone sends them again, and the refusal does not count any more.
     """
@@ -158,7 +158,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A conflict check: what stands at the names, in this zone, where keys are in conflict."""
+    """Asks a cluster to recheck conflicts: what exists in this zone at the names where its keys are in conflict."""
 
     zone: str
     question: int
@@ -167,7 +167,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Sets of ours against the zone, for a resync or a removal. Nothing is under way in the zone, and its inflight item is clear.
+    """Asks a cluster to compare its sets with the zone, for a resync or a removal. Nothing is under way in the zone, and its inflight item is clear.
 
     Args:
         known: what was known of each key before the zone was walked; then ``keys`` is empty.
@@ -189,7 +189,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The answer: sets that drifted, and keys that were written since they were known."""
+    """Answers ``Compare``: sets that drifted, and keys that were written since the caller read them."""
 
     drifts: tuple[Drift, ...] = ()
     moved: frozenset[ObjectKey] = frozenset()
@@ -207,7 +207,7 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Answered when the zone is settled and has no batch under way. Raises ZoneError where nothing may be written to the zone."""
+    """Asks a zone to answer once it is settled and has no batch under way. The answer is a ZoneError if nothing may be written there."""
 
     reply: Reply[None]
 
@@ -228,14 +228,14 @@ class CompareZone:
 
 @dataclass(frozen=True, slots=True)
 class CheckConflicts:
-    """A person asks: check the names in conflict of these keys as soon as may be."""
+    """Asks a zone, for a person, to check the names in conflict of these keys as soon as possible."""
 
     keys: tuple[ObjectKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """The session ends: do what can be done until then (monotonic). ``abandon`` (named upstreams): write nothing."""
+    """The session ends: finish what can be done until this time (monotonic). ``abandon`` (named upstreams): write nothing."""
 
     until: float
     abandon: bool = False
@@ -246,14 +246,14 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class Configure[C]:
-    """Go by this configuration (``cluster.ports.Configured``) from now on. None: the cluster is not served any more."""
+    """Tells a cluster to use this configuration (``cluster.ports.Configured``) from now on. None: it is not served any more."""
 
     configured: C | None
 
 
 @dataclass(frozen=True, slots=True)
 class TakeUp[Q]:
-    """Publish what is open, and sweep what is left over (``StateTable.queued``; None: the cluster reads it itself)."""
+    """Tells a cluster to publish its open keys, and to drop old tombstones (``StateTable.queued``; None: it reads them itself)."""
 
     queued: Q | None
 
@@ -267,7 +267,7 @@ class Listen:
 
 @dataclass(frozen=True, slots=True)
 class StopListening:
-    """Cut the listeners at once. Events that they have read are still recorded, and then how they ended.
+    """Tells a cluster to end its listeners at once. It still records what they have read, and then how they ended.
 
     The cluster waits for listeners that hang until ``listen_until`` (monotonic), and records until ``drain_until``. ``abandon``:
     write nothing more, because another session holds the lease. The reply: whether everything has been recorded.
@@ -282,12 +282,12 @@ class StopListening:
 
 @dataclass(frozen=True, slots=True)
 class EndCluster:
-    """No zone needs the cluster any more: end."""
+    """Tells a cluster's actor to end: no zone needs it any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a listener's thread saw. ``run``: the run that the listener belongs to."""
+    """Tells a cluster what its listener's thread saw. ``run``: the run that the listener belongs to."""
 
     run: int
     resource: Resource
@@ -297,15 +297,17 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Promoted:
-    """Keys of the cluster were given a name. A wake-up: the durable note is what counts."""
+    """Tells a cluster that its keys were given a name. Only a wake-up: a durable note says the same."""
 
     keys: tuple[ObjectKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """A key of another cluster has an alias to a name: it hears (``Promoted``) when this one changes what stands there; where this one has
-    the name (``owns``), now as well, since that may have changed meanwhile."""
+    """Tells a cluster that a key of another one has an alias to a name. From now on it sends ``Promoted`` when it changes the sets there.
+
+    If it owns the name (``owns``), it also does so now: the sets may have changed meanwhile.
+    """
 
     name: Name
     key: ObjectKey
@@ -344,7 +346,7 @@ class Relisted:
 
 @dataclass(frozen=True, slots=True)
 class WithdrawRelist:
-    """Nobody waits for the lists any more: they are recorded in the normal mode. Answered with the listeners' last errors."""
+    """Tells a cluster that nobody waits for the lists any more: they are recorded in the normal mode. Answered with the listeners' last errors."""
 
     reply: Reply[Mapping[str, ListenerError]]
 
@@ -359,7 +361,7 @@ class RecordLists:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A person lets these sets be taken over: they stand in the zone exactly as their keys want them."""
+    """Tells a cluster to adopt these sets, as a person asked: they exist in the zone exactly as their keys want them."""
 
     sets: Mapping[ObjectKey, Sets]
     reply: Reply[None]
@@ -378,7 +380,7 @@ class RemoveOrphans:
 
 @dataclass(frozen=True, slots=True)
 class Refer:
-    """From now on there are new references to the cluster's upstreams. Answered with ``Noted``, before anything else is recorded."""
+    """Tells a cluster that named upstreams now refer to its upstreams. Answered with ``Noted``, before anything else is recorded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ class Settings(BaseModel):
 
     @property
     def list_room_bytes(self) -> int:
-        """What is kept of all lists that are read and not recorded yet. It takes about twice as much while it is recorded."""
+        """The memory for all lists that are read and not recorded yet, in bytes. Recording a list takes about as much again."""
         return self.memory_megabytes * _MEBIBYTE // 48
 
     @property
@@ -100,17 +100,17 @@ class Settings(BaseModel):
 
     @property
     def cached_keys(self) -> int:
-        """Service keys of all clusters that are kept in memory: about 4 KB each."""
+        """How many Service keys of all clusters are kept in memory: about 4 KB each."""
         return self.memory_megabytes * 12
 
     @property
     def page_bytes(self) -> int:
-        """JSON of one page of a list."""
+        """The most bytes of JSON in one page of a list."""
         return min(4 * _MEBIBYTE, self.list_room_bytes // 4)
 
     @property
     def list_bytes(self) -> int:
-        """What is kept of the longest list that the memory has room for; in one piece, its JSON."""
+        """The longest list that the memory has room for, in bytes of what is kept; of a list without pages, in bytes of JSON."""
         return min(512 * _MEBIBYTE, self.memory_megabytes * _MEBIBYTE // 4)
 
     @classmethod
@@ -139,7 +139,7 @@ class Settings(BaseModel):
 
 
 def _in_words(error: ErrorDetails) -> str:
-    """Say which values are valid."""
+    """An error about a setting as one line, which says what values are valid."""
     limits = error.get("ctx", {})
     match error["type"]:
         case "string_pattern_mismatch":

@@ -232,7 +232,7 @@ def _value(record_set: RecordSet) -> dict[str, Any]:
         value["alias"] = record_set.alias.name
         if not record_set.alias.evaluate_health:
             value["evaluate_health"] = False
-    value |= record_set.routing.fields
+    value |= record_set.routing.report_fields
     if record_set.foreign_form:
         value["foreign_form"] = record_set.foreign_form
     return value

@@ -326,7 +326,7 @@ def _record(key: RecordKey, record_set: RecordSet, zones: Mapping[str, str], wan
     return {
         "name": key.name,
         "type": key.type,
-        **({"identifier": key.identifier, **record_set.routing.fields} if key.identifier else {}),
+        **({"identifier": key.identifier, **record_set.routing.report_fields} if key.identifier else {}),
         "ttl": record_set.ttl,
         "values": [_IN_WORDS.get(value, value) for value in record_set.values],
         **({"alias": record_set.alias.name} if record_set.alias is not None else {}),

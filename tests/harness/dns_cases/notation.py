@@ -81,7 +81,7 @@ def key_of(text: str) -> ObjectKey:
 
 def line_of(key: RecordKey, found: RecordSet, *, zones: bool) -> str:
     """A record set as a line."""
-    fields = found.routing.fields
+    fields = found.routing.report_fields
     weighted = f" [{key.identifier} {fields.get('routing', fields.get('weight'))}]" if key.identifier else ""
     zone = f"{key.zone_id}: " if zones else ""
     held = f"{found.ttl} {', '.join(found.values)}"

@@ -45,11 +45,11 @@ class Unit:
 
     @property
     def elements(self) -> int:
-        return sum(_sum_of_sides(change, lambda s: s.elements) for change in self.changes)
+        return sum(_both(change, lambda s: s.elements) for change in self.changes)
 
     @property
     def characters(self) -> int:
-        return sum(_sum_of_sides(change, lambda s: s.characters) for change in self.changes)
+        return sum(_both(change, lambda s: s.characters) for change in self.changes)
 
     @property
     def only_deletes(self) -> bool:
@@ -71,7 +71,7 @@ class Unit:
         return sum((change.after is not None) - (change.before is not None) for change in self.changes)
 
 
-def _sum_of_sides(change: RecordChange, weigh: Callable[[RecordSet], int]) -> int:
+def _both(change: RecordChange, weigh: Callable[[RecordSet], int]) -> int:
     return sum(weigh(s) for s in (change.before, change.after) if s is not None)
 
 
@@ -105,11 +105,7 @@ def together(units: Iterable[Unit]) -> list[tuple[Unit, ...]]:
     groups: list[list[Unit]] = []
     at_name: dict[str, list[list[Unit]]] = defaultdict(list)
     for unit in units:
-        joined = [
-            group
-            for group in at_name[unit.name]
-            if any(_makes_room_for(unit, o) or _makes_room_for(o, unit) for o in group)
-        ]
+        joined = [group for group in at_name[unit.name] if any(_clears(unit, o) or _clears(o, unit) for o in group)]
         if not joined:
             groups.append([unit])
             at_name[unit.name].append(groups[-1])
@@ -123,7 +119,7 @@ def together(units: Iterable[Unit]) -> list[tuple[Unit, ...]]:
     return [tuple(group) for group in groups if group]
 
 
-def _makes_room_for(one: Unit, other: Unit) -> bool:
+def _clears(one: Unit, other: Unit) -> bool:
     """Whether one unit deletes what keeps out a set of another key's unit."""
     return one.key != other.key and any(
         in_the_way(gone.key, gone.before, comes.key, comes.after)
@@ -236,7 +232,7 @@ def culprits(units: Sequence[Unit], messages: Sequence[str]) -> dict[int, str]:
     for message in messages:
         for pattern in _ABOUT_A_NAME:
             for match in pattern.finditer(message):
-                for index in _named_units(units, by_name.get(_plain(match["name"]), ()), match):
+                for index in _meant(units, by_name.get(_plain(match["name"]), ()), match):
                     found.setdefault(index, message)
         for pattern in _QUOTED:
             for match in pattern.finditer(message):
@@ -246,7 +242,7 @@ def culprits(units: Sequence[Unit], messages: Sequence[str]) -> dict[int, str]:
     return found
 
 
-def _named_units(units: Sequence[Unit], at_name: Iterable[int], match: re.Match[str]) -> list[int]:
+def _meant(units: Sequence[Unit], at_name: Iterable[int], match: re.Match[str]) -> list[int]:
     """Indexes of the units at a name that have the type in the message; only those with its set identifier, if any has it."""
     named = match.groupdict()
     keys = {index: [change.key for change in units[index].changes] for index in at_name}

@@ -90,7 +90,7 @@ def side(record_set: RecordSet) -> dict[str, Any]:
     found = dict(cast("dict[str, Any]", describe(record_set)))
     if record_set.alias is not None:
         found |= {"alias_zone": record_set.alias.zone_id, "evaluate_health": record_set.alias.evaluate_health}
-    found |= record_set.routing.fields
+    found |= record_set.routing.report_fields
     if record_set.foreign_form:
         found["foreign_form"] = record_set.foreign_form
     return found

@@ -196,7 +196,7 @@ def _value(record_set: RecordSet | None) -> dict[str, Any]:
     value: dict[str, Any] = {"ttl": record_set.ttl, "values": list(record_set.values)}
     if record_set.alias is not None:
         value["alias"] = record_set.alias.name
-    value |= record_set.routing.fields
+    value |= record_set.routing.report_fields
     return value
 
 

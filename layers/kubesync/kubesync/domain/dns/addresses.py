@@ -85,7 +85,7 @@ def parse_network(text: str) -> Network | None:
 
 
 def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """Those of the texts that are networks."""
+    """Parse networks. Leaves out texts that are none."""
     return tuple(network for text in texts if (network := parse_network(text)) is not None)
 
 

@@ -93,7 +93,7 @@ class Desired:
 
 
 def asked_of(annotations: Iterable[tuple[str, str]], rules: DnsRules, kind: str = "") -> DnsAnnotations:
-    """What the annotations of an object ask for. ``kind``: a Service's type, or ``headless``."""
+    """Read what the annotations of an object ask for, on top of the cluster's routing. ``kind``: a Service's type, or ``headless``."""
     routing = routing_of_cluster(rules.routing, rules.health_check, rules.cluster)
     asked = read_annotations(annotations, rules.annotation_prefixes, kind, rules.max_ttl, routing)
     if not asked.zone_id or asked.zone_id in {zone.id for zone in rules.zones}:
@@ -103,7 +103,7 @@ def asked_of(annotations: Iterable[tuple[str, str]], rules: DnsRules, kind: str 
 
 
 def left_out(asked: DnsAnnotations, rules: DnsRules) -> Desired | None:
-    """What is wanted of an object that is excluded, or not included where the cluster asks for that. None: it is planned."""
+    """What should exist of an object that is left out: excluded, or not included in a cluster with opt-in. None: it is not left out."""
     if asked.exclude:
         return Desired({}, {}, ())
     if rules.opt_in and not asked.include:
@@ -113,7 +113,7 @@ def left_out(asked: DnsAnnotations, rules: DnsRules) -> Desired | None:
 
 
 def plan_for(asked: DnsAnnotations, rules: DnsRules, held: Held) -> RecordPlan:
-    """An empty plan of what an object asks for, with the problems of its annotations."""
+    """Make an empty plan with the zones, TTL and routing that an object asks for, and the problems of its annotations."""
     ttl = rules.default_ttl if asked.ttl_seconds is None else asked.ttl_seconds
     nets, excluded = rules.target_nets, rules.excluded_nets
     zones = tuple(zone for zone in rules.zones if asked.zone_id in ("", zone.id))
@@ -166,14 +166,14 @@ def keeping(
 
 
 def replaced_targets(asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> Targets | None:
-    """What the ``target`` annotation replaces an object's own targets with. None: it does not."""
+    """The targets of the ``target`` annotation, which replace an object's own. None: there is no such annotation."""
     if asked.targets is None:
         return None
     return classified(asked.targets, "InvalidTarget", plan, alias=_alias(asked, rules))
 
 
 def load_balancer_targets(status: Iterable[str], asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> Targets:
-    """What ``status.loadBalancer`` says: addresses and host names."""
+    """The addresses and host names of ``status.loadBalancer``."""
     return classified(status, "InvalidStatus", plan, alias=_alias(asked, rules))
 
 
@@ -197,7 +197,7 @@ def report_alias(asked: DnsAnnotations, targets: Targets, plan: RecordPlan) -> N
 def with_zone_aliases(
     want: Desired, types_at: Callable[[str, str, str], tuple[AbstractSet[str], AbstractSet[str]]]
 ) -> Desired:
-    """Decide about aliases to names of the same zone. Route 53 takes them only for types that stand at the target.
+    """Decide about aliases to names of the same zone. Route 53 accepts them only for types that exist at the target.
 
         at the target, of the types asked for    published
         -------------------------------------    ---------

@@ -98,7 +98,7 @@ def srv_owner(port_name: str, protocol: str, name: str) -> str:
 
 
 def _full_name(endpoint: Endpoint, name: str, known: dict[str, str], plan: RecordPlan) -> str:
-    """``<hostname>.<name>``; empty if it is not legal or matches no zone. Checked once for each host name."""
+    """``<hostname>.<name>``; empty, and reported, if it is not legal or matches no zone. Checked once for each host name (``known``)."""
     full = known.get(endpoint.hostname)
     if full is None:
         label = canonical_name(endpoint.hostname)

@@ -97,7 +97,7 @@ class Permitted:
 
 
 def most_looked_at(rules: NameRules | None) -> int:
-    """At how many of the names that a Service asks for kubesync looks, besides those that it holds."""
+    """How many of the names that a Service asks for kubesync checks at most, besides those that it holds."""
     return _LOOKED_AT * (NAMES_PER_SERVICE if rules is None else rules.per_service)
 
 
@@ -180,7 +180,7 @@ def _at_or_below(name: str, domain: str) -> bool:
 
 
 def _why_outside(labels: Sequence[str], namespace: str, rules: NameRules) -> str:
-    """In which domain a name lies, if it is not for this namespace; empty if it is."""
+    """The domain of a name that this namespace may not have, in words; empty if it may have the name."""
     index = _index(rules)
     for start in range(len(labels)):
         domain = ".".join(labels[start:])
@@ -223,7 +223,7 @@ class _Form:
 
 @lru_cache(maxsize=64)
 def _form(template: str, domain: str, cluster: str) -> _Form | None:
-    """None: no name belongs to a namespace by this template."""
+    """Split a template into labels. None: by this template no name belongs to a namespace."""
     if template == NO_NAMES or "{namespace}" not in template:
         return None
     # Also a template that gives names in capitals or with a dot at the end gives canonical names.

@@ -133,7 +133,7 @@ class RecordPlan:
         self._put(self.place(name), name, "SRV", sorted(set(values)), count)
 
     def finish(self) -> dict[RecordKey, RecordSet]:
-        """The record sets, sorted by key."""
+        """Returns the planned record sets, sorted by key."""
         others = {(key.zone_id, key.name) for key in self.sets if key.type != "CNAME"}
         for key in [key for key in self.sets if key.type == "CNAME" and (key.zone_id, key.name) in others]:
             del self.sets[key]

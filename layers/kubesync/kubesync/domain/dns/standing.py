@@ -101,12 +101,12 @@ class Known:
 
     @classmethod
     def of(cls, state: KeyState, zone_id: str) -> Known:
-        """What a state says of a zone."""
+        """Make it from a key's state."""
         here = ((key, known) for key, known in state.applied.items() if key.zone_id == zone_id)
         return cls(state.key, state.version, _seen(state), tuple(sorted(here, key=lambda item: item[0])))
 
     def still(self, state: KeyState) -> bool:
-        """Whether the key was not written since."""
+        """Whether the key is unchanged since then."""
         return (state.version, _seen(state)) == (self.version, self.seen)
 
     def drifts(self, standing: Mapping[RecordKey, RecordSet]) -> list[Drift]:
@@ -119,6 +119,7 @@ class Known:
 
 
 def _seen(state: KeyState) -> frozenset[tuple[str, int, int]]:
+    """Of each part its uid, generation and version: the objects that the state came from."""
     return frozenset((part.uid, part.generation, part.resource_version) for part in state.parts.values())
 
 

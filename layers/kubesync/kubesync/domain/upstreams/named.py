@@ -128,7 +128,7 @@ def is_named(upstream: str) -> bool:
 
 
 def valid_name(name: str) -> bool:
-    """A DNS label."""
+    """Whether a name is a DNS label."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -184,7 +184,7 @@ type _Nodes = dict[tuple[Address, int], Node]
 
 @dataclass(slots=True)
 class _Composition:
-    """One composition. An upstream that is included in several ways is composed once."""
+    """Composes one named upstream. Composes an upstream that is included in several ways only once."""
 
     named: Named
     nodes_of: NodesOf

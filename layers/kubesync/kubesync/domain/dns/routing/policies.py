@@ -42,13 +42,13 @@ class _Policy:
 
     @property
     def details(self) -> Mapping[str, Any]:
-        """What is particular to the set."""
+        """The values that only this policy has."""
         own = (each.name for each in fields(self) if each.name != "health_check")
         return {name: value for name in own if (value := getattr(self, name)) != ""}
 
     @property
-    def fields(self) -> Mapping[str, Any]:
-        """What rows and documents say of it. ``routing`` says it in words."""
+    def report_fields(self) -> Mapping[str, Any]:
+        """The fields of reports and documents that describe it. ``routing`` says it in words."""
         if is_old_form(self):
             return self.details
         checked = {"health_check": self.health_check} if self.health_check else {}
@@ -183,7 +183,7 @@ def encode_routing(routing: Routing) -> int | list[object] | None:
 
 
 def decode_routing(stored: int | list[Any] | None) -> Routing:
-    """The inverse."""
+    """Read a stored form: the inverse of ``encode_routing``."""
     if not isinstance(stored, list):
         return SIMPLE if stored is None else Weighted(stored)
     kind, health_check, *values = stored
