@@ -135,7 +135,8 @@ class Outcomes:
         published = PublishedSets(tables.state, {}).of
         book = ClaimBook(tables.claims, tables.state, committer.fenced_here, published, counts.reserve)
         in_question = (
-            (b.claims - a.claims) | _landed_unclaimed(b, a) | self._rejected(b).keys() | self._turned(b) for b, a in pairs
+            (b.claims - a.claims) | _landed_unclaimed(b, a) | self._rejected(b).keys() | self._turned(b)
+            for b, a in pairs
         )
         book.read(frozenset().union(*in_question))
         writes: list[KeyWrite] = []
