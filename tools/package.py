@@ -144,7 +144,7 @@ def terraform_archives(root: Path, built: Path, output: Path) -> list[Path]:
 
 
 def package(root: Path, built: Path, output: Path, *, only_wheel: bool = False) -> list[Path]:
-    """Make everything anew in an empty folder.
+    """Make everything again in an empty folder.
 
     Raises:
         PackageError: the functions are not built, or a tool fails.

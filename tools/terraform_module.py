@@ -1,4 +1,4 @@
-"""Write deploy/terraform anew from template.yaml: `make terraform`. A resource there is a resource here, with the same names and policies.
+"""Write deploy/terraform again from template.yaml: `make terraform`. A resource there is a resource here, with the same names and policies.
 
 A condition becomes a local value, and ``count`` of its resources; ``AWS::NoValue`` becomes null, or a member that is left out. Names of
 variables are those of the parameters, in Terraform's form: ``HostedZoneArns`` is ``hosted_zone_arns``.

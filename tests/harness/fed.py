@@ -238,20 +238,20 @@ class FedSession:
         self.wait(4.0)
 
     def resync(self, *lists: Snapshot, force: bool = False) -> dict[str, Any]:
-        """A full resync that a person asks this session for; both listeners list anew, and get these lists. Its answer."""
+        """A full resync that a person asks this session for; both listeners list again, and get these lists. Its answer."""
         request = self.ask_for_resync(force=force)
         self.record(lists=lists)
         return self.wait_for_answer(request)
 
     def ask_for_resync(self, *, force: bool = False) -> ResyncRequest:
-        """The same, until both listeners are to list anew."""
+        """The same, until both listeners are to list again."""
         before = dict(self._connector.listeners)
         request = self._ask(dry_run=False, force=force)
         for _ in range(200):
             self.wait(0.5)
             if all(self._connector.listeners[place] is not before[place] for place in before):
                 return request
-        raise AssertionError("the listeners are not made anew")
+        raise AssertionError("the listeners are not made again")
 
     def dry_run(self, *lists: Snapshot, force: bool = False) -> dict[str, Any]:
         """A dry run of a resync that a person asks this session for, which finds these lists. Its answer."""

@@ -82,7 +82,7 @@ def _tables() -> tuple[KeyStates, Tables]:
     )
     states = KeyStates(a_config(endpoints_source=SLICES), tables.state, tables.name_counts)
     for view in states.listeners.values():
-        view.whole = True
+        view.complete = True
     return states, tables
 
 

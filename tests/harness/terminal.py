@@ -47,7 +47,7 @@ def on_a_terminal(*arguments: str, environment: Mapping[str, str], typed: str | 
 
 
 def shown_on(terminal: str) -> str:
-    """What a person reads in the end: without colours and movements, and of a line that was written anew the last form."""
+    """What a person reads in the end: without colours and movements, and of a line that was written again the last form."""
     lines = _MOVEMENTS.sub("", terminal).split("\n")
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
 

@@ -196,8 +196,8 @@ OF_ABSENCE: Final[tuple[Mutant, ...]] = (
         without="a view counts as synced as soon as the recording of its list begins",
         invariants="I5",
         file="cluster/keys/reconciler.py",
-        old="            view.broken = False\n",
-        new="            view.whole, view.broken = True, False\n",
+        old="            view.expired = False\n",
+        new="            view.complete, view.expired = True, False\n",
         caught_by=(_SECTIONS + "test_i5_endpoints_that_are_being_listed_are_not_taken_for_empty_in_between",),
     ),
 )

@@ -100,7 +100,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         new="[put(place, version=version,",
         caught_by=(
             "unit/aws/tables/test_state_table.py::test_i2_stale_version_is_refused",
-            _CHANGES + "test_state_written_by_hand_is_read_anew_and_planned_on",
+            _CHANGES + "test_state_written_by_hand_is_read_again_and_planned_on",
         ),
         section=3,
     ),
@@ -329,7 +329,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         old="                self._pause(pause)\n",
         new="",
         caught_by=(
-            "unit/container/test_loop.py::test_pauses_double_while_sessions_fail_and_begin_anew_after_a_good_one",
+            "unit/container/test_loop.py::test_pauses_double_while_sessions_fail_and_begin_again_after_a_good_one",
         ),
     ),
 )

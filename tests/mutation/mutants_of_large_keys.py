@@ -274,7 +274,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="a key whose endpoints are not taken in has none",
         invariants="I5",
         file="cluster/keys/planner.py",
-        old="""            whole.difference_update(kind.beside)
+        old="""            complete.difference_update(kind.beside)
 """,
         new="""            pass
 """,

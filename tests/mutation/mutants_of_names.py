@@ -152,7 +152,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         caught_by=(_KEPT + "test_cluster_without_rules_hands_an_empty_name_on_as_before",),
     ),
     Mutant(
-        name="weighted-wish-waits-for-no-simple-set",
+        name="weighted-intent-waits-for-no-simple-set",
         without="a weighted set takes a name whose simple set is gone for a moment",
         invariants="I9",
         file="domain/plan.py",
@@ -164,7 +164,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         ),
     ),
     Mutant(
-        name="simple-wish-waits-for-no-weighted-set",
+        name="simple-intent-waits-for-no-weighted-set",
         without="a simple set takes a name whose weighted set is gone for a moment",
         invariants="I9",
         file="cluster/claims/claim_book.py",
@@ -358,7 +358,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="a full resync believes what claims say of their owners",
         invariants="I9",
         file="cluster/keys/planner.py",
-        old="        if self._distrust_upstreams:\n            self._book.distrust()\n",
+        old="        if self._reread_upstreams:\n            self._book.check_owners()\n",
         new="",
         caught_by=(
             _RESTORED + "test_i9_name_whose_restored_claim_names_who_let_it_go_is_given_to_who_wants_it",

@@ -82,8 +82,8 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="an heir is judged with the old set at its name",
         invariants="I3",
         file="domain/batches.py",
-        old="{key: each for key, each in standing.items() if key not in taken}",
-        new="standing",
+        old="{key: each for key, each in actual.items() if key not in taken}",
+        new="actual",
         caught_by=(_HEIRS + "test_i4_heir_that_route_53_refuses_is_the_only_one_and_the_old_set_goes_alone",),
     ),
     Mutant(
@@ -168,7 +168,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="a key that waits is not planned again when the owner of its name publishes something else",
         invariants="I9",
         file=_PUBLISHED,
-        old="        return sorted(told)\n",
+        old="        return sorted(notified)\n",
         new="        return []\n",
         caught_by=(_ROWS,),
     ),
@@ -198,7 +198,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         invariants="I9",
         file=_BOOK,
         old="if neighbours(key, after.key)][:_ASKED]\n",
-        new="if neighbours(key, after.key)][:_TOLD]\n",
+        new="if neighbours(key, after.key)][:_NOTIFIED]\n",
         caught_by=(_TYPES + "test_type_that_is_free_goes_to_who_wants_it_however_many_others_stand_in_line_before",),
     ),
     Mutant(

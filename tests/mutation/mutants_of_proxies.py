@@ -110,7 +110,7 @@ OF_PROXIES: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="mark-behind-a-link",
-        without="the mark of an owed reload is made where a symbolic link leads",
+        without="the mark of a reload that is left to do is made where a symbolic link leads",
         invariants="I9",
         file="kubesync_local/proxies/files/writing.py",
         old="os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC",

@@ -139,8 +139,8 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="windows without effect move their checkpoint every time",
         invariants="I6",
         file="cluster/keys/key_states.py",
-        old="any(view.whole and view.written_at <= monotonic for view",
-        new="any(view.whole for view",
+        old="any(view.complete and view.written_at <= monotonic for view",
+        new="any(view.complete for view",
         caught_by=(_CHANGES + "test_windows_without_effect_move_the_checkpoint_every_30_seconds_i6",),
     ),
     Mutant(
@@ -375,7 +375,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         ),
     ),
     Mutant(
-        name="configuration-counts-anew-in-each-session",
+        name="configuration-counts-again-in-each-session",
         without="lists of two listeners under one configuration are judged alone if a session ends between them",
         invariants="I5",
         file="cluster/keys/key_states.py",

@@ -164,7 +164,7 @@ OF_WHAT_IS_LET_IN: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="registered-cluster-gets-the-new-template",
-        without="a registered cluster that is given anew gets the template of a new one: its Services lose their names",
+        without="a registered cluster that is given again gets the template of a new one: its Services lose their names",
         invariants="I5",
         file="kubesync_local/commands/cluster/form.py",
         old="template_of_new(zones) if before is None else before.template",

@@ -53,7 +53,7 @@ def mutated(mutant: Mutant, package: Path = PACKAGE) -> str:
 def copy_package(into: Path, mutant: Mutant | None) -> Path:
     """A copy of the package under a directory of its own, which is returned; without a mutant it is as it is."""
     copy = into / (mutant.name if mutant else "as-it-is")
-    # With what Python has compiled, which is valid for the copies of the same age: only the mutant's file is compiled anew.
+    # With what Python has compiled, which is valid for the copies of the same age: only the mutant's file is compiled again.
     shutil.copytree(PACKAGE, copy / "kubesync")
     if mutant is not None:
         changed = mutated(mutant)

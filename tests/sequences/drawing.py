@@ -74,7 +74,7 @@ _gone = st.builds(_Gone, st.integers(0, 20), st.sampled_from([False, False, Fals
 
 
 @st.composite
-def _made_anew(draw: st.DrawFn) -> tuple[Step, ...]:
+def _made_again(draw: st.DrawFn) -> tuple[Step, ...]:
     """Deleted and made again, with a new uid."""
     cluster, namespace, name = draw(clusters), draw(namespaces), draw(names)
     return (
@@ -185,7 +185,7 @@ _changes: SearchStrategy[tuple[_Drawn, ...]] = st.one_of(
     _alone(_put_slice()),
     _alone(_put_endpoints()),
     _alone(_gone),
-    _made_anew(),
+    _made_again(),
 )
 _mishaps: SearchStrategy[tuple[_Drawn, ...]] = st.one_of(
     _alone(_configure()),

@@ -35,5 +35,5 @@ def in_another_order(script: Script, chance: int) -> Script:
 
 
 def without_registrations(script: Script) -> Script:
-    """A cluster can be registered anew only once it is gone, and when that is depends on all the rest."""
+    """A cluster can be registered again only once it is gone, and when that is depends on all the rest."""
     return tuple(step for step in script if not isinstance(step, Unregister | Register))

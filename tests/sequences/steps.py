@@ -70,7 +70,7 @@ class Unregister(Written):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Register(Written):
-    """Register it anew, as it was at first, once it is gone."""
+    """Register it again, as it was at first, once it is gone."""
 
     cluster: str
 

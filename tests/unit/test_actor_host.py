@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Activity, Host
+from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Activity, Host
 from simulation.machine import Machine
 from simulation.process import Process
 
@@ -18,7 +18,7 @@ class Teller:
         self.process = process
         self.seen: list[str] = []
         self.waits = waits or {}
-        self.next: float | None = WHEN_TOLD
+        self.next: float | None = ON_MESSAGE
         self.every = 0.0
         self.publishes: Callable[[], None] = lambda: None
 
@@ -31,14 +31,14 @@ class Teller:
             raise ValueError("worse")
         if message == "hang":
             self.process.sleep(60.0)
-        self.next = self.waits.get(str(message), WHEN_TOLD)
+        self.next = self.waits.get(str(message), ON_MESSAGE)
 
     def step(self) -> float | None:
         self.note("step")
         if self.every:
             self.process.sleep(self.every)
             return AT_ONCE
-        wait, self.next = self.next, WHEN_TOLD
+        wait, self.next = self.next, ON_MESSAGE
         return wait
 
     def failed(self, error: Exception) -> float | None:

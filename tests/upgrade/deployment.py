@@ -190,7 +190,7 @@ def _wants_foreign() -> dict[str, Any]:
 
 
 def _inward() -> dict[str, Any]:
-    """What this release would let nobody have anew: it stands, so it stays."""
+    """What this release would let nobody have again: it stands, so it stays."""
     annotations = {"external-dns.alpha.kubernetes.io/target": "127.0.0.1,169.254.169.254"}
     return raw_service("inward", metadata={"annotations": annotations})
 

@@ -75,7 +75,7 @@ def test_i1_i2_the_other_release_settles_what_a_killed_one_began(stage: Stage, k
     # Each key is closed: its name is claimed, what it wants is applied, and nothing waits. Nothing else has changed.
     after = stage.reader.tables()
     found = [line for line in differences(tables["state"], after["state"]) if namespace not in line.split(": ")[0]]
-    if killed == "now":  # the release before has other rules: it reads each object anew, in a new generation
+    if killed == "now":  # the release before has other rules: it reads each object again, in a new generation
         found = [line for line in found if not re.match(r"\S+ / key#\S+: (body|tx|version): ", line)]
     assert found == []
     assert [key for key in after["state"] if "#open#" in key] == []

@@ -199,7 +199,7 @@ def test_the_release_before_goes_on_after_a_rollback(story: Story) -> None:
     zone = story.rich.stage.stack.zone_id
     assert set(story.changes["back"]) == {f"+ {line}" for line in NEW}
     assert story.zones["back"] == sorted([*story.zones["before"], *((zone, line) for line in NEW)])
-    # The rules of the release before are others: it reads every object anew, in a new generation.
-    anew = re.compile(r"\S+ / key#\S+: (body|tx|version): ")
+    # The rules of the release before are others: it reads every object again, in a new generation.
+    renewed = re.compile(r"\S+ / key#\S+: (body|tx|version): ")
     found = [line for table in ("state", "upstreams") for line in story.differences("back", table)]
-    assert [line for line in found if "new" not in line.split(": ")[0] and anew.match(line) is None] == []
+    assert [line for line in found if "new" not in line.split(": ")[0] and renewed.match(line) is None] == []

@@ -7,13 +7,13 @@
 
 The way of a change:
 
-    cluster ── Publish(wishes) ──> zone       keys whose record sets must change
+    cluster ── Publish(intents) ─> zone       keys whose record sets must change
     cluster <─ Want(keys) ──────── zone       the zone knows a key by name only: its turn has come
-    cluster ── Wishes ───────────> zone
+    cluster ── Intents ──────────> zone
     cluster <─ Landed(units) ───── zone       the batch stands in the zone: close the keys
-    cluster ── Closed(wishes) ───> zone       it is durable; the zone may send the next batch
+    cluster ── Closed(intents) ──> zone       it is durable; the zone may send the next batch
     cluster <─ Refused(refusals) ─ zone       units that a refused batch was about, with what stands at their names
-    cluster <─ Standing(names) ─── zone       a conflict check: what stands at names in conflict
+    cluster <─ ConflictsChecked ── zone       a conflict check: what stands at names in conflict
     cluster ── Closed(decisions) ─> zone
 
 Words: a *key* is one object of a cluster, such as a Service. A *unit* is what a key wants at one name: it lands as a whole. A key is
@@ -29,11 +29,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kubesync.domain.batches import Unit
+from kubesync.domain.dns.drift import Drift, Known
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.dns.standing import Drift, Known
 from kubesync.domain.errors import ErrorCode, KubesyncError, ListenerError
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.plan import Wish
+from kubesync.domain.plan import Intent
 from kubesync.domain.state import Name, UpstreamState
 from kubesync.domain.window import WindowContent
 
@@ -53,32 +53,32 @@ class Reply[T](Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Tells a zone what keys of a cluster want there: ``wishes``, in full. The zone asks what ``names`` want (``Want``).
+    """Tells a zone what keys of a cluster want there: ``intents``, in full. The zone asks what ``names`` want (``Want``).
 
     Args:
         since: monotonic time of the first event that led to them, for the lag.
         inherited: they were open when the session began: their marks say when they may be tried.
         of_list: a list led to them: they give way to what single events change.
-        anew: forget what this cluster has published before.
+        restart: forget what this cluster has published before.
         listed: resources of the cluster whose views are complete. Keys that need others cannot be planned yet.
     """
 
     cluster: str
-    wishes: tuple[Wish, ...] = ()
+    intents: tuple[Intent, ...] = ()
     names: tuple[ObjectKey, ...] = ()
     since: float | None = None
     inherited: bool = False
     of_list: bool = False
-    anew: bool = False
+    restart: bool = False
     listed: frozenset[Resource] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class Intents:
     """The answer to ``Want``: what these keys want now."""
 
     cluster: str
-    wishes: tuple[Wish, ...]
+    intents: tuple[Intent, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,11 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """Answers a zone's question, once everything that follows from it is durable. ``wishes``: what the keys of the question want now."""
+    """Answers a zone's question, once everything that follows from it is durable. ``intents``: what the keys of the question want now."""
 
     cluster: str
     question: int
-    wishes: tuple[Wish, ...] = ()
+    intents: tuple[Intent, ...] = ()
     decisions: tuple[Decision, ...] = ()
     compared: Compared | None = None
 
@@ -117,7 +117,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """The zone asks what these keys want. Answered with ``Wishes``."""
+    """The zone asks what these keys want. Answered with ``Intents``."""
 
     zone: str
     keys: tuple[ObjectKey, ...]
@@ -139,7 +139,7 @@ class Refusal:
 
     unit: Unit
     message: str
-    standing: Sets = field(default_factory=dict)
+    actual: Sets = field(default_factory=dict)
     code: str = ""
 
 
@@ -157,12 +157,12 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ConflictsChecked:
     """Asks a cluster to recheck conflicts: what exists in this zone at the names where its keys are in conflict."""
 
     zone: str
     question: int
-    standing: Mapping[ObjectKey, Mapping[str, Sets]]
+    actual: Mapping[ObjectKey, Mapping[str, Sets]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +171,8 @@ class Compare:
 
     Args:
         known: what was known of each key before the zone was walked; then ``keys`` is empty.
-        keys: compared as they are now; then ``known`` is empty, and ``standing`` was read after the last batch, at ``names`` only.
-        standing: what stands in the zone.
+        keys: compared as they are now; then ``known`` is empty, and ``actual`` was read after the last batch, at ``names`` only.
+        actual: what stands in the zone.
         mend: take what stands as known. False: only report it.
         why: for the audit.
     """
@@ -182,7 +182,7 @@ class Compare:
     known: tuple[Known, ...]
     keys: tuple[ObjectKey, ...]
     names: frozenset[str]
-    standing: Sets
+    actual: Sets
     mend: bool
     why: str
 
@@ -221,7 +221,7 @@ class CompareZone:
     known: tuple[Known, ...] = ()
     keys: tuple[ObjectKey, ...] = ()
     names: frozenset[str] = frozenset()
-    standing: Sets = field(default_factory=dict)
+    actual: Sets = field(default_factory=dict)
     mend: bool = True
     why: str = "resync"
 

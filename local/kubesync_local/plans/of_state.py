@@ -1,6 +1,6 @@
 """Plans made from what the tables hold, without asking a cluster: what another configuration, or a removal, would change.
 
-The stored parts of each key are planned anew with the new rules, by the planner of sessions. It reads claims and counts; what it
+The stored parts of each key are planned again with the new rules, by the planner of sessions. It reads claims and counts; what it
 would write is dropped.
 
     a key's namespace leaves the scope     its Service counts as gone
@@ -30,7 +30,7 @@ from kubesync.cluster.keys.planner import Planner
 from kubesync.domain.dns.records import RecordChange
 from kubesync.domain.merge import GUARD_SHARE, too_many
 from kubesync.domain.objects import Resource
-from kubesync.domain.plan import Policy, changes_of, standing, surplus
+from kubesync.domain.plan import Policy, changes_of, remaining_sets, surplus
 from kubesync.domain.sources.registry import created_at
 from kubesync.domain.state import KeyState, Name
 from kubesync.operations.record_rows import side
@@ -81,7 +81,7 @@ def plan_of_change(before: ClusterConfig, after: ClusterConfig, store: Store, no
         for state in some_states:
             if after.policy is Policy.SYNC:
                 unwanted += len(surplus(state, planned[state.key].intended))
-                sets += len(standing(state))
+                sets += len(remaining_sets(state))
             to_come = set(changes_of(state, before.policy))
             for change in changes_of(planned[state.key], after.policy):
                 if change not in to_come:

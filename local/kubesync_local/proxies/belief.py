@@ -2,7 +2,7 @@
 
 A deleted upstream leaves its item, with a mark, for a week. So the items prove that this is the right table and that it is whole, also
 if all of them are marked. If there is no item at all of what was asked for, a name or the deployment may be wrong, or the table was made
-anew:
+again:
 
 items of what was asked for     the file or directory       what happens
 ---------------------------     ---------------------       ------------

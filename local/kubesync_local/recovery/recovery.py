@@ -28,8 +28,8 @@ from kubesync.aws.route53.journal import FORM, PREFIX, Journal, journal_record_k
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.cluster.keys.key_states import rules_of
+from kubesync.domain.dns.drift import Stands, what_stands
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone, in_the_way
-from kubesync.domain.dns.standing import Stands, what_stands
 from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.reasons import WITHHOLDING
@@ -127,10 +127,10 @@ class Recovery:
                 raise
             except KubesyncError as error:
                 clusters.append({"cluster": name, "error": str(error)})
-            for zone, standing in sets.done_with(name):
+            for zone, actual in sets.done_with(name):
                 here = [each for each in sets.registered if zone.id in {its.id for its in rules_of(each).zones}]
                 known = {each.name: views.get(each.name) or sets.stored_view(each) for each in here}
-                external_dns.add(zone, standing, known, shown, sorted(known.keys() - views.keys()))
+                external_dns.add(zone, actual, known, shown, sorted(known.keys() - views.keys()))
         return {
             "dry_run": request.dry_run,
             "epoch": self.newest_epoch,
@@ -149,21 +149,21 @@ class ZoneSets:
         """``zones``: of each cluster of the run, in the order of the run."""
         self._master = master
         self._last_user = {zone: cluster for cluster, its in zones.items() for zone in its}
-        self._standing: dict[str, dict[RecordKey, RecordSet]] = {}
+        self._actual: dict[str, dict[RecordKey, RecordSet]] = {}
         self._stored: dict[str, ClusterView] = {}
         self.registered = [config for config in master.clusters.read().values() if config is not None]
 
     def of(self, zone: Zone) -> dict[RecordKey, RecordSet]:
         """Every set of a zone. Raises ZoneError."""
-        if zone.id not in self._standing:
-            self._standing[zone.id] = dict(self._master.parts.zones.walk(zone.id))
-        return self._standing[zone.id]
+        if zone.id not in self._actual:
+            self._actual[zone.id] = dict(self._master.parts.zones.walk(zone.id))
+        return self._actual[zone.id]
 
     def done_with(self, cluster: str) -> Iterator[tuple[Zone, dict[RecordKey, RecordSet]]]:
         """The zones that no later cluster has; those that could be read. They are forgotten."""
         for zone, last in self._last_user.items():
-            if last == cluster and zone.id in self._standing:
-                yield zone, self._standing.pop(zone.id)
+            if last == cluster and zone.id in self._actual:
+                yield zone, self._actual.pop(zone.id)
 
     def passing_on(self, cluster: str, states: Iterable[KeyState]) -> set[RecordKey]:
         """Sets that a Service has which no longer wants them: of this cluster, or of any other one, as the tables have it."""
@@ -207,7 +207,7 @@ class ClusterRecovery:
         """
         master, config = self._master, self._config
         if self._request.dry_run:
-            preview = preview_lists(master, config, Mode(distrust_upstreams=True), self._check)
+            preview = preview_lists(master, config, Mode(reread_upstreams=True), self._check)
             states = list(preview.states.values())
             held: Mapping[str, str] = {resource.value: reason for resource, reason in preview.held.items()}
         else:
@@ -226,9 +226,9 @@ class ClusterRecovery:
     def _zone(self, zone: Zone, states: list[KeyState], report: dict[str, Any]) -> set[RecordKey]:
         """Returns the sets that were taken over."""
         withheld = {state.key for state in states if any(problem.code in WITHHOLDING for problem in state.problems)}
-        standing = self._sets.of(zone)
+        actual = self._sets.of(zone)
         at_name: dict[str, list[RecordKey]] = defaultdict(list)
-        for key in standing:
+        for key in actual:
             at_name[key.name].append(key)
         claims = self._master.tables.claims.read({Name.of(key) for state in states for key in state.intended})
         claimed: dict[ObjectKey, dict[RecordKey, RecordSet]] = defaultdict(dict)
@@ -247,21 +247,21 @@ class ClusterRecovery:
             ):
                 continue
             service = str(state.key)
-            if what_stands(record_set, standing.get(key)) is not Stands.OURS:
+            if what_stands(record_set, actual.get(key)) is not Stands.OURS:
                 others = [
                     other
                     for other in at_name[key.name]
-                    if other not in state.applied and in_the_way(other, standing[other], key, record_set)
+                    if other not in state.applied and in_the_way(other, actual[other], key, record_set)
                 ]
                 self.differing.update(others)
-                report["differing"] += [differing(other, standing[other], key, record_set, service) for other in others]
+                report["differing"] += [differing(other, actual[other], key, record_set, service) for other in others]
             elif zone.id in self._ours:
                 claimed[state.key][key] = record_set
                 taken.add(key)
                 report["claimed"].append(row(key, record_set, service))
             else:
                 report["unproven"].append(row(key, record_set, service))
-        for key, record_set in standing.items():
+        for key, record_set in actual.items():
             below = key.name == self._rules.domain or key.name.endswith("." + self._rules.domain)
             left_out = key.type in ("SOA", "NS") or _is_journal(key, record_set)
             if below and key not in wanted and not left_out and self._request.about(key):
@@ -277,17 +277,17 @@ class ClusterRecovery:
     def _know(self, zone: Zone) -> None:
         """Note that this deployment has written to the zone: its journal is known again (see ZoneJournal).
 
-        What the cluster owed when the tables were backed up may have changed since. What stands in the zone was compared just now.
+        What the cluster had not closed when the tables were backed up may have changed since. What stands in the zone was compared just now.
         """
         master = self._master
         if zone.id not in self._ours:
             return
         before, epoch = master.inflight.read(zone.id), master.fenced_writer.epoch
-        owed = {} if before is None else {n: of for n, of in before.owed.items() if n != self._config.name}
-        if before is not None and before.knows(self._ours[zone.id]) and before.owed == owed:
+        unclosed = {} if before is None else {n: of for n, of in before.unclosed.items() if n != self._config.name}
+        if before is not None and before.knows(self._ours[zone.id]) and before.unclosed == unclosed:
             return
         token = master.fenced_writer.token()
-        after = Inflight("", epoch, ()) if before is None else replace(before, epoch=epoch, owed=owed)
+        after = Inflight("", epoch, ()) if before is None else replace(before, epoch=epoch, unclosed=unclosed)
         _, actions = master.inflight.put(zone.id, before, after, token)
         master.fenced_writer.run([self._config.name], actions, token)
 

@@ -31,7 +31,7 @@ class RegistryReport:
     def add(
         self,
         zone: Zone,
-        standing: Mapping[RecordKey, RecordSet],
+        actual: Mapping[RecordKey, RecordSet],
         views: Mapping[str, ClusterView],
         shown: set[RecordKey],
         unlisted: list[str],
@@ -43,12 +43,12 @@ class RegistryReport:
             shown: sets that the report shows already, as in the way of wanted ones.
             unlisted: clusters whose view may be old, because they were not listed.
         """
-        registry = read_registry(standing, self.affixes, self.owner)
+        registry = read_registry(actual, self.affixes, self.owner)
         held = {key for view in views.values() for key in view.held if key.zone_id == zone.id}
         wanted = {key for view in views.values() for key in view.wanted if key.zone_id == zone.id}
         for key, entry in registry.of_set.items():
             if not (key in wanted or key in held or key in shown) and self.about(key):
-                self.registered.append(_registered(key, standing[key], entry, views))
+                self.registered.append(_registered(key, actual[key], entry, views))
         for entry in registry.entries.values():
             covered = registry.covered.get(entry.key, [])
             if self.about(entry.key) or any(map(self.about, covered)):

@@ -104,7 +104,7 @@ class Registry:
     unreadable: list[RecordKey] = field(default_factory=list)
 
 
-def read_registry(standing: Mapping[RecordKey, RecordSet], affixes: Affixes, owner: str = "") -> Registry:
+def read_registry(actual: Mapping[RecordKey, RecordSet], affixes: Affixes, owner: str = "") -> Registry:
     """Read the registry out of all sets of a zone.
 
     A TXT name can be that of one set in the new format and of another in the old one: ``a-www`` is that of ``www`` A and of
@@ -115,10 +115,10 @@ def read_registry(standing: Mapping[RecordKey, RecordSet], affixes: Affixes, own
         owner: only entries of this owner id; empty: of every owner.
     """
     registry = Registry()
-    for key, record_set in standing.items():
+    for key, record_set in actual.items():
         if key.type == "TXT":
             _read_entry(registry, key, record_set, owner)
-    sets = [(key, affixes.names(key, standing[key])) for key in standing if _can_be_registered(key, registry)]
+    sets = [(key, affixes.names(key, actual[key])) for key in actual if _can_be_registered(key, registry)]
     for key, (new, _) in sets:
         for name in new:
             _cover(registry, key, name)

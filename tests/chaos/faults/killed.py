@@ -145,7 +145,7 @@ def _kill(stack: Stack, crowd: _Crowd, chance: random.Random, times: int) -> int
 
 def _finish(stack: Stack, services: int) -> list[str]:
     """Let a session run to quiet, and compare with what a first session makes of an empty zone of the same name."""
-    records, upstreams = _anew(stack, services)
+    records, upstreams = _again(stack, services)
     running = _the_next_master(stack)
 
     def quiet() -> bool:
@@ -189,7 +189,7 @@ def _the_next_master(stack: Stack) -> RunningSession:
     return running
 
 
-def _anew(stack: Stack, crowded: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def _again(stack: Stack, crowded: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """What undisturbed sessions make of the cluster as it is now, from nothing."""
     fresh = Stack(stack.api, stack.r53, MemoryStore(clock=ThreadScheduler()), None)
     try:

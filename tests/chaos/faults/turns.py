@@ -71,7 +71,7 @@ def _again(deployment: Deployment) -> None:
     asking(deployment, "later", "new2.example.com")
 
 
-def _listed_anew(deployment: Deployment) -> None:
+def _listed_again(deployment: Deployment) -> None:
     """Both listeners list again, while nobody can watch."""
     for number in (100, 101):
         deployment.cluster.delete(Resource.SERVICES, f"h{number}", EVIL)
@@ -90,7 +90,7 @@ STORY: Final[Sequence[tuple[float, Happens]]] = (
     (1.2, _many),
     (1.2, _meanwhile),
     (30.0, _again),
-    (1.2, _listed_anew),
+    (1.2, _listed_again),
     (30.0, _back),
 )
 """What happens, and for how long (seconds) nothing else happens then."""

@@ -126,7 +126,7 @@ def _churn(world: World) -> None:
     edge.apply("web", an_endpoints("10.8.1.9"))
 
 
-def _new_wishes(world: World) -> None:
+def _new_intents(world: World) -> None:
     """Others want the names that somebody has, and those that somebody had."""
     prod, edge = world.clusters["prod"], world.clusters["edge"]
     names = "shop.example.com, www.example.com, e.inner.example.com, canary.example.com"
@@ -186,7 +186,7 @@ LARGE: Final = Story(
     ),
     FOREIGN,
 )
-LATER: Final = (_new_wishes, _hand_over, _all_new)
+LATER: Final = (_new_intents, _hand_over, _all_new)
 STORY: Final = Story(
     "items",
     _a_world,

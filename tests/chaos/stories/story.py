@@ -184,7 +184,7 @@ def _third_lets_go(world: World) -> None:
 
 
 def _all_at_once(world: World) -> None:
-    """Deleted and made anew within one window, changed and changed back, deleted for good."""
+    """Deleted and made again within one window, changed and changed back, deleted for good."""
     prod = world.clusters["prod"]
     prod.delete(Resource.SERVICES, "ext")
     prod.apply("ext", a_service("ExternalName", external_name="again.example.org", created_at=_NEWEST))

@@ -20,7 +20,7 @@ _HEADS: Final = {
 
 
 def made(page: str) -> str:
-    """The page with each table made anew. A table stands between two comments that name its use."""
+    """The page with each table made again. A table stands between two comments that name its use."""
     for use in Use:
         rows = [row for row in TABLE if row.use is use]
         columns = _HEADS[use].count("|") - 1

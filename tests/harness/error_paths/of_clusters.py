@@ -68,7 +68,7 @@ ROWS: Final = [
     Row("cluster add x --kubeconfig FOLDER/kubeconfig.yaml --domain x.example.com --zone ZONE_ID",
         "FOLDER/kubeconfig.yaml: has no context 'a'; it has: none", 2),
     Row("cluster add prod --server https://127.0.0.1:6443 --domain x.example.com --zone ZONE_ID --endpoints-source endpointslices",
-        "cluster prod is already registered: `kubesync cluster set prod` changes single options; --replace takes them all anew", 2),
+        "cluster prod is already registered: `kubesync cluster set prod` changes single options; --replace takes them all again", 2),
     Row("cluster add x --server https://127.0.0.1:6443 --domain prod.example.com --zone ZONE_ID --template default --endpoints-source endpointslices",
         "Services of cluster prod can have the same names (a.a.svc.prod.example.com): give another --domain or --template, "
         "or give both clusters the same --routing", 2),

@@ -116,7 +116,7 @@ class MemoryStore:
             its effect), other transactions and writes that name one of its items get StoreBusyError; reads do not.
 
     Attributes:
-        calls: every call made, in order; clear it to count anew.
+        calls: every call made, in order; clear it to count again.
         in_flight: writes whose answer is lost and that wait for ``land``.
         counted: is told of each request, as the real adapter tells it.
     """

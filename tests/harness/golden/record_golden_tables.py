@@ -2,7 +2,7 @@
 
     PYTHONPATH=layers/kubesync:local:tests python -m harness.golden.record_golden_tables NAME...
 
-A file that is there is what a release wrote: it does not change. Whoever records one anew, because its scene was extended, reads the
+A file that is there is what a release wrote: it does not change. Whoever records one again, because its scene was extended, reads the
 difference before it is committed. Ids that production draws at random are counted here, so that a difference is a real one.
 """
 

@@ -65,7 +65,7 @@ class ApiProcess:
         self._server.ask("apply", name, number, address, annotations)
 
     def churn(self, changes: int) -> None:
-        """Draw so many of the hostile Services anew, and Ingresses."""
+        """Draw so many of the hostile Services again, and Ingresses."""
         self._server.ask("churn", changes)
 
     def sizes(self) -> dict[str, int]:

@@ -48,5 +48,5 @@ def named_nodes(store: Store, name: str) -> list[dict[str, Any]] | None:
 
 
 def notes(store: Store, shard: str = "0") -> dict[str, int]:
-    """What has to be composed anew."""
+    """What has to be composed again."""
     return NamedUpstreamTable(store).marks(shard)

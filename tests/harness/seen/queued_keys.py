@@ -22,7 +22,7 @@ def queued_keys() -> Iterator[set[ObjectKey]]:
         really(self, message)
         if isinstance(message, Publish):
             queued.update(message.names)
-            queued.update(wish.key for wish in message.wishes if wish.changes)
+            queued.update(intent.key for intent in message.intents if intent.changes)
 
     with patch.object(Host, "send", send):
         yield queued

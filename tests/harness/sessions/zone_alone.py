@@ -17,19 +17,19 @@ from kubesync.domain.batches import BatchLimits, Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, Zone
 from kubesync.domain.errors import BatchRefusedError, NotMasterError
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.plan import Wish
+from kubesync.domain.plan import Intent
 from kubesync.messages import (
     Closed,
     Compare,
     Compared,
+    ConflictsChecked,
     Decision,
     Drain,
+    Intents,
     Landed,
     Publish,
     Refused,
-    Standing,
     Want,
-    Wishes,
 )
 from kubesync.zone.actor import ZoneActor
 from kubesync.zone.ports import ZonePorts
@@ -116,7 +116,7 @@ class PlayedCluster:
         self.asked: list[object] = []
         self.silent = False
 
-    def wish(self, key: ObjectKey) -> Wish:
+    def intent(self, key: ObjectKey) -> Intent:
         before, after = self.applied.get(key, {}), self.intended.get(key, {})
         changes = [
             RecordChange(at, before.get(at), after.get(at))
@@ -125,7 +125,7 @@ class PlayedCluster:
         ]
         attempts = self.attempts[key]
         conflicts = self.conflicts.get(key, frozenset())
-        return Wish(key, tuple(changes), conflicts, attempts, self.retry_at.get(key, 0.0), attempts >= 11, LISTED)
+        return Intent(key, tuple(changes), conflicts, attempts, self.retry_at.get(key, 0.0), attempts >= 11, LISTED)
 
     def want(self, name: str, address: str = "") -> ObjectKey:
         key = a_key(name, self.name)
@@ -135,7 +135,7 @@ class PlayedCluster:
     def publish(self, name: str, address: str = "") -> None:
         key = self.want(name, address)
         now = self.world.clock.monotonic()
-        self.world.actor.receive(Publish(self.name, (self.wish(key),), since=now, listed=LISTED))
+        self.world.actor.receive(Publish(self.name, (self.intent(key),), since=now, listed=LISTED))
 
     def take(self, message: object) -> None:
         self.asked.append(message)
@@ -146,7 +146,7 @@ class PlayedCluster:
         send = self.world.to_zone
         match message:
             case Want():
-                send(Wishes(self.name, tuple(map(self.wish, message.keys))))
+                send(Intents(self.name, tuple(map(self.intent, message.keys))))
             case Landed():
                 for unit in message.units:
                     self._apply(unit)
@@ -155,22 +155,22 @@ class PlayedCluster:
                 decisions = []
                 for refusal in message.refusals:
                     key = refusal.unit.key
-                    foreign = not refusal.code and any(at not in self.applied.get(key, {}) for at in refusal.standing)
+                    foreign = not refusal.code and any(at not in self.applied.get(key, {}) for at in refusal.actual)
                     if foreign:
                         self.conflicts[key] = self.conflicts.get(key, frozenset()) | {refusal.unit.name}
                     self._postpone(key)
                     code = "Conflict" if foreign else refusal.code or "Rejected"
                     decisions.append(Decision(refusal.unit, code, self.retry_at[key], foreign))
                 self._close(message.question, {r.unit.key for r in message.refusals}, tuple(decisions))
-            case Standing():
-                for key, names in message.standing.items():
+            case ConflictsChecked():
+                for key, names in message.actual.items():
                     free = {name for name, sets in names.items() if not sets}
                     self.conflicts[key] = self.conflicts.get(key, frozenset()) - free
                     if self.conflicts[key]:
                         self._postpone(key)
                     else:
                         self.attempts[key] = 0
-                self._close(message.question, set(message.standing))
+                self._close(message.question, set(message.actual))
             case Compare():
                 send(Closed(self.name, message.question, compared=Compared(moved=frozenset(message.keys))))
             case _:
@@ -188,8 +188,8 @@ class PlayedCluster:
         self.retry_at[key] = self.world.clock.epoch() + 5.0 * 2 ** min(9, self.attempts[key] - 1)
 
     def _close(self, question: int, keys: Collection[ObjectKey], decisions: tuple[Decision, ...] = ()) -> None:
-        wishes = tuple(self.wish(key) for key in sorted(keys))
-        self.world.to_zone(Closed(self.name, question, wishes, decisions))
+        intents = tuple(self.intent(key) for key in sorted(keys))
+        self.world.to_zone(Closed(self.name, question, intents, decisions))
 
 
 class World:

@@ -90,7 +90,7 @@ def test_i2_restored_tables_are_recognised_by_the_first_session_though_it_has_no
         (zone,) = reports[0].zones
         assert (zone["blocked"], zone["batches"], reports[0].clean) == (True, 0, False)
         assert "were they lost or restored? see `kubesync recover`" in zone["problem"]
-        assert reports[0].took_over == "clean end long ago, zones looked at anew"
+        assert reports[0].took_over == "clean end long ago, zones looked at again"
         stack.api.cluster.expose("default", "web", {"ports": [{"name": "http", "port": 80}]})
         third = stack.start()
         third.wait_for(lambda: UpstreamTable(stack.store).read("prod/default/web/80/TCP") is not None)

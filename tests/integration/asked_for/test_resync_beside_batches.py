@@ -142,11 +142,11 @@ def test_key_that_is_written_all_the_time_and_stands_as_it_should_is_no_drift() 
         assert running.end().clean
 
 
-def test_i3_service_that_is_made_anew_while_a_zone_is_compared_is_no_drift() -> None:
+def test_i3_service_that_is_made_again_while_a_zone_is_compared_is_no_drift() -> None:
     """Deleted, forgotten and made again as it was: its state has the same version as before, and its set never drifted."""
     with a_running_stack() as (stack, running):
         key, states = ObjectKey("prod", "shop", "web"), StateTable(stack.store)
-        version, really, made_anew = states.load([key])[key].version, stack.zones.walk, threading.Event()
+        version, really, made_again = states.load([key])[key].version, stack.zones.walk, threading.Event()
 
         def walk(zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
             stack.zones.walk = really  # type: ignore[method-assign] # the next one is as ever
@@ -156,12 +156,12 @@ def test_i3_service_that_is_made_anew_while_a_zone_is_compared_is_no_drift() -> 
             stack.api.cluster.expose("shop", "web", external("web.example.org"))
             running.wait_for(lambda: target_of(stack, WEB) == "web.example.org.")
             running.wait_for(stack.at_rest)
-            made_anew.set()
+            made_again.set()
             yield from standing
 
         stack.zones.walk = walk  # type: ignore[method-assign] # the client of this stack only
         request = leave(stack)
-        assert made_anew.wait(120.0)
+        assert made_again.wait(120.0)
         assert states.load([key])[key].version == version
         assert drifts(wait_for_answer(stack, running, request)) == []
         assert stack.problems() == {}

@@ -414,4 +414,4 @@ def test_i5_forced_resync_whose_caller_is_gone_lists_no_longer() -> None:
         assert scene.end().clean
         assert [each["error"] for each in scene.result()["report"]["clusters"]] == ["the resync was withdrawn"] * 3
         lost = {name for _, name in scene.standing() if name.startswith("lost.")}
-        assert lost == {f"lost.shop.svc.{name}.example.com" for name in ("a", "b", "prod")}, "nothing was listed anew"
+        assert lost == {f"lost.shop.svc.{name}.example.com" for name in ("a", "b", "prod")}, "nothing was listed again"

@@ -202,7 +202,7 @@ def test_status_begins_with_what_blocks_a_zone_and_says_how_to_find_out_about_a_
         assert stack.add_cluster().status == 0
         for _ in range(2):
             assert stack.session().json["clean"]
-        # Tables anew: the zone's journal is ahead of them. And a token that is refused.
+        # Tables again: the zone's journal is ahead of them. And a token that is refused.
         stack.environment["KUBESYNC_TABLE_PREFIX"] = a_table_prefix()
         assert stack.add_cluster().status == 0
         stack.session(lambda: any(ZoneReadings(stack.store, "0", "").current()))

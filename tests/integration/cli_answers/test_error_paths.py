@@ -119,7 +119,7 @@ def test_cluster_that_cannot_be_reached_is_said_with_what_to_run(typed_in: Place
         (
             "prod",
             "two.example.com",
-            "cluster prod is already registered: `kubesync cluster set prod` changes single options; --replace takes them all anew",
+            "cluster prod is already registered: `kubesync cluster set prod` changes single options; --replace takes them all again",
         ),
     ],
     ids=["clash", "registered"],

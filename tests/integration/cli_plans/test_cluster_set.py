@@ -209,7 +209,7 @@ def test_second_of_two_people_is_told(stack: CliStack, monkeypatch: pytest.Monke
 
 
 def test_zones_that_are_given_are_looked_up_again(stack: CliStack) -> None:
-    """A zone may have been made anew, as another one than was registered."""
+    """A zone may have been made again, as another one than was registered."""
     config = config_of(stack)
     private = tuple(zone.model_copy(update={"private": True}) for zone in config.zones)
     ClusterRegistry(stack.store).put(config.model_copy(update={"zones": private}))

@@ -95,7 +95,7 @@ def test_lost_race_to_register_is_a_failure(stack: CliStack, monkeypatch: pytest
         "kubesync: cluster dev was registered by somebody else meanwhile: try again",
     )
     again = stack.add_cluster("dev")
-    assert (again.status, "--replace takes them all anew" in again.err) == (2, True), "now it is wrong use"
+    assert (again.status, "--replace takes them all again" in again.err) == (2, True), "now it is wrong use"
 
 
 @pytest.mark.parametrize(

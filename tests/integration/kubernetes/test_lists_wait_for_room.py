@@ -90,7 +90,7 @@ def test_object_that_may_be_longer_than_a_page_waits_for_room_of_its_own() -> No
     ],
     ids=["says how many", "lies", "does not say", "not a number", "less than none"],
 )
-def test_list_that_does_not_fit_is_read_anew_once_there_is_room(page: Answer) -> None:
+def test_list_that_does_not_fit_is_read_again_once_there_is_room(page: Answer) -> None:
     clock = ThreadScheduler()
     room = ListRoom(2_100, clock)
     other = room.for_cluster()

@@ -186,7 +186,7 @@ def test_code_10_is_healed_by_one_fresh_token_from_a_file_that_changed(tmp_path:
         running = stack.start()
         stack.api.requests.wait_for_count(1, resource="services", verb="watch")
         stack.api.requests.wait_for_count(1, resource="endpointslices", verb="watch")
-        # The token is rotated: the server takes the new one only, and the watches have to begin anew.
+        # The token is rotated: the server takes the new one only, and the watches have to begin again.
         secret.write_text("the-new-token\n")
         stack.api.authority.set_tokens({"the-new-token": "admin"})
         stack.api.sever()

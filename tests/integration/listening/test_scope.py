@@ -190,7 +190,7 @@ def settled(stack: Stack, running: RunningSession, sets: Iterable[str], upstream
         raise
 
 
-def made_anew(stack: Stack, **fields: Any) -> tuple[set[str], dict[str, list[str]]]:
+def made_again(stack: Stack, **fields: Any) -> tuple[set[str], dict[str, list[str]]]:
     """What a system makes of the same cluster that never knew another configuration."""
     fresh = Stack(stack.api, stack.r53, MemoryStore(clock=stack.clock), None)
     try:
@@ -243,7 +243,7 @@ def test_changed_option_leads_to_exactly_the_new_configuration_and_back(option: 
         assert ended == {"services": "ERR_CONFIG_UPDATE", "endpointslices": "ERR_CONFIG_UPDATE"}
         assert running.end().clean
         assert left_over(stack) == {}
-        assert made_anew(stack, **fields) == (set(sets), upstreams)
+        assert made_again(stack, **fields) == (set(sets), upstreams)
 
         # The next session goes on from there, and lists nothing.
         stack.api.requests.clear()

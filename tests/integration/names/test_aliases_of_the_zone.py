@@ -39,7 +39,7 @@ class Aliases(PassingDeployment):
         self.put(key, value)
         self.pass_time(seconds)
 
-    def begin_anew(self) -> None:
+    def begin_again(self) -> None:
         assert self.end().clean
         self.start()
 
@@ -120,8 +120,8 @@ def test_alias_follows_over_sessions(deployment: Aliases) -> None:
     deployment.do("a", service("192.0.2.1", hostname=TARGET))
     deployment.do("b", an_alias())
     for _ in range(2):
-        deployment.begin_anew()
-        deployment.begin_anew()  # the first of them had nothing to write
+        deployment.begin_again()
+        deployment.begin_again()  # the first of them had nothing to write
         deployment.do("a", service("2001:db8::1", hostname=TARGET))
         assert deployment.answer == ALIAS_AAAA
         deployment.do("a", service("192.0.2.1", hostname=TARGET))
@@ -131,21 +131,21 @@ def test_alias_follows_over_sessions(deployment: Aliases) -> None:
 def test_i6_next_session_writes_nothing_for_an_alias(deployment: Aliases) -> None:
     deployment.do("a", service("192.0.2.1", hostname=TARGET))
     deployment.do("b", an_alias())
-    deployment.begin_anew()
+    deployment.begin_again()
     before = deployment.state("b").version
     sent = len(deployment.route53.sent)
-    deployment.begin_anew()
+    deployment.begin_again()
     assert deployment.state("b").version == before
     assert len(deployment.route53.sent) == sent
 
 
-@pytest.mark.parametrize("anew", [False, True])
-def test_alias_follows_a_target_of_another_cluster(deployment: Aliases, anew: bool) -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_alias_follows_a_target_of_another_cluster(deployment: Aliases, again: bool) -> None:
     deployment.do("dev/shop/a", service("192.0.2.1", hostname=TARGET))
     deployment.do("b", an_alias())
     assert deployment.answer == ALIAS_A
-    if anew:
-        deployment.begin_anew()
+    if again:
+        deployment.begin_again()
     deployment.do("dev/shop/a", service("2001:db8::1", hostname=TARGET))
     assert deployment.answer == ALIAS_AAAA
     deployment.do("dev/shop/a", None)

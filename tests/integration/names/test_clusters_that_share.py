@@ -218,7 +218,7 @@ def test_i9_clusters_swap_their_roles_in_one_batch() -> None:
 
 
 def test_i9_cluster_waits_for_one_that_is_not_listed_under_its_new_policy_yet() -> None:
-    deployment = Sharing("", "weighted=10")  # the commands refuse it: so it looks while ``prod`` is listed anew
+    deployment = Sharing("", "weighted=10")  # the commands refuse it: so it looks while ``prod`` is listed again
     assert deployment.stands() == {"A": "simple: 10.0.0.1"}
     assert [problem.code for problem in deployment.of_east().problems] == ["NameTaken"]
     deployment.route("prod", "weighted=90")

@@ -212,7 +212,7 @@ def test_i1_session_that_dies_between_two_transactions_of_a_look_loses_nothing(
     assert len(deployment.sets()) == 120
 
 
-def test_cluster_that_is_configured_anew_while_its_names_are_read_is_looked_at_afterwards(conflicts: Make) -> None:
+def test_cluster_that_is_configured_again_while_its_names_are_read_is_looked_at_afterwards(conflicts: Make) -> None:
     """What was read is of the old configuration. No fault of the zone, where others go on."""
     deployment = conflicts(2)
     deployment.pass_time(4.0)

@@ -1,4 +1,4 @@
-"""More names pass on at once than a zone remembers wishes of keys: each goes in one batch all the same."""
+"""More names pass on at once than a zone remembers intents of keys: each goes in one batch all the same."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service
-from kubesync.zone import queue, wishes
+from kubesync.zone import intents, queue
 
 MANY = 450
 
@@ -21,8 +21,8 @@ def named(number: int, address: str, created: str) -> dict[str, object]:
 
 
 def test_names_pass_on_without_a_gap_however_many_move_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (queue, wishes):
-        monkeypatch.setattr(module, "MOST_WISHES", 300)
+    for module in (queue, intents):
+        monkeypatch.setattr(module, "MOST_INTENTS", 300)
     deployment = Deployment(domain_filter=("example.com",))
     try:
         for number in range(MANY):

@@ -212,7 +212,7 @@ def test_service_without_pods_keeps_its_name(deployment: Deployment) -> None:
     assert deployment.end().clean
 
 
-def test_line_of_simple_and_weighted_wishes_goes_on_in_its_order(deployment: Deployment) -> None:
+def test_line_of_simple_and_weighted_intents_goes_on_in_its_order(deployment: Deployment) -> None:
     """Weighted sets share the name; a simple set waits until the last of them is gone."""
     held(deployment, "", "one")
     deployment.apply("s", rival(address="10.66.0.3", created=3), namespace="evil")
@@ -282,7 +282,7 @@ def test_service_of_another_cluster_stands_in_the_same_line(deployment: Deployme
     assert deployment.end().clean
 
 
-def test_wishes_of_both_kinds_in_one_window_go_to_the_older_one(deployment: Deployment) -> None:
+def test_intents_of_both_kinds_in_one_window_go_to_the_older_one(deployment: Deployment) -> None:
     for created, name, identifier in ((1, "a", "one"), (2, "b", ""), (3, "c", "three")):
         deployment.apply(name, rival(identifier, address=f"10.66.1.{created}", created=created), namespace=name)
     assert deployment.run_session(3.0).clean

@@ -148,7 +148,7 @@ def headless(*pods: str, **given: str) -> tuple[Service, Any]:
     return a_service(headless=True, annotations=asking(**given)), an_endpoints(*endpoints)
 
 
-def test_pods_that_are_made_anew_keep_their_names_i9(deployment: Deployment) -> None:
+def test_pods_that_are_made_again_keep_their_names_i9(deployment: Deployment) -> None:
     """Also where no pod was ready for a while: nothing stood at the name then, but the Service still held it."""
     deployment.start()
 

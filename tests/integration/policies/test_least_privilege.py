@@ -178,7 +178,7 @@ class Play:
         wanted = {"external-dns.kubernetes.io/hostname": f"{prefix}fought.prod.example.com"}
         self.expose(f"{prefix}one", annotations=wanted)
         self.expose(f"{prefix}two", annotations=wanted)
-        # Last: whatever is exposed arranges the pods of all Services anew.
+        # Last: whatever is exposed arranges the pods of all Services again.
         self.stack.api.cluster.deploy("shop", f"{prefix}web", 700)
 
     def much_goes(self, prefix: str) -> None:

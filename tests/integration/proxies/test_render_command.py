@@ -188,7 +188,7 @@ def test_watch_of_a_name_that_resembles_none_asks_for_name_and_deployment(render
 def test_names_that_the_file_has_are_not_misspelt_whatever_the_table_has_lost(
     rendered: Rendered, tmp_path: Path
 ) -> None:
-    """Deleted long ago, or a table that was made anew: the proxy goes on with what it has (I5)."""
+    """Deleted long ago, or a table that was made again: the proxy goes on with what it has (I5)."""
     path = tmp_path / "up.conf"
     rendered.put(OTHER, "10.0.0.4")
     names = ["--upstream", KEY, "--upstream", OTHER]

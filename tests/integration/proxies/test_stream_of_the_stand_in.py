@@ -97,7 +97,7 @@ def test_mark_that_expires_leaves_the_upstream_deleted_and_an_item_removed_by_ha
     assert [line.partition(":")[0] for line in followed.said] == [f"{KEY} is lost"]
 
 
-def test_table_made_anew_is_followed_again_and_its_upstreams_stay_meanwhile(followed: _Followed) -> None:
+def test_table_made_again_is_followed_again_and_its_upstreams_stay_meanwhile(followed: _Followed) -> None:
     followed.put(1)
     assert followed.seen() == 1
     client = build_dynamodb_client(followed.boto, connect_timeout=2, read_timeout=10)

@@ -17,7 +17,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.report import SessionReport
-from kubesync.messages import Landed, Refused, Standing, Want
+from kubesync.messages import ConflictsChecked, Landed, Refused, Want
 from kubesync.zone.actor import ZoneActor
 from kubesync_local.recovery.recovery import RecoveryRequest
 from simulation.cluster import ScriptedCluster
@@ -95,14 +95,16 @@ class Owing(Deployment):
         found = self.route53.records(zone_id).get(RecordKey(zone_id, name, "A"))
         return () if found is None else found.values
 
-    def owed(self) -> dict[str, list[str]]:
-        """By cluster, the names of units that it owes, as the table says."""
+    def unclosed(self) -> dict[str, list[str]]:
+        """By cluster, the names of units that it has not closed, as the table says."""
         inflight = self.inflight()
         assert inflight is not None
         head = self.store.get(Key(CONTROL, "inflight#0", ZONE_ID))
         assert head is not None
-        assert head["v"] == (2 if inflight.owed else 1), "releases that do not know owed units leave the zone alone"
-        return {name: [unit.name for unit in owed.units] for name, owed in inflight.owed.items()}
+        assert head["v"] == (2 if inflight.unclosed else 1), (
+            "releases that do not know unclosed units leave the zone alone"
+        )
+        return {name: [unit.name for unit in unclosed.units] for name, unclosed in inflight.unclosed.items()}
 
     def problem(self) -> str:
         """What the table says is wrong with the shared zone."""
@@ -112,7 +114,7 @@ class Owing(Deployment):
         """Let the minute begin."""
         if self._question in (Refused, Want):
             self.refuse(SLOW)
-        if self._question is Standing:
+        if self._question is ConflictsChecked:
             self.by_hand("CREATE", SLOW, "A", "192.0.2.66")
         self.meet_in_one_batch([self.slow, self.other, self.far])
         self.route53.let_through(None)
@@ -125,7 +127,7 @@ class Owing(Deployment):
     def mend(self) -> None:
         """Nothing is in the way of the slow cluster's record set any more."""
         self.route53.refused.clear()
-        if self._question is Standing:
+        if self._question is ConflictsChecked:
             self.by_hand("DELETE", SLOW, "A")
 
     def open_keys(self) -> list[ObjectKey]:
@@ -166,7 +168,7 @@ def test_i4_cluster_that_does_not_close_what_has_landed_holds_up_nobody_else(owi
         assert owing.published("web.shop.svc.far.example.net", FAR.id) == (far,)
         assert owing.published("web.shop.svc.other.example.com") == (other,)
         assert owing.published(SLOW) == FIRST_OF_SLOW, "what it has closed last is not known yet"
-        assert owing.owed() == {"slow": [SLOW]}
+        assert owing.unclosed() == {"slow": [SLOW]}
         owing.pass_time(GOES_ON_SECONDS - RECORDED_SECONDS)
     assert owing.left > 0
     assert owing.problem() == "slow cannot write what has landed: its other keys wait"
@@ -183,13 +185,13 @@ def test_i1_session_is_killed_while_a_cluster_owes(owing: Owing, landed: bool) -
     owing.at("batch sent", owing.kill, after=landed)
     other, far = owing.change(owing.other), owing.change(owing.far)
     owing.pass_time(RECORDED_SECONDS)
-    assert owing.owed() == {"slow": [SLOW]}
+    assert owing.unclosed() == {"slow": [SLOW]}
     assert ObjectKey("slow", "shop", "web") in owing.open_keys(), "it is not closed"
     owing.pass_time(LEASE_SECONDS)
     owing.until = 0.0  # the next session's cluster is prompt
     owing.start()
     owing.pass_time(RECORDED_SECONDS)
-    assert owing.owed() == {}
+    assert owing.unclosed() == {}
     all_is_right(owing, other, far)
 
 
@@ -202,7 +204,7 @@ def test_i1_next_session_is_killed_after_its_swap_while_the_cluster_still_owes(o
     owing.at("journal swapped", owing.kill, after=True, skip=1)  # the first is the far zone's
     owing.start()
     owing.pass_time(ANSWER_SECONDS + LEASE_SECONDS)
-    assert owing.owed() == {"slow": [SLOW]}, "the journal does not prove it any more"
+    assert owing.unclosed() == {"slow": [SLOW]}, "the journal does not prove it any more"
     owing.until = 0.0
     owing.spare()
     owing.start()
@@ -216,19 +218,19 @@ def test_i1_cluster_that_owes_in_the_next_session_too_holds_up_nobody_there(owin
     owing.begin()
     owing.kill()
     owing.pass_time(LEASE_SECONDS)
-    assert owing.owed() == {}, "the item names the batch that landed"
+    assert owing.unclosed() == {}, "the item names the batch that landed"
     owing.start()
     owing.pass_time(ANSWER_SECONDS)
     other, far = owing.change(owing.other), owing.change(owing.far)
     owing.pass_time(2 * RECORDED_SECONDS)
     assert owing.published("web.shop.svc.other.example.com") == (other,)
-    assert owing.owed() == {"slow": [SLOW]}
+    assert owing.unclosed() == {"slow": [SLOW]}
     assert owing.left > 0
     all_is_right(owing, other, far)
 
 
 @pytest.mark.parametrize(
-    ("question", "how"), [(Want, NO_MAIL), (Refused, NO_MAIL), (Refused, NO_WRITES), (Standing, NO_MAIL)]
+    ("question", "how"), [(Want, NO_MAIL), (Refused, NO_MAIL), (Refused, NO_WRITES), (ConflictsChecked, NO_MAIL)]
 )
 def test_zone_goes_on_without_a_cluster_that_answers_nothing_else(owing: Owing) -> None:
     owing.begin()
@@ -247,7 +249,7 @@ def test_zone_goes_on_without_a_cluster_that_answers_nothing_else(owing: Owing) 
 
 
 @pytest.mark.parametrize(("question", "how"), [(Landed, NO_WRITES)])
-def test_i4_zone_that_begins_anew_does_not_wait_for_the_fence_of_a_cluster_that_owes(
+def test_i4_zone_that_begins_again_does_not_wait_for_the_fence_of_a_cluster_that_owes(
     owing: Owing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The transaction of the late cluster hangs, and holds its fence's turn."""
@@ -257,7 +259,7 @@ def test_i4_zone_that_begins_anew_does_not_wait_for_the_fence_of_a_cluster_that_
     step = ZoneActor.step
 
     def fails_once(zone: ZoneActor) -> float | None:
-        if faults and zone.zone_id == ZONE_ID and zone.report.batches and not zone._talks.closing:
+        if faults and zone.zone_id == ZONE_ID and zone.report.batches and not zone._conversations.closing:
             raise faults.pop()
         return step(zone)
 
@@ -277,7 +279,7 @@ def test_i1_recovery_of_older_tables_is_not_undone_by_what_was_owed_then(owing: 
     owing.pass_time(ANSWER_SECONDS)
     owing.change(owing.other)
     owing.pass_time(RECORDED_SECONDS)
-    assert owing.owed() == {"slow": [SLOW]}
+    assert owing.unclosed() == {"slow": [SLOW]}
     backup = MemoryStore(clock=ThreadScheduler())
     copy_tables(owing.store, backup)
     owing.pass_time(owing.left + 2 * GOES_ON_SECONDS)

@@ -81,7 +81,7 @@ def test_i4_cluster_that_fails_again_and_again_does_not_begin_again_and_again(de
     deployment.pass_time(60.0)
     deployment.fails = lambda _call: False
     report = deployment.end()
-    assert len(report.clusters) == 2, "it began anew once"
+    assert len(report.clusters) == 2, "it began again once"
     assert not report.clean
     deployment.run_session(5.0)
     assert deployment.sets() == {"web A": ("10.0.0.2",)}

@@ -25,7 +25,7 @@ from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTab
 
 # No session has these: they belong to another shard.
 SCENES: Final = [name for name in names_of_documents() if not name.startswith("configurations")]
-# Their masters were killed, or a person changed a configuration: whoever comes next settles, or lists anew.
+# Their masters were killed, or a person changed a configuration: whoever comes next settles, or lists again.
 KILLED: Final = {
     "batch-announced", "batch-landed", "swap-announced", "swap-landed", "promoted", "passed-on", "named-upstreams", "tombstones",
     "being-removed-remove", "being-removed-retain",

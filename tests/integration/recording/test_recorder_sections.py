@@ -61,7 +61,7 @@ def begin(session: FedSession, seen: list[Observation]) -> None:
     session.begin(*seen, version=1_999)
 
 
-def anew(session: FedSession, seen: list[Observation]) -> None:
+def again(session: FedSession, seen: list[Observation]) -> None:
     session.record(lists=(a_list(3_000, identity(), *seen),))
 
 
@@ -79,15 +79,15 @@ STORIES = {
         lambda s: begin(s, services(shared=True)), lambda s: begin(s, services(shared=True)), dies_at=4
     ),
     "a list that changes every service": Story(
-        lambda s: begin(s, services(shared=True)), lambda s: anew(s, services(shared=True, number=2))
+        lambda s: begin(s, services(shared=True)), lambda s: again(s, services(shared=True, number=2))
     ),
     "a list in which names change hands": Story(
         lambda s: begin(s, services(shared=True)),
-        lambda s: anew(s, [*services(shared=False, number=2)[:100], *services(shared=True, number=2)[100:]]),
+        lambda s: again(s, [*services(shared=False, number=2)[:100], *services(shared=True, number=2)[100:]]),
     ),
     "a list that lacks some": Story(
         lambda s: begin(s, services(shared=True)),
-        lambda s: anew(s, [seen for n, seen in enumerate(services(shared=True, number=2)) if n % 10 or n % 20]),
+        lambda s: again(s, [seen for n, seen in enumerate(services(shared=True, number=2)) if n % 10 or n % 20]),
     ),
     "events of all of them": Story(
         lambda s: begin(s, services(shared=True)), lambda s: s.record(*services(shared=True, number=2))
@@ -174,7 +174,7 @@ def test_zones_writer_waits_for_few_transactions_of_a_long_list() -> None:
         deployment.hold(0.05)
 
     deployment.faults = AtTheWorkersTransactions(deployment, land_at_the_second)
-    anew(session, services(number=2))
+    again(session, services(number=2))
     by = ["zone" if call.kind == CLOSED else "worker" for call in transactions(session)]
     assert by.count("zone") == 1
     # What is left of one section, of about four transactions.
@@ -259,7 +259,7 @@ def test_few_changes_in_a_long_list_fill_few_transactions() -> None:
     seen = services(count=300)
     for n in range(0, 300, 20):
         seen[n] = replace(services(number=2, count=n + 1)[n], resource_version=2_000 + n)
-    anew(session, seen)
+    again(session, seen)
     sizes = [len(call.actions) for call in deployment.writes()]
     # 15 keys and their marks, spread over 6 sections; a fence check, an audit item, identity and checkpoint. Then the
     # batch is announced.
@@ -283,7 +283,7 @@ def test_i1_list_of_an_old_configuration_is_not_recorded_under_the_new_one() -> 
             deployment.hold(10.5)
 
     deployment.faults = AtTheWorkersTransactions(deployment, change_the_configuration)
-    anew(session, services(number=2))
+    again(session, services(number=2))
     session.wait(20)
     deployment.spare()
     stored = session.listeners.checkpoints("prod")[SERVICES]

@@ -101,7 +101,7 @@ MIXED: Script = (
 )
 
 
-# A bookmark that came with a watch's resumption was dropped, where keys had to be planned anew because of that.
+# A bookmark that came with a watch's resumption was dropped, where keys had to be planned again because of that.
 BOOKMARKED: Script = (
     Round(),
     End(),

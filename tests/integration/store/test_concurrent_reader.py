@@ -45,7 +45,7 @@ class SliceBySlice:
         change: makes the next version.
 
     Attributes:
-        begun: how often a reader began, or began anew.
+        begun: how often a reader began, or began again.
     """
 
     def __init__(self, table: Any, change: Callable[[], object]) -> None:
@@ -103,7 +103,7 @@ def test_reader_never_sees_a_half_written_upstream(
     assert all(len(pods) == 1 for _, pods in seen)
     counts = {f"v{version}": count for version, count in enumerate((60, *VERSIONS))}
     assert all(counts[pod] == count for count, pods in seen for pod in pods)
-    # It was a trial: every version came while the one before was being read, and the reader began anew.
+    # It was a trial: every version came while the one before was being read, and the reader began again.
     assert table.begun == 2 * len(seen) == 2 * len(VERSIONS)
     client.close()
     resource.meta.client.close()

@@ -226,7 +226,7 @@ def play_restored(*, watching: bool) -> None:
 
 
 def play_came_and_went(when: str) -> None:
-    """An object that came and went unseen leaves nothing; one that was deleted and made anew stays."""
+    """An object that came and went unseen leaves nothing; one that was deleted and made again stays."""
     with a_stack() as stack:
         before = published(stack, 3)
 

@@ -1,4 +1,4 @@
-"""`make proxies`: real proxies before real pods, while these are deployed anew. No request may fail.
+"""`make proxies`: real proxies before real pods, while these are deployed again. No request may fail.
 
 pods      stop 5 s after they are marked terminating
 masters   a session is killed now and then; the next one takes over when the lease expires (3 s here, 15 s by default and in the storm)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kubesync.domain.dns.drift import why_foreign
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.dns.standing import why_foreign
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 
 FOREIGN = (

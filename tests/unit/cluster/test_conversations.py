@@ -89,7 +89,7 @@ def test_i5_forced_relist_that_was_withdrawn_before_it_began_is_never_done() -> 
     assert alone.listeners == 2, "one that is not withdrawn is done"
 
 
-def test_i1_withdrawn_wish_is_not_sent(deployment: Deployment) -> None:
+def test_i1_withdrawn_intent_is_not_sent(deployment: Deployment) -> None:
     deployment.at(SENT, lambda: deployment.hold(6.0))
     deployment.want("first", "10.0.0.1")
     deployment.pass_time()

@@ -77,7 +77,7 @@ def test_i5_list_that_was_pending_when_another_was_asked_for_is_taken_like_any_o
         session.feed(services(20, 2))
         deployment.hold(0.1)
 
-    # The resync is at work: it reads all keys before it has the listeners made anew.
+    # The resync is at work: it reads all keys before it has the listeners made again.
     faults.do(lambda call: call.operation == "query" and call.partition == "prod#0", list_now)
     request = session.ask_for_resync(force=True)
     assert session.listeners.checkpoints("prod")[SERVICES].resource_version == 20

@@ -193,7 +193,7 @@ def test_applied_names_are_swapped_within_one_window() -> None:
     assert session.state("a").opened is None
 
 
-def test_waiter_that_was_made_anew_takes_its_new_place_in_the_queue() -> None:
+def test_waiter_that_was_made_again_takes_its_new_place_in_the_queue() -> None:
     deployment = FedDeployment()
     session = deployment.session()
     session.begin(*three())

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.seen.builders import a_key
-from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Steps
+from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Steps
 from kubesync.cluster.keys.key_writes import Recorded
 from kubesync.cluster.served_keys import PromotedKeys
 from kubesync.domain.errors import StoreBusyError
@@ -41,6 +41,6 @@ def test_i9_keys_that_were_given_a_name_are_planned_some_at_a_time_and_all_of_th
     while promoted.due_at() == AT_ONCE:
         list(promoted.steps())
 
-    assert promoted.due_at() == WHEN_TOLD
+    assert promoted.due_at() == ON_MESSAGE
     assert [len(some) for some in planned] == [200, 200, 200, 50]
     assert [*planned[0], *planned[2], *planned[3]] == [*keys[:200], *keys[400:], *keys[200:400]]

@@ -139,7 +139,7 @@ def test_unreadable_object_among_good_ones_is_reported_and_blocks_none_i4() -> N
     assert session.state().problems == ()
 
 
-def test_unreadable_object_made_anew_does_not_keep_the_old_ones_outputs() -> None:
+def test_unreadable_object_made_again_does_not_keep_the_old_ones_outputs() -> None:
     deployment, session = begun()
     session.record(saw(None, 20, uid="another", problem="bad"))
     assert session.intended() == {}
@@ -195,10 +195,10 @@ def test_slice_that_loses_its_label_or_is_deleted_is_gone() -> None:
     assert deployment.upstreams() == {"prod/shop/web/80/TCP": []}, "a late event does not bring it back"
 
 
-def test_service_deleted_and_made_anew_in_one_window_is_a_change() -> None:
+def test_service_deleted_and_made_again_in_one_window_is_a_change() -> None:
     _, session = begun()
-    anew = a_service(cluster_ips=("10.0.0.2",))
-    session.record(saw(WEB, 20, deleted=True), saw(anew, 21, uid="new"))
+    renewed = a_service(cluster_ips=("10.0.0.2",))
+    session.record(saw(WEB, 20, deleted=True), saw(renewed, 21, uid="new"))
     session.record(saw(WEB, 19, uid="u-web"))
     assert session.intended()["web.shop.svc.prod.example.com A"] == ["10.0.0.2"]
 
@@ -276,7 +276,7 @@ def test_checkpoint_is_taken_back_while_a_view_is_broken() -> None:
     assert session.listeners.checkpoints("prod")[SLICES].basis.revision == 1
 
 
-def test_state_written_by_hand_is_read_anew_and_planned_on() -> None:
+def test_state_written_by_hand_is_read_again_and_planned_on() -> None:
     deployment, session = begun()
     head = next(key for key in deployment.items(STATE) if key.sort == "key#shop/web")
     item = dict(deployment.items(STATE)[head])

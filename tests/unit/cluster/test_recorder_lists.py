@@ -136,7 +136,9 @@ def test_list_of_slices_asks_the_cluster_whose_it_is() -> None:
 
 def test_object_that_comes_back_after_the_list_in_one_window_is_live() -> None:
     _deployment, session = begun(3)
-    session.record(saw(services(3)[2].value, 31, "s02", uid="made anew"), lists=(a_list(30, identity(), *services(2)),))
+    session.record(
+        saw(services(3)[2].value, 31, "s02", uid="made again"), lists=(a_list(30, identity(), *services(2)),)
+    )
     assert live(session) == ["s00", "s01", "s02"]
     assert session.state("s02").opened is None
 

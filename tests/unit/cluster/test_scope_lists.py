@@ -125,7 +125,7 @@ def test_checkpoint_that_is_taken_back_still_knows_its_selector() -> None:
     assert "the list lacks 10 of 12 objects" in held(following)
 
 
-def test_objects_listed_under_older_rules_are_read_anew_at_the_same_version() -> None:
+def test_objects_listed_under_older_rules_are_read_again_at_the_same_version() -> None:
     deployment, session = begun(1)
     known = session.listeners.checkpoints("prod")[SERVICES]
     older = Checkpoint(known.resource_version, 1, Basis(1, known.basis.server, RULES_VERSION - 1), known.version + 1)

@@ -72,8 +72,8 @@ def test_slice_that_cannot_be_understood_stays_where_it_was() -> None:
 
 
 def test_creation_time_is_that_of_the_newest_sighting() -> None:
-    first, anew = a_service(created_at="2026-01-01T00:00:00Z"), a_service(created_at="2026-02-01T00:00:00Z")
-    found = sort_observations("prod", [saw(first, 1), saw(anew, 2, uid="new")], {})
+    first, renewed = a_service(created_at="2026-01-01T00:00:00Z"), a_service(created_at="2026-02-01T00:00:00Z")
+    found = sort_observations("prod", [saw(first, 1), saw(renewed, 2, uid="new")], {})
     assert found.created_at(a_key()) == "2026-02-01T00:00:00Z"
     assert found.created_at(a_key("unseen")) == ""
 

@@ -68,7 +68,7 @@ def test_sessions_follow_one_another_without_a_pause() -> None:
     assert bench.lines == [{"Sessions": 1}] * 3
 
 
-def test_pauses_double_while_sessions_fail_and_begin_anew_after_a_good_one() -> None:
+def test_pauses_double_while_sessions_fail_and_begin_again_after_a_good_one() -> None:
     failed = KubesyncError("DynamoDB does not answer")
     bench = Bench(failed, NoCredentialsError(), failed, ErrorCode.MAX_RUNTIME, failed, *[failed] * 7, failed)
     bench.loop.run()

@@ -37,7 +37,7 @@ HELD = Part("u-web", 10, 1, OLD, held=True)
         pytest.param(None, saw(None, 9, problem="bad"), 1, Part("u-web", 9, 1, None, problem="bad"), id="new and bad"),
         pytest.param(LIVE, saw(OLD, 11, deleted=True), 1, Part("u-web", 11, 1, None, deleted=True), id="deleted"),
         pytest.param(TOMBSTONE, saw(None, 11, deleted=True), 1, None, id="deleted twice"),
-        pytest.param(TOMBSTONE, saw(NEW, 11, uid="new"), 1, Part("new", 11, 1, NEW), id="made anew"),
+        pytest.param(TOMBSTONE, saw(NEW, 11, uid="new"), 1, Part("new", 11, 1, NEW), id="made again"),
         pytest.param(LIVE, saw(None, 11, problem="bad"), 1, Part("u-web", 11, 1, OLD, problem="bad"), id="turned bad"),
         pytest.param(
             LIVE, saw(None, 11, uid="new", problem="bad"), 1, Part("new", 11, 1, None, problem="bad"), id="bad, new uid"
@@ -76,7 +76,7 @@ def test_part_after_an_observation(part: Part | None, seen: Observation, generat
         pytest.param(replace(LIVE, generation=2), saw(NEW, 10), 1, None, id="older generation"),
     ],
 )
-def test_part_that_a_list_reads_anew(part: Part, seen: Observation, generation: int, becomes: Part | None) -> None:
+def test_part_that_a_list_reads_again(part: Part, seen: Observation, generation: int, becomes: Part | None) -> None:
     """After a change of rules or configuration. The same list twice changes nothing more (I6)."""
     assert observe(part, seen, generation, reread=True) == becomes
     if becomes is not None:
@@ -90,7 +90,7 @@ def test_state_is_the_very_same_where_nothing_changed() -> None:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Observation]:
-    """The life of one name: made, changed, turned bad, deleted, made anew, at rising versions."""
+    """The life of one name: made, changed, turned bad, deleted, made again, at rising versions."""
     seen: list[Observation] = []
     uid = 0
     alive = False

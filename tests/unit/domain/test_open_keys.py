@@ -36,7 +36,7 @@ class Seen(OpenKeys):
         return self.count, self.oldest, self.waiting
 
 
-def test_i10_key_counts_from_its_mark_until_it_closes_and_then_anew() -> None:
+def test_i10_key_counts_from_its_mark_until_it_closes_and_then_again() -> None:
     keys = Seen()
     assert keys.then(OPEN) == (1, 100.0, 0)
     assert keys.then(replace(OPEN, opened=OpenMark(cause="news", since=100.0))) == (1, 100.0, 0)

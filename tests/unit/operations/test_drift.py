@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubesync.cluster.keys.key_writes import Preview
+from kubesync.domain.dns.drift import as_it_stands, drifts_of
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.dns.standing import as_it_stands, drifts_of
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Name
 from kubesync.operations.record_rows import DryRunForecast, drift_row

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from kubesync.cluster.keys.key_writes import Preview
+from kubesync.domain.dns.drift import Drift
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet
 from kubesync.domain.dns.routing.policies import Weighted
-from kubesync.domain.dns.standing import Drift
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import KeyState, Name

@@ -127,12 +127,12 @@ def test_i1_next_session_goes_on_with_a_removal_that_was_not_finished(
     assert (case.sets(), case.upstreams(), case.left()) == ({}, {}, [])
 
 
-def test_configuration_that_was_registered_anew_meanwhile_is_not_forgotten(case: RemovedCluster) -> None:
-    def anew() -> None:
+def test_configuration_that_was_registered_again_meanwhile_is_not_forgotten(case: RemovedCluster) -> None:
+    def again() -> None:
         with case.world.unseen():
             case.world.configure("prod", deleting=False)
 
-    case.at("cluster forgotten", anew)
+    case.at("cluster forgotten", again)
     case.remove(on_delete=OnDelete.RETAIN)
     assert [config.deleting for config in case.world.configured()] == [False]
 

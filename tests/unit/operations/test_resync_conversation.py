@@ -11,8 +11,8 @@ from kubesync.actors.actor import Activity
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_writes import Preview
+from kubesync.domain.dns.drift import Drift
 from kubesync.domain.dns.records import Node, RecordKey
-from kubesync.domain.dns.standing import Drift
 from kubesync.domain.errors import (
     BodyError,
     ConnectError,
@@ -139,7 +139,7 @@ def test_i3_only_suspects_are_compared_and_drifts_are_reported(
     monkeypatch.setattr(cluster_resync, "preview_lists", lambda *_: Preview())
     (report,) = resync.run()["clusters"]
     (compare,) = played.of(CompareZone)
-    assert ([known.service for known in compare.known], compare.standing, compare.mend) == (
+    assert ([known.service for known in compare.known], compare.actual, compare.mend) == (
         [WEB],
         played.standing,
         not dry_run,

@@ -1,4 +1,4 @@
-"""All upstreams by scan and stream: nothing is missed, nothing goes back, and what breaks is begun anew."""
+"""All upstreams by scan and stream: nothing is missed, nothing goes back, and what breaks is begun again."""
 
 from __future__ import annotations
 
@@ -196,20 +196,20 @@ def test_record_of_the_time_before_does_not_end_the_loss(deployment: FollowedTab
     assert deployment.said == [LOST]
 
 
-def test_other_stream_of_a_table_made_anew_is_followed_within_a_minute(deployment: FollowedTable) -> None:
+def test_other_stream_of_a_table_made_again_is_followed_within_a_minute(deployment: FollowedTable) -> None:
     deployment.put(an_item(3, "10.0.0.1"))
     deployment.seen()
     deployment.items.clear()
     deployment.arn = "another"
     deployment.time = 60.0
     assert deployment.seen() == {KEY: ["10.0.0.1"]}
-    assert deployment.followed.problem == "the upstreams table has another stream than before: was it made anew?"
+    assert deployment.followed.problem == "the upstreams table has another stream than before: was it made again?"
 
     assert deployment.seen() == {KEY: ["10.0.0.1"]}
     assert (deployment.followed.problem, deployment.said) == ("", [LOST])
 
 
-def test_table_made_anew_loses_all_with_one_line(deployment: FollowedTable) -> None:
+def test_table_made_again_loses_all_with_one_line(deployment: FollowedTable) -> None:
     keys = [f"named/a{number}" for number in range(5)]
     for key in keys:
         deployment.put(an_item(3, "10.0.0.1", key=key))
@@ -229,7 +229,7 @@ def test_table_made_anew_loses_all_with_one_line(deployment: FollowedTable) -> N
     assert deployment.seen() == {**before, "named/a4": ["10.0.0.9"]}
 
 
-def test_scan_that_finds_a_lost_upstream_unchanged_renders_nothing_anew(deployment: FollowedTable) -> None:
+def test_scan_that_finds_a_lost_upstream_unchanged_renders_nothing_again(deployment: FollowedTable) -> None:
     deployment.put(an_item(3, "10.0.0.1"))
     before = deployment.followed.read()
     item = deployment.items.pop((KEY, 0))
@@ -341,7 +341,7 @@ def test_upstream_that_cannot_be_read_is_tried_less_often_and_delays_no_other(de
     assert deployment.followed.problem == ""
 
 
-def test_upstream_that_is_removed_and_written_anew_within_one_read_is_taken_from_the_table(
+def test_upstream_that_is_removed_and_written_again_within_one_read_is_taken_from_the_table(
     deployment: FollowedTable,
 ) -> None:
     deployment.put(an_item(5, "10.0.0.1"))

@@ -170,7 +170,7 @@ def test_missing_item_that_was_not_deleted_keeps_its_servers_until_it_is_there_a
     assert said == [LOST, f"no longer lost: {KEY}"]
 
 
-def test_lost_upstream_that_comes_back_with_the_version_it_had_is_read_anew(table: _Table) -> None:
+def test_lost_upstream_that_comes_back_with_the_version_it_had_is_read_again(table: _Table) -> None:
     polled = _polled(table)
     table.put(nodes(1))
     assert _ips(polled) == ["10.0.0.1"]
@@ -196,7 +196,7 @@ def test_lost_upstream_that_comes_back_as_deleted_is_deleted(table: _Table) -> N
 
 
 @pytest.mark.parametrize("count", [1, MANY])
-def test_table_made_anew_between_two_reads_is_noticed_although_versions_are_equal(count: int, table: _Table) -> None:
+def test_table_made_again_between_two_reads_is_noticed_although_versions_are_equal(count: int, table: _Table) -> None:
     polled = _polled(table)
     table.put(nodes(count))
     polled.read()

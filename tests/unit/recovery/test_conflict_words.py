@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kubesync.aws.tables.audit import Entry
+from kubesync.domain.dns.drift import why_foreign
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.dns.standing import why_foreign
 from kubesync.domain.reasons import advice_for
 from kubesync_local.commands.run.recover import why_nothing_taken
 from kubesync_local.plans.plan import line_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from harness.waiting import wait_until
-from kubesync.actors.actor import WHEN_TOLD, Activity, Host
+from kubesync.actors.actor import ON_MESSAGE, Activity, Host
 from kubesync.actors.directory import Directory
 from kubesync.actors.threads import ThreadScheduler
 
@@ -25,7 +25,7 @@ class Counter:
         self.ended = message == LAST and not self.deaf
 
     def step(self) -> float | None:
-        return None if self.ended else WHEN_TOLD
+        return None if self.ended else ON_MESSAGE
 
     def failed(self, error: Exception) -> float | None:
         raise error

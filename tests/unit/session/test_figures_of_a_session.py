@@ -123,7 +123,7 @@ def test_i10_error_of_a_beat_is_logged_and_ends_no_session(
     report = deployment.end()
 
     assert (report.ended, report.clean, len(beats)) == ("ERR_MAX_RUNTIME", True, 3)
-    assert caplog.messages.count("the figures of this minute could not be told") == 3
+    assert caplog.messages.count("the figures of this minute could not be reported") == 3
 
 
 def test_error_of_whoever_is_told_of_a_resync_ends_no_session(deployment: Deployment) -> None:

@@ -18,7 +18,7 @@ from kubesync.cluster.serving import ClusterFigures
 from kubesync.domain.merge import Believed
 from kubesync.domain.objects import Resource
 from kubesync.session.health import ClusterHealth, health, of_cluster
-from kubesync.zone.progress import Progress, Standing, ZoneFigures, ZoneReport
+from kubesync.zone.progress import Progress, ZoneFigures, ZoneReport, ZoneState
 
 
 def figures(*clusters: ClusterHealth, unserved: int = 0, pending: int = 0, **more: Any) -> dict[str, float]:
@@ -69,23 +69,23 @@ def test_i10_oldest_change_is_told_unless_a_window_may_have_waited_for_longer(
 
 def test_i10_zone_is_stuck_once_nothing_has_landed_for_three_minutes() -> None:
     progress = Progress()
-    assert progress.standing(0.0) is Standing.FINE
+    assert progress.state(0.0) is ZoneState.FINE
     progress = progress.busy(0.0)
-    assert progress.standing(179.0) is Standing.UNSURE
+    assert progress.state(179.0) is ZoneState.UNKNOWN
     progress = progress.busy(100.0)
-    assert progress.standing(180.0) is Standing.STUCK
+    assert progress.state(180.0) is ZoneState.STUCK
     progress = progress.landed(180.0)
-    assert progress.standing(359.0) is Standing.FINE
-    assert progress.standing(360.0) is Standing.STUCK
-    assert progress.quiet().standing(9000.0) is Standing.FINE
+    assert progress.state(359.0) is ZoneState.FINE
+    assert progress.state(360.0) is ZoneState.STUCK
+    assert progress.quiet().state(9000.0) is ZoneState.FINE
 
 
 def test_i10_full_zone_is_stuck_although_deletions_land() -> None:
     progress = Progress().full(0.0, is_full=True).landed(179.0)
-    assert progress.standing(179.0) is Standing.UNSURE
+    assert progress.state(179.0) is ZoneState.UNKNOWN
     progress = progress.full(180.0, is_full=True)
-    assert progress.standing(180.0) is Standing.STUCK
-    assert progress.full(181.0, is_full=False).standing(181.0) is Standing.FINE
+    assert progress.state(180.0) is ZoneState.STUCK
+    assert progress.full(181.0, is_full=False).state(181.0) is ZoneState.FINE
 
 
 def test_i10_zones_are_told_unless_one_is_not_known_yet() -> None:
@@ -135,7 +135,7 @@ def test_i10_refusals_that_are_reported_are_no_standstill() -> None:
     progress = Progress()
     for second in range(0, 400, 10):
         progress = progress.busy(float(second)).landed(float(second))
-    assert progress.standing(400.0) is Standing.FINE
+    assert progress.state(400.0) is ZoneState.FINE
 
 
 @pytest.mark.parametrize(("absent", "since"), [(True, 9_000.0), (False, 1_000.0)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.actors.actor import WHEN_TOLD, Activity, Host
+from kubesync.actors.actor import ON_MESSAGE, Activity, Host
 from simulation import ownership
 from simulation.machine import Machine, TouchedError
 from simulation.process import Process
@@ -21,7 +21,7 @@ class Counter:
         self.part.counts.append(message)
 
     def step(self) -> float | None:
-        return WHEN_TOLD
+        return ON_MESSAGE
 
     def failed(self, error: Exception) -> float | None:
         raise error

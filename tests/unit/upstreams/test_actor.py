@@ -12,7 +12,7 @@ from harness.fakes.fencing import raise_shard_fence
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.named import member, named_nodes, notes
-from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Activity
+from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Activity
 from kubesync.actors.answer import Answer
 from kubesync.actors.parallel import one_by_one
 from kubesync.aws.fencing.writer import FencedWriter
@@ -121,7 +121,7 @@ def test_i1_nothing_is_read_for_a_new_reference_before_its_cluster_has_noted_it(
     stepped.publish("10.1.0.2")  # planned before, so without a mark
     assert stepped.ips("shop") is None
     stepped.actor.receive(Noted("prod"))
-    assert stepped.run(1.0) == WHEN_TOLD
+    assert stepped.run(1.0) == ON_MESSAGE
     assert (stepped.ips("shop"), notes(stepped.store), stepped.actor.marked) == (["10.1.0.2"], {}, False)
 
 
@@ -177,14 +177,14 @@ def test_comparison_waits_for_new_references_too(stepped: Stepped) -> None:
     assert (answer.done(), stepped.actor.figures().problem) == (False, BUSY)
     stepped.publish("10.1.0.1")
     stepped.actor.receive(Noted("prod"))
-    assert stepped.run(1.0) == WHEN_TOLD
+    assert stepped.run(1.0) == ON_MESSAGE
     assert (answer.result(), stepped.ips("shop"), stepped.actor.figures().problem) == ([], ["10.1.0.1"], "")
 
 
 def test_actor_that_was_not_started_compares_but_does_not_compose(stepped: Stepped) -> None:
     stepped.register("shop", "192.0.2.1:80")
     answer = stepped.compare(dry_run=True)
-    assert stepped.run(1.0) == WHEN_TOLD
+    assert stepped.run(1.0) == ON_MESSAGE
     assert (answer.result(), stepped.ips("shop"), stepped.actor.marked) == ([], None, True)
     stepped.actor.receive(Drain(stepped.clock.monotonic() + 10, abandon=False))
     assert stepped.run(1.0) is None

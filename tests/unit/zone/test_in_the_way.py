@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kubesync.domain.dns.drift import why_foreign
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other, in_the_way
 from kubesync.domain.dns.routing.policies import Weighted
-from kubesync.domain.dns.standing import why_foreign
 
 SIMPLE, WEIGHTED = RecordSet(60, ("192.0.2.1",)), RecordSet(60, ("192.0.2.1",), routing=Weighted(1))
 BY_REGION = RecordSet(60, ("192.0.2.1",), foreign_form="Region=eu-west-1,SetIdentifier=x")

@@ -1,4 +1,4 @@
-"""I1: a key that is planned anew while a batch of it is under way, and closed with what the batch brought afterwards."""
+"""I1: a key that is planned again while a batch of it is under way, and closed with what the batch brought afterwards."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from kubesync.actors.directory import Directory
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.errors import BatchRefusedError
-from kubesync.messages import CheckConflicts, Drain, Publish, Refused, Standing
+from kubesync.messages import CheckConflicts, ConflictsChecked, Drain, Publish, Refused
 from kubesync.zone.actor import ZoneActor
 from kubesync.zone.progress import ZoneFigures
 
@@ -27,7 +27,7 @@ def test_i4_foreign_set_is_judged_by_its_cluster_and_checked_again() -> None:
     assert world.zone.ours == {"web": "10.9.9.9", "api": "10.0.0.1"}
     assert world.actor.report.reasons == {"Conflict": 1}
     world.pass_time(60)
-    assert 2 <= len(asked(world.prod, Standing)) <= 5
+    assert 2 <= len(asked(world.prod, ConflictsChecked)) <= 5
     del world.zone.sets[record("web")]
     world.actor.receive(CheckConflicts((a_key("web"),)))
     world.pass_time()
@@ -107,7 +107,7 @@ def test_zones_are_made_when_they_are_needed_and_drained() -> None:
 
     world.to_zone = to_zone
     key = world.prod.want("web", "10.0.0.1")
-    zones.send(ZONE, Publish("prod", (world.prod.wish(key),), listed=LISTED))
+    zones.send(ZONE, Publish("prod", (world.prod.intent(key),), listed=LISTED))
     wait_until(lambda: world.prod.applied == world.prod.intended)
     until = scheduler.monotonic() + 5.0
     zones.end(Drain(until), until)

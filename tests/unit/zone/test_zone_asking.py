@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.sessions.zone_alone import LISTED, World, a_key, a_set, asked, record
-from kubesync.messages import Publish, Standing, Want
+from kubesync.messages import ConflictsChecked, Publish, Want
 
 
 def test_keys_known_by_name_are_asked_for_and_thousands_that_wait_are_not_i7() -> None:
@@ -24,10 +24,10 @@ def test_keys_in_conflict_of_a_cluster_that_is_not_listed_are_asked_for_once_i7(
         world.prod.attempts[key] = 3
     world.actor.receive(Publish("prod", names=tuple(keys), inherited=True))
     world.pass_time(300)
-    assert (len(asked(world.prod, Want)), len(asked(world.prod, Standing))) == (3, 0)
+    assert (len(asked(world.prod, Want)), len(asked(world.prod, ConflictsChecked))) == (3, 0)
     world.actor.receive(Publish("prod", listed=LISTED))
     world.pass_time(5)
-    assert len(asked(world.prod, Standing)) == 3
+    assert len(asked(world.prod, ConflictsChecked)) == 3
     assert len(world.zone.ours) == 600
 
 
@@ -38,7 +38,7 @@ def test_inherited_keys_in_conflict_are_asked_for_once_until_their_mark_says_i7(
     world.prod.retry_at[key] = world.clock.epoch() + 40
     world.actor.receive(Publish("prod", names=(key,), inherited=True, listed=LISTED))
     world.pass_time(39)
-    assert (len(asked(world.prod, Want)), len(asked(world.prod, Standing))) == (1, 0)
+    assert (len(asked(world.prod, Want)), len(asked(world.prod, ConflictsChecked))) == (1, 0)
     world.pass_time(2)
     assert world.zone.ours == {"web": "10.0.0.1"}
 

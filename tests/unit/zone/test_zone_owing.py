@@ -40,20 +40,22 @@ def test_zone_starts_nothing_for_5_s_before_all_clusters_have_closed_then_goes_o
     assert "more" not in world.zone.ours
     world.pass_time(2)
     assert world.zone.ours == {"web": "10.0.0.1", "api": "10.0.0.2", "more": "10.0.0.3"}
-    assert {name: owed.units[0].name for name, owed in world.item().owed.items()} == {"test": "api.example.com"}
+    assert {name: unclosed.units[0].name for name, unclosed in world.item().unclosed.items()} == {
+        "test": "api.example.com"
+    }
     assert not world.actor.figures().clean
     test.silent = False
     test.answer(test.asked[-1])
     world.pass_time()
     assert world.zone.ours["other"] == "10.0.0.4"
     assert world.end()
-    assert not world.item().owed
+    assert not world.item().unclosed
 
 
 def test_zone_waits_for_clusters_that_owe_more_than_its_item_can_hold_beside_a_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(conversations, "_MOST_OWED_ELEMENTS", 4)
+    monkeypatch.setattr(conversations, "_MOST_UNCLOSED_ELEMENTS", 4)
     world = World("prod", "one", "two", "three", limits=BatchLimits(elements=4, characters=32_000))
     for name in ("one", "two", "three"):
         world.clusters[name].silent = True
@@ -63,12 +65,12 @@ def test_zone_waits_for_clusters_that_owe_more_than_its_item_can_hold_beside_a_b
     world.prod.publish("web", "10.0.0.1")
     world.pass_time(100)
     assert len(world.zone.ours) == 6
-    assert {name: len(owed.units) for name, owed in world.item().owed.items()} == {"one": 2, "two": 2}
+    assert {name: len(unclosed.units) for name, unclosed in world.item().unclosed.items()} == {"one": 2, "two": 2}
     world.clusters["two"].silent = False
     world.clusters["two"].answer(world.clusters["two"].asked[-1])
     world.pass_time(10)
     assert world.zone.ours["web"] == "10.0.0.1"
-    assert set(world.item().owed) == {"one", "three"}
+    assert set(world.item().unclosed) == {"one", "three"}
     assert not world.end()
 
 
@@ -86,7 +88,7 @@ def test_i4_cluster_that_owes_holds_up_no_comparison_of_another() -> None:
     world.pass_time(10)
     assert others.done()
     assert not own.done()
-    assert set(world.item().owed) == {"test"}, "the clearing before the comparison carries what is owed"
+    assert set(world.item().unclosed) == {"test"}, "the clearing before the comparison carries what is not closed"
     test.silent = False
     test.answer(test.asked[-1])
     world.pass_time()
@@ -101,7 +103,7 @@ def test_zone_that_is_denied_and_whose_item_owes_ends_at_once() -> None:
     world.pass_time(6)
     world.prod.publish("more", "10.0.0.3")
     world.pass_time()
-    assert world.item().owed
+    assert world.item().unclosed
     world.begin(clean=False)
     world.zone.unreadable = ZoneUnavailableError("denied")
     world.pass_time(60)

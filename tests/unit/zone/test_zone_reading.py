@@ -10,8 +10,8 @@ import pytest
 from harness.deployment import ZONE_ID, Deployment
 from harness.fakes.manual_clock import ManualClock
 from kubesync.aws.route53.zones import ZoneClient
+from kubesync.domain.dns.drift import Stands, what_stands
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.dns.standing import Stands, what_stands
 from kubesync.zone.reader import ZoneReader
 
 
@@ -59,7 +59,7 @@ def test_what_a_walk_has_found_is_not_believed_for_longer_than_a_minute() -> Non
     assert zone.walks == 1  # one name alone again
 
 
-def test_names_that_are_asked_for_now_and_then_are_always_read_anew() -> None:
+def test_names_that_are_asked_for_now_and_then_are_always_read_again() -> None:
     zone, clock = Counting(), ManualClock()
     reading = ZoneReader(cast(ZoneClient, zone), ZONE_ID, clock)
     for n in range(200):

@@ -19,7 +19,7 @@ def test_compare_comes_between_batches_with_a_clear_item() -> None:
     world.pass_time()
     assert reply.result(0).moved == {key}
     (question,) = [message for message in world.prod.asked if isinstance(message, Compare)]
-    assert question.standing == {record("web"): a_set("10.0.0.1")}
+    assert question.actual == {record("web"): a_set("10.0.0.1")}
     assert not world.item().batch
 
 

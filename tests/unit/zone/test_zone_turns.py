@@ -9,7 +9,7 @@ from harness.fakes.manual_clock import ManualClock
 from kubesync.domain.batches import BatchLimits, by_turns
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey
-from kubesync.domain.plan import Wish
+from kubesync.domain.plan import Intent
 from kubesync.messages import Publish
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.queue import Due, ZoneQueue
@@ -22,10 +22,10 @@ def a_queue(clock: ManualClock | None = None) -> ZoneQueue:
     return ZoneQueue("Z1", cast(ZonePorts, cast(Any, ports)))
 
 
-def a_wish(name: str, namespace: str, sets: int = 1, values: int = 1) -> Wish:
+def an_intent(name: str, namespace: str, sets: int = 1, values: int = 1) -> Intent:
     one = RecordSet(60, tuple(f"10.0.0.{n}" for n in range(values)))
     keys = (RecordKey("Z1", f"{name}-{n:02d}.example.com", "A") for n in range(sets))
-    return Wish(ObjectKey("prod", namespace, name), tuple(RecordChange(key, None, one) for key in keys))
+    return Intent(ObjectKey("prod", namespace, name), tuple(RecordChange(key, None, one) for key in keys))
 
 
 def services(due: Due) -> list[str]:
@@ -41,8 +41,8 @@ def test_namespaces_take_turns_and_keep_their_own_order() -> None:
 
 def test_i9_namespace_with_more_than_a_batch_leaves_others_their_share() -> None:
     queue = a_queue()
-    queue.publish(Publish("prod", (a_wish("a", "evil", 50), *(a_wish(f"b{n}", "evil", 5) for n in range(300)))))
-    queue.publish(Publish("prod", (a_wish("zoe", "shop", 2),)))
+    queue.publish(Publish("prod", (an_intent("a", "evil", 50), *(an_intent(f"b{n}", "evil", 5) for n in range(300)))))
+    queue.publish(Publish("prod", (an_intent("zoe", "shop", 2),)))
     due = queue.due(lambda: ROOM, checks=False)
     assert services(due) == [*["a"] * 18, "zoe", "zoe"]
 
@@ -50,8 +50,8 @@ def test_i9_namespace_with_more_than_a_batch_leaves_others_their_share() -> None
 def test_i9_zone_asks_for_a_namespace_of_which_it_knows_names_only() -> None:
     """Though it knows enough for a batch already."""
     queue = a_queue()
-    queue.publish(Publish("prod", tuple(a_wish(f"b{n}", "evil", 5) for n in range(300))))
-    zoe = a_wish("zoe", "shop")
+    queue.publish(Publish("prod", tuple(an_intent(f"b{n}", "evil", 5) for n in range(300))))
+    zoe = an_intent("zoe", "shop")
     queue.publish(Publish("prod", names=(*(ObjectKey("prod", "evil", f"c{n}") for n in range(300)), zoe.key)))
     assert queue.due(lambda: ROOM, checks=False).unknown == [zoe.key]
     queue.learn((zoe,), asked=True)
@@ -62,32 +62,32 @@ def test_i9_zone_asks_for_a_namespace_of_which_it_knows_names_only() -> None:
 
 def test_i9_key_that_still_wants_more_goes_behind_others_of_its_namespace() -> None:
     queue = a_queue()
-    queue.publish(Publish("prod", (a_wish("a", "shop", 50), a_wish("b", "shop", 20))))
+    queue.publish(Publish("prod", (an_intent("a", "shop", 50), an_intent("b", "shop", 20))))
     first = queue.due(lambda: ROOM, checks=False)
     assert set(services(first)) == {"a"}
     queue.record_landed(first.units)
-    queue.learn((a_wish("a", "shop", 50), a_wish("b", "shop", 20)))
+    queue.learn((an_intent("a", "shop", 50), an_intent("b", "shop", 20)))
     assert set(services(queue.due(lambda: ROOM, checks=False))) == {"b"}
 
 
 def test_i9_unit_that_does_not_fit_leaves_the_rest_of_the_batch_to_others() -> None:
     queue = a_queue()
     for namespace in ("evil", "evil-too"):
-        queue.publish(Publish("prod", tuple(a_wish(f"{namespace}-{n}", namespace, values=12) for n in range(3))))
-    queue.publish(Publish("prod", (a_wish("zoe", "shop", 4),)))
+        queue.publish(Publish("prod", tuple(an_intent(f"{namespace}-{n}", namespace, values=12) for n in range(3))))
+    queue.publish(Publish("prod", (an_intent("zoe", "shop", 4),)))
     assert sorted(services(queue.due(lambda: ROOM, checks=False))) == ["evil-0", *["zoe"] * 4]
 
 
 def test_i9_more_namespaces_than_fit_a_batch_take_turns_from_batch_to_batch() -> None:
     queue = a_queue()
     for n in range(30):
-        queue.publish(Publish("prod", tuple(a_wish(f"s{n:02d}-{k}", f"ns{n:02d}") for k in range(3))))
+        queue.publish(Publish("prod", tuple(an_intent(f"s{n:02d}-{k}", f"ns{n:02d}") for k in range(3))))
     landed: list[str] = []
     for _ in range(3):
         due = queue.due(lambda: ROOM, checks=False)
         landed += (name.removesuffix("-0") for name in services(due) if name.endswith("-0"))
         queue.record_landed(due.units)
-        queue.learn([Wish(unit.key, ()) for unit in due.units])
+        queue.learn([Intent(unit.key, ()) for unit in due.units])
     assert sorted(landed) == [f"s{n:02d}" for n in range(30)]
     assert len(due.units) == 20
 
@@ -95,7 +95,7 @@ def test_i9_more_namespaces_than_fit_a_batch_take_turns_from_batch_to_batch() ->
 def test_i9_namespaces_take_turns_at_the_room_in_a_full_zone() -> None:
     clock = ManualClock()
     queue = a_queue(clock)
-    first, later = ([a_wish(f"{of}-{n}", of) for n in range(count)] for of, count in (("evil", 5), ("shop", 2)))
+    first, later = ([an_intent(f"{of}-{n}", of) for n in range(count)] for of, count in (("evil", 5), ("shop", 2)))
     queue.publish(Publish("prod", tuple(first)))
     queue.record_full_zone(queue.due(lambda: ROOM, checks=False).units, "full")
     assert queue.due(lambda: ROOM, checks=False).unknown == [first[0].key]
@@ -103,7 +103,7 @@ def test_i9_namespaces_take_turns_at_the_room_in_a_full_zone() -> None:
     tried: list[str] = []
     for _ in range(5):
         while (due := queue.due(lambda: ROOM, checks=False)).unknown:
-            queue.learn([wish for wish in (*first, *later) if wish.key in due.unknown], asked=True)
+            queue.learn([intent for intent in (*first, *later) if intent.key in due.unknown], asked=True)
         tried += services(due)
         queue.record_full_zone(due.units, "full")
         clock.advance(400.0)
@@ -117,8 +117,8 @@ def a_queue_of_a_list(count: int, clock: ManualClock) -> ZoneQueue:
     """As many Services as a list led to, in twenty namespaces."""
     ports = SimpleNamespace(clock=clock, limits=LARGE_ROOM)
     queue = ZoneQueue("Z1", cast(ZonePorts, cast(Any, ports)))
-    wishes = tuple(a_wish(f"l{n:03d}", f"n{n % 20}") for n in range(count))
-    queue.publish(Publish("prod", wishes, since=clock.monotonic(), of_list=True))
+    intents = tuple(an_intent(f"l{n:03d}", f"n{n % 20}") for n in range(count))
+    queue.publish(Publish("prod", intents, since=clock.monotonic(), of_list=True))
     return queue
 
 
@@ -131,11 +131,11 @@ def test_list_gives_way_while_events_come_and_goes_on_in_small_batches() -> None
     """A batch of many keys takes long to close. A change that comes meanwhile would wait for all of them."""
     clock = ManualClock()
     queue = a_queue_of_a_list(900, clock)
-    queue.publish(Publish("prod", tuple(a_wish(f"e{n}", "shop") for n in range(60)), since=clock.monotonic()))
+    queue.publish(Publish("prod", tuple(an_intent(f"e{n}", "shop") for n in range(60)), since=clock.monotonic()))
     due = queue.due(lambda: LARGE_ROOM, checks=False)
     assert sum(name.startswith("e") for name in services(due)) == 60
     assert 50 <= sum(name.startswith("l") for name in services(due)) < 100
-    queue.learn(tuple(Wish(unit.key) for unit in due.units))
+    queue.learn(tuple(Intent(unit.key) for unit in due.units))
     assert 50 <= len(queue.due(lambda: LARGE_ROOM, checks=False).units) < 100, "the list does not wait for a pause"
     clock.advance(6.0)
     assert len(queue.due(lambda: LARGE_ROOM, checks=False).units) > 800
@@ -144,7 +144,7 @@ def test_list_gives_way_while_events_come_and_goes_on_in_small_batches() -> None
 def test_key_that_an_event_changes_does_not_give_way_any_more_and_a_list_does_not_put_it_back() -> None:
     clock = ManualClock()
     queue = a_queue_of_a_list(900, clock)
-    last = a_wish("l899", "n19")
+    last = an_intent("l899", "n19")
     queue.publish(Publish("prod", (last,), since=clock.monotonic()))
     queue.publish(Publish("prod", (last,), since=clock.monotonic(), of_list=True))
     assert "l899-00.example.com" in [unit.name for unit in queue.due(lambda: LARGE_ROOM, checks=False).units]

@@ -80,13 +80,13 @@ def test_a_change_of_type_is_one_batch(deployment: Deployment) -> None:
 # --- the journal in the zone, case by case ---
 
 
-def test_journal_missing_is_made_anew_and_reported(deployment: Deployment) -> None:
+def test_journal_missing_is_made_again_and_reported(deployment: Deployment) -> None:
     published(deployment, "a", "10.0.0.1")
     deployment.by_hand("DELETE", JOURNAL.name, "TXT")
     published(deployment, "b", "10.0.0.2")
     assert deployment.sets() == {"a A": ("10.0.0.1",), "b A": ("10.0.0.2",)}
     assert deployment.journal != ""
-    assert "was missing and is made anew" in deployment.zone_report(deployment.end())["remark"]
+    assert "was missing and is made again" in deployment.zone_report(deployment.end())["remark"]
 
 
 def test_journal_that_never_was_is_not_reported_as_missing(deployment: Deployment) -> None:

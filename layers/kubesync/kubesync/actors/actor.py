@@ -21,7 +21,7 @@ logger = logging.getLogger("kubesync.actors")
 
 AT_ONCE: Final = 0.0
 """The actor has more to do."""
-WHEN_TOLD: Final = math.inf
+ON_MESSAGE: Final = math.inf
 """The actor has nothing to do until a message comes."""
 PUBLISH_SECONDS: Final = 1.0
 """How often an actor publishes, at most; also, for how long it may have something to do without publishing."""
@@ -38,7 +38,7 @@ class Actor[F](Protocol):
         """Take a message in. What it leads to is done in later steps."""
 
     def step(self) -> float | None:
-        """Do one small thing. Returns the seconds until the next step (AT_ONCE, WHEN_TOLD). None: the actor has ended."""
+        """Do one small thing. Returns the seconds until the next step (AT_ONCE, ON_MESSAGE). None: the actor has ended."""
 
     def failed(self, error: Exception) -> float | None:
         """A step, or a message, raised this error. Returns as ``step`` does."""

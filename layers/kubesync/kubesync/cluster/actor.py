@@ -22,7 +22,7 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Host, Steps
+from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Host, Steps
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
@@ -34,6 +34,7 @@ from kubesync.domain.errors import ErrorCode, NotMasterError, StoreError
 from kubesync.messages import (
     Compare,
     Configure,
+    ConflictsChecked,
     EndCluster,
     Follow,
     Forgotten,
@@ -45,7 +46,6 @@ from kubesync.messages import (
     Refer,
     Refused,
     Relist,
-    Standing,
     StopListening,
     Want,
     WithdrawRelist,
@@ -96,7 +96,7 @@ class ClusterActor:
         """Queue the message for a later step. Notes, withdrawals, follows and stops take effect at once."""
         serving = self._serving
         match message:
-            case Landed() | Refused() | Standing() | Compare() | Want():
+            case Landed() | Refused() | ConflictsChecked() | Compare() | Want():
                 self._queue_question(message)
             case Observed():
                 if serving.run is not None:
@@ -130,7 +130,7 @@ class ClusterActor:
     def _queue_question(self, question: Question) -> None:
         """Queue a question of a zone. Zones are answered in the order in which they began to ask."""
         asked, lane = self._zones.get(question.zone) or self._lane_of_zone()
-        if asked.due_at() == WHEN_TOLD:
+        if asked.due_at() == ON_MESSAGE:
             self._zones.pop(question.zone, None)
         self._zones[question.zone] = asked, lane
         if asked.ask(question):
@@ -211,7 +211,7 @@ class ClusterActor:
             logger.warning("recording failed, trying again", cluster=name, error=str(error))
             failures = lane.back_off()
             if lane is self._work and failures >= _GIVE_WAY_AFTER and run is not None and run.blocks_others:
-                self._begin_anew(lost=False)
+                self._begin_again(lost=False)
         except NotMasterError:
             raise
         except Exception as error:
@@ -240,7 +240,7 @@ class ClusterActor:
         while self._commands:
             if isinstance(command := self._commands.popleft(), StopListening):
                 self._serving.ended(command, clean=False)
-        return WHEN_TOLD
+        return ON_MESSAGE
 
     # --- work ---
 
@@ -268,7 +268,7 @@ class ClusterActor:
         """Record the rest of the run, wait until it is published, and answer the stop."""
         if self._serving.run is not None:
             yield from self._serving.run.finish()
-            while (due := self._published.due_at()) < WHEN_TOLD:
+            while (due := self._published.due_at()) < ON_MESSAGE:
                 yield AT_ONCE if due <= self._clock.monotonic() else _POLL_SECONDS
         self._commands.popleft()
         self._faults = 0
@@ -281,14 +281,14 @@ class ClusterActor:
         """
         self._faults += 1
         if self._serving.run is not None:
-            self._begin_anew(lost=self._faults > 1)
+            self._begin_again(lost=self._faults > 1)
         elif not isinstance(self._work.under_way, Command):
             self._work.put(None)
         elif self._faults > 1:
             # Nothing goes on by half a configuration, or by the one before.
             self._work.put(Command(partial(self._serving.obey, Configure(None))))
 
-    def _begin_anew(self, *, lost: bool) -> None:
+    def _begin_again(self, *, lost: bool) -> None:
         """Drop what is not recorded, and start the listeners again a little later: from the checkpoints, or with a list.
 
         ``lost``: do not start them again. A relist that waits for this run fails, or starts over with the next one.
@@ -299,7 +299,7 @@ class ClusterActor:
         run.cut(ErrorCode.WORKER_EXITING, lost=lost)
         if run.works:
             later = self._clock.monotonic() + _FAULT_SECONDS
-            self._restart_task = Command(self._serving.begin_anew, not_before=later)
+            self._restart_task = Command(self._serving.begin_again, not_before=later)
             self._work.put(self._restart_task)
         if isinstance(relisting, Relisting) and not relisting.cut(run.problem) and run.works:
             self._relisting.again(_FAULT_SECONDS + _POLL_SECONDS)

@@ -9,15 +9,15 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Steps
+from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Steps
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import Entry
 from kubesync.cluster.keys.key_writes import Recorded
 from kubesync.cluster.keys.outcomes import ConflictCheck, Outcome, Outcomes, judge
 from kubesync.cluster.served_keys import ServedKeys
 from kubesync.domain.batches import Unit
+from kubesync.domain.dns.drift import Drift, as_it_stands, drifts_of
 from kubesync.domain.dns.records import in_the_way
-from kubesync.domain.dns.standing import Drift, as_it_stands, drifts_of
 from kubesync.domain.errors import KubesyncError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import changes_of
@@ -28,23 +28,23 @@ from kubesync.messages import (
     Closed,
     Compare,
     Compared,
+    ConflictsChecked,
     Decision,
+    Intents,
     Landed,
     RecordLists,
     Refusal,
     Refused,
     RemoveOrphans,
     Sets,
-    Standing,
     Want,
-    Wishes,
 )
 
 logger = Logger(service="kubesync", child=True)
 
 _PARTS_OF_KEY: Final = 3
 
-type Question = Landed | Refused | Standing | Compare | Want
+type Question = Landed | Refused | ConflictsChecked | Compare | Want
 
 
 class ZoneQuestions:
@@ -67,7 +67,7 @@ class ZoneQuestions:
         return self._questions[0] is not first
 
     def due_at(self) -> float:
-        return AT_ONCE if self._questions else WHEN_TOLD
+        return AT_ONCE if self._questions else ON_MESSAGE
 
     def steps(self) -> Steps[None]:
         """Write what follows from the first question, answer it, and remove it from the queue."""
@@ -82,24 +82,24 @@ class ZoneQuestions:
                 self._send_answer(question, {unit.key for unit in question.units})
             case Refused():
                 yield from self._answer_refusals(question)
-            case Standing():
+            case ConflictsChecked():
                 yield from self._recheck_conflicts(question)
             case Compare():
                 yield from self._compare_with_zone(question)
             case Want():
-                wishes = self._served.published.wishes(question.keys, question.zone)
-                self._ports.to_zone(question.zone, Wishes(self._states.config.name, wishes))
+                intents = self._served.published.intents(question.keys, question.zone)
+                self._ports.to_zone(question.zone, Intents(self._states.config.name, intents))
 
     def _send_answer(
         self,
-        question: Landed | Refused | Standing | Compare,
+        question: Landed | Refused | ConflictsChecked | Compare,
         keys: Iterable[ObjectKey],
         decisions: tuple[Decision, ...] = (),
         compared: Compared | None = None,
     ) -> None:
         """Send the answer to the zone, with what these keys want there now. The zone counts as informed about them."""
-        wishes = self._served.published.wishes(keys, question.zone)
-        answer = Closed(self._states.config.name, question.question, wishes, decisions, compared)
+        intents = self._served.published.intents(keys, question.zone)
+        answer = Closed(self._states.config.name, question.question, intents, decisions, compared)
         self._ports.to_zone(question.zone, answer)
 
     def _close_keys(
@@ -140,7 +140,7 @@ class ZoneQuestions:
         """At a name that changes its policy, a set of another key is not foreign: planned again, the key waits for it too."""
         changes = [change for change in refusal.unit.changes if change.turns]
         if outcome.conflict and changes:
-            sets = refusal.standing.items()
+            sets = refusal.actual.items()
             blocks = {
                 Name.of(key) for key, each in sets for c in changes if c.after and in_the_way(key, each, c.key, c.after)
             }
@@ -153,12 +153,12 @@ class ZoneQuestions:
         """Whether the key still wants every change of the unit."""
         return set(unit.changes) <= set(changes_of(state, self._states.config.policy))
 
-    def _recheck_conflicts(self, question: Standing) -> Steps[None]:
+    def _recheck_conflicts(self, question: ConflictsChecked) -> Steps[None]:
         """Compare names in conflict with what exists there now. Plans keys whose names are free; postpones the others."""
         if not self._served.published.served:
             self._send_answer(question, ())
             return
-        check = ConflictCheck(question.zone, question.standing, self._served.committer)
+        check = ConflictCheck(question.zone, question.actual, self._served.committer)
         if check.free:
 
             def see(state: KeyState) -> KeyState:
@@ -171,7 +171,7 @@ class ZoneQuestions:
         outcomes = list(check.still_foreign(self._states.config.policy))
         if outcomes:
             yield from self._close_keys(outcomes, "still foreign")
-        self._send_answer(question, question.standing)
+        self._send_answer(question, question.actual)
 
     def _compare_with_zone(self, question: Compare) -> Steps[None]:
         """Find the drift of keys, compared with what exists in the zone. With ``question.mend``, record it: the keys are then planned.
@@ -181,11 +181,11 @@ class ZoneQuestions:
         keys = [known.service for known in question.known] or list(question.keys)
         states = self._states.states(keys)
         moved = frozenset(known.service for known in question.known if not known.still(states[known.service]))
-        drifts = [d for known in question.known if known.service not in moved for d in known.drifts(question.standing)]
+        drifts = [d for known in question.known if known.service not in moved for d in known.drifts(question.actual)]
         for key in question.keys:
             here = {each.name for each in states[key].applied if each.zone_id == question.zone}
             if here <= question.names:
-                drifts += drifts_of(states[key], question.zone, question.standing)
+                drifts += drifts_of(states[key], question.zone, question.actual)
             else:
                 moved |= {key}
         if drifts and question.mend and self._served.published.served:
@@ -211,7 +211,7 @@ def answer_request(served: ServedKeys, asked: RecordLists | Claim | RemoveOrphan
     try:
         match asked:
             case RecordLists():
-                mode = Mode(distrust_upstreams=True)
+                mode = Mode(reread_upstreams=True)
                 recorded = yield from served.reconciler.record(asked.content, mode, flush=True)
                 asked.reply.set_result({r.value: why for r, why in recorded.held.items()})
             case Claim():

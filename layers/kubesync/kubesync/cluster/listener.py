@@ -39,7 +39,7 @@ class ListRound:
 
     A list keeps its round, even if another round is requested before it is recorded. ``unlisted``: resources whose list is
     not recorded yet. ``began`` (monotonic) and ``changed_before``: when the lists were requested, and how many keys had changed.
-    ``reply``: None once it is given, or the caller waits no longer. ``missed``: keys whose changes no watch has told.
+    ``reply``: None once it is given, or the caller waits no longer. ``missed``: keys whose changes no watch has reported.
     """
 
     mode: Mode
@@ -148,7 +148,7 @@ class Listener:
         observed: called in the listener's thread. ``resumed``: the view is complete again. ``stale``: it is out of date.
             ``error``: an error to persist.
         lists_for: the round that its lists belong to.
-        progress: told how far a list is.
+        progress: called with how far a list is.
     """
 
     def __init__(
@@ -345,7 +345,7 @@ class Listeners:
         if seen.what == "stale":
             self._unseen.add(seen.resource)
             view.fails(self._ports.scheduler.epoch())
-            view.whole, view.broken = False, True
+            view.complete, view.expired = False, True
         elif seen.error is not None:
             absent = seen.error.status == HTTPStatus.NOT_FOUND and may_be_absent(seen.resource)
             was_absent = seen.resource in self._states.absent
@@ -365,8 +365,8 @@ class Listeners:
             view.works_since, view.absent = view.works_since or self._ports.scheduler.epoch(), False
             # A watch that follows a list proves nothing until that list is recorded: unknown is not empty (I5).
             if seen.resource not in self._unseen:
-                view.whole = True
-                return set(view.unsure)
+                view.complete = True
+                return set(view.provisional)
         return ()
 
     def _fails(self, resource: Resource) -> None:
@@ -377,7 +377,7 @@ class Listeners:
 
     def recorded(self, resources: Iterable[Resource]) -> None:
         """Note that the lists of these resources are recorded. A listener that went stale meanwhile lists again: it stays unseen."""
-        self._unseen -= {resource for resource in resources if not self._states.listeners[resource].broken}
+        self._unseen -= {resource for resource in resources if not self._states.listeners[resource].expired}
 
     def stop(self, code: ErrorCode) -> None:
         """End them at once, for this reason."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Steps
+from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Steps
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
@@ -44,7 +44,7 @@ class ListenerErrors:
         self._seen.append((resource, error))
 
     def due_at(self) -> float:
-        return AT_ONCE if self._seen else WHEN_TOLD
+        return AT_ONCE if self._seen else ON_MESSAGE
 
     def steps(self) -> Steps[None]:
         self.failed(*self._seen.popleft())

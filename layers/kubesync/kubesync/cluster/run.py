@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Host, Steps
+from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Host, Steps
 from kubesync.cluster.keys.key_writes import Recorded
 from kubesync.cluster.keys.reconciler import CHECKPOINT_SECONDS
 from kubesync.cluster.listener import Listener, Listeners, ListRound, round_of
@@ -151,7 +151,7 @@ class ListeningRun:
 
     def due_at(self) -> float:
         if self._failed:
-            return WHEN_TOLD
+            return ON_MESSAGE
         if self._recording is not None:
             return AT_ONCE
         closes_at = self.listeners.window.closes_at()

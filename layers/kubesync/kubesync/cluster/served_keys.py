@@ -1,6 +1,6 @@
 """The keys of one cluster, as its tasks share them; what zones hear of them; and tasks that plan keys without news of their own objects.
 
-A zone that was told of a key hears of every change of its wish.
+A zone that was notified of a key hears of every change of its intent.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from aws_lambda_powertools import Logger
 
-from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Steps
+from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Steps
 from kubesync.actors.answer import Answer
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.fencing.writer import StaleStateError
@@ -24,7 +24,7 @@ from kubesync.cluster.keys.key_writes import Recorded
 from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import ClusterPorts, Connector
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.plan import Wish, changes_of, wish_of
+from kubesync.domain.plan import Intent, changes_of, intent_of
 from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Reference
 from kubesync.messages import Promoted, Publish
@@ -37,7 +37,7 @@ _AT_A_TIME: Final = 200
 
 
 class Published:
-    """What a cluster has told its zones: which keys want changes there. As a ``Task`` it publishes what was recorded.
+    """What zones know of a cluster: which keys want changes there. As a ``Task`` it publishes what was recorded.
 
     Args:
         send: to a zone.
@@ -50,7 +50,7 @@ class Published:
         self._states = states
         self._send = send
         self._to_cluster = to_cluster
-        self._told: dict[ObjectKey, frozenset[str]] = {}
+        self._notified: dict[ObjectKey, frozenset[str]] = {}
         self._alike: dict[frozenset[str], frozenset[str]] = {}  # most keys are in the same zones: one set for all
         self._zones: set[str] = set()
         self._listed: frozenset[Resource] = frozenset()
@@ -64,8 +64,8 @@ class Published:
         return self._served is True
 
     def knows(self, key: ObjectKey) -> bool:
-        """Whether a zone was told that the key wants changes."""
-        return key in self._told
+        """Whether a zone was notified that the key wants changes."""
+        return key in self._notified
 
     # --- what was recorded ---
 
@@ -74,7 +74,7 @@ class Published:
         self._recorded.append((recorded, since, of_list))
 
     def due_at(self) -> float:
-        return AT_ONCE if self._recorded or self._states.listed != self._listed else WHEN_TOLD
+        return AT_ONCE if self._recorded or self._states.listed != self._listed else ON_MESSAGE
 
     def steps(self) -> Steps[None]:
         """Tell zones what the keys want that were recorded first, and which views are complete now. Raises StoreError."""
@@ -84,8 +84,8 @@ class Published:
                 self._send(zone_id, Publish(self._states.config.name, listed=self._listed))
         if self._recorded:
             recorded, since, of_list = self._recorded[0]
-            told = (key for key in sorted(recorded.changed) if self.knows(key))
-            keys = list(dict.fromkeys((*recorded.opened, *told)))
+            notified = (key for key in sorted(recorded.changed) if self.knows(key))
+            keys = list(dict.fromkeys((*recorded.opened, *notified)))
             self.publish(self._states.states(keys[:KEYS_AT_A_TIME]).values(), since, of_list=of_list)
             if rest := keys[KEYS_AT_A_TIME:]:
                 self._recorded[0] = Recorded(dict.fromkeys(rest), recorded.promoted), since, of_list
@@ -95,7 +95,7 @@ class Published:
         yield from ()
 
     def _promote(self, recorded: Recorded) -> None:
-        """Send clusters the keys that were given a name. Call it after zones know who leaves the name: else the heir's wish could come first."""
+        """Send clusters the keys that were given a name. Call it after zones know who leaves the name: else the heir's intent could come first."""
         for key in recorded.promoted:
             self._to_cluster(key.cluster, Promoted((key,)))
 
@@ -103,34 +103,34 @@ class Published:
         self, keys: Iterable[KeyState], since: float | None = None, *, inherited: bool = False, of_list: bool = False
     ) -> None:
         """Tell every zone what these keys want there now. The options: see ``Publish``."""
-        wishes: dict[str, list[Wish]] = defaultdict(list)
+        intents: dict[str, list[Intent]] = defaultdict(list)
         for state in keys:
             changes = () if self._wants_nothing else changes_of(state, self._states.config.policy)
             wanted = frozenset(change.key.zone_id for change in changes)
-            for zone_id in sorted(wanted | self._told.get(state.key, frozenset())):
-                wishes[zone_id].append(self._wish(state, zone_id))
+            for zone_id in sorted(wanted | self._notified.get(state.key, frozenset())):
+                intents[zone_id].append(self._intent(state, zone_id))
             self._tell(state.key, wanted)
         self._listed = self._states.listed
-        for zone_id, of_zone in wishes.items():
+        for zone_id, of_zone in intents.items():
             self._zones.add(zone_id)
-            full, names = of_zone[:KEYS_AT_A_TIME], tuple(wish.key for wish in of_zone[KEYS_AT_A_TIME:])
+            full, names = of_zone[:KEYS_AT_A_TIME], tuple(intent.key for intent in of_zone[KEYS_AT_A_TIME:])
             name = self._states.config.name
             self._send(zone_id, Publish(name, tuple(full), names, since, inherited, of_list, listed=self._listed))
 
-    def wishes(self, keys: Iterable[ObjectKey], zone_id: str) -> tuple[Wish, ...]:
+    def intents(self, keys: Iterable[ObjectKey], zone_id: str) -> tuple[Intent, ...]:
         """What these keys want in a zone now, to be sent as an answer. The zone counts as informed about them."""
-        found: list[Wish] = []
+        found: list[Intent] = []
         for key, state in self._states.states(keys).items():
-            found.append(wish := self._wish(state, zone_id))
-            told = self._told.get(key, frozenset())
-            self._tell(key, told | {zone_id} if wish.changes else told - {zone_id})
+            found.append(intent := self._intent(state, zone_id))
+            notified = self._notified.get(key, frozenset())
+            self._tell(key, notified | {zone_id} if intent.changes else notified - {zone_id})
         return tuple(found)
 
     def withdraw(self) -> None:
         """Have zones drop everything of the cluster, until its open keys are taken up. Sends promotions that are still queued."""
         for zone_id in sorted(self._zones):
-            self._send(zone_id, Publish(self._states.config.name, anew=True, listed=self._listed))
-        self._told.clear()
+            self._send(zone_id, Publish(self._states.config.name, restart=True, listed=self._listed))
+        self._notified.clear()
         while self._recorded:
             self._promote(self._recorded.popleft()[0])
 
@@ -143,18 +143,18 @@ class Published:
         """Whether keys of the cluster want no change now, whatever they intend."""
         return self._served is False or self._states.config.paused
 
-    def _wish(self, state: KeyState, zone_id: str) -> Wish:
+    def _intent(self, state: KeyState, zone_id: str) -> Intent:
         config = self._states.config
         if self._wants_nothing:
-            return Wish(state.key)
+            return Intent(state.key)
         needs = KINDS[state.key.kind].of_records(state).intersection(config.resources)
-        return wish_of(state, zone_id, config.policy, needs)
+        return intent_of(state, zone_id, config.policy, needs)
 
     def _tell(self, key: ObjectKey, zones: frozenset[str]) -> None:
         if zones:
-            self._told[key] = self._alike.setdefault(zones, zones)
+            self._notified[key] = self._alike.setdefault(zones, zones)
         else:
-            self._told.pop(key, None)
+            self._notified.pop(key, None)
 
 
 class ServedKeys:
@@ -208,7 +208,7 @@ class PromotedKeys:
         self._keys |= dict.fromkeys(keys)
 
     def due_at(self) -> float:
-        return AT_ONCE if self._keys or any(map(self._served.states.plannable, self._early)) else WHEN_TOLD
+        return AT_ONCE if self._keys or any(map(self._served.states.plannable, self._early)) else ON_MESSAGE
 
     def steps(self) -> Steps[None]:
         early = {key for key in self._early if self._served.states.plannable(key)}
@@ -245,7 +245,7 @@ class Readers:
         self._left.clear()
 
     def due_at(self) -> float:
-        return AT_ONCE if self._changed else WHEN_TOLD
+        return AT_ONCE if self._changed else ON_MESSAGE
 
     def steps(self) -> Steps[None]:
         reference, number = next(iter(self._changed.items()))

@@ -122,7 +122,7 @@ class Serving:
             case RecordLists() | Claim() | RemoveOrphans():
                 yield from answer_request(self.keys, command)
 
-    def begin_anew(self) -> Steps[None]:
+    def begin_again(self) -> Steps[None]:
         """After a fault of ours: read everything that is stored again, and listen again from the stored checkpoints."""
         configured = Configured(self.keys.states.config, None)
         self.keys.states.forget_work()
@@ -136,7 +136,7 @@ class Serving:
         Withdraws everything from the zones, and ends the run or the removal.
         """
         keys, name, known = self.keys, self.keys.states.config.name, self.keys.published.served
-        keys.published.withdraw()  # what is open is taken up anew
+        keys.published.withdraw()  # what is open is taken up again
         keys.readers.forget()
         self._run = self._removal = None
         self._turns = deque()
@@ -269,7 +269,7 @@ class Serving:
         states, keys = self.keys.states, self.keys.states.open_keys
         runs: dict[ListeningRun | None, RunFigures] = {run: run.figures() for run in self._runs}
         absent, listeners = states.absent, {} if states.config.deleting else states.listeners
-        views = tuple(replace(view, unsure=set(), absent=r in absent) for r, view in listeners.items())
+        views = tuple(replace(view, provisional=set(), absent=r in absent) for r, view in listeners.items())
         counts = keys.count, keys.oldest, keys.waiting, keys.conflicts, keys.set_aside
         return ClusterFigures(tuple(runs.values()), runs.get(self._run or self._last_run), views, *counts)
 
@@ -312,7 +312,7 @@ class Relisting:
             # A list that is pending, or is being recorded, does not belong to this request.
             while self._clock.monotonic() < began + _REST_SECONDS and not run.quiet:
                 yield _POLL_SECONDS
-        mode = Mode(forced=asked.forced, distrust_upstreams=True)
+        mode = Mode(forced=asked.forced, reread_upstreams=True)
         reply = None if self._withdrawn else asked.reply
         self._round = made_for = ListRound(mode, set(config.resources), began, changed, reply)
         if run is None or run.works:

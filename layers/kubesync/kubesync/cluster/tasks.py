@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Steps
+from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Steps
 from kubesync.actors.backoff import Backoff
 from kubesync.clock import Clock
 
@@ -16,7 +16,7 @@ class Task(Protocol):
     """A part of a cluster's work. It alone holds what is still to be done of it."""
 
     def due_at(self) -> float:
-        """From when (monotonic seconds) there is something to do. AT_ONCE: now; WHEN_TOLD: there is nothing."""
+        """From when (monotonic seconds) there is something to do. AT_ONCE: now; ON_MESSAGE: there is nothing."""
 
     def steps(self) -> Steps[object]:
         """Do what is due, in steps. After an error it is called again: what is written stays, the rest is done."""
@@ -59,7 +59,7 @@ class Lane:
         """When (monotonic seconds) it goes on."""
         if self._under_way is not None:
             return max(self._not_before, AT_ONCE if self._steps is not None else self._under_way.due_at())
-        return min((task.due_at() for task in self._tasks()), default=WHEN_TOLD)
+        return min((task.due_at() for task in self._tasks()), default=ON_MESSAGE)
 
     def advance(self) -> Task | None:
         """Do one step. Returns the task, if it was its last one. Raises what the step raises."""

@@ -273,7 +273,7 @@ def halves(groups: Sequence[Sequence[Unit]]) -> tuple[list[Unit], list[Unit]]:
 
 
 def at_fault(
-    group: Sequence[Unit], named: AbstractSet[Unit], standing: Mapping[RecordKey, RecordSet]
+    group: Sequence[Unit], named: AbstractSet[Unit], actual: Mapping[RecordKey, RecordSet]
 ) -> dict[Unit, Mapping[RecordKey, RecordSet]]:
     """Which units of a group that was refused are at fault, each with what stands at its name, less what the others would take away.
 
@@ -287,14 +287,14 @@ def at_fault(
         named: units that the messages name.
     """
     if len(group) == 1:
-        return {group[0]: standing}
-    unlike = [u for u in group if any(c.before is not None and standing.get(c.key) != c.before for c in u.changes)]
+        return {group[0]: actual}
+    unlike = [u for u in group if any(c.before is not None and actual.get(c.key) != c.before for c in u.changes)]
     creating = [unit for unit in group if not unit.only_deletes]
     blamed = unlike or [unit for unit in creating if unit in named] or creating
     found: dict[Unit, Mapping[RecordKey, RecordSet]] = {}
     for unit in blamed:
         taken = {c.key for other in group if other.key != unit.key for c in other.changes if c.before is not None}
-        found[unit] = standing if unlike else {key: each for key, each in standing.items() if key not in taken}
+        found[unit] = actual if unlike else {key: each for key, each in actual.items() if key not in taken}
     return found
 
 

@@ -6,7 +6,7 @@ How an observation changes the stored part of its object:
     ----              -----------                      -------
     any               older generation                 dropped
     live              the part's own version and uid,  the new value: this release, or this configuration, keeps more
-                      read anew, or now understood     of the same object than the one before it, or there is room for it now
+                      read again, or now understood     of the same object than the one before it, or there is room for it now
     same generation   version not above the part's     dropped: late or repeated (I1), whatever its uid. A tombstone
                                                        that a later complete list disproves is removed first
     none              DELETED                          dropped: there is nothing to delete
@@ -49,8 +49,8 @@ def observe(part: Part | None, seen: Observation, generation: int, *, reread: bo
         return None
     again = (generation, seen.resource_version, seen.uid) == (part.generation, part.resource_version, part.uid)
     if (reread or part.problem) and again and not (seen.deleted or part.deleted or part.held) and seen.problem is None:
-        anew = replace(part, value=seen.value, problem="")
-        return None if anew == part else anew
+        renewed = replace(part, value=seen.value, problem="")
+        return None if renewed == part else renewed
     if generation == part.generation and seen.resource_version <= part.resource_version and not part.held:
         return None
     if generation == part.generation and seen.resource_version < part.resource_version:

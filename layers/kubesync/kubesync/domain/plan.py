@@ -186,7 +186,7 @@ def _why_taken(name: Name, line: Name, policy: str, owner: ObjectKey, its: str) 
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Intent:
     """What a key wants in one zone.
 
     Args:
@@ -210,11 +210,11 @@ class Wish:
     turning: frozenset[Name] = frozenset()
 
 
-def wish_of(state: KeyState, zone_id: str, policy: Policy, needs: frozenset[Resource] = frozenset()) -> Wish:
-    """What a key wants in a zone now. Without changes it wants nothing. ``needs``: as in ``Wish``."""
+def intent_of(state: KeyState, zone_id: str, policy: Policy, needs: frozenset[Resource] = frozenset()) -> Intent:
+    """What a key wants in a zone now. Without changes it wants nothing. ``needs``: as in ``Intent``."""
     mark = state.opened
     changes = tuple(change for change in changes_of(state, policy) if change.key.zone_id == zone_id)
-    return Wish(
+    return Intent(
         state.key,
         changes,
         frozenset(name.name for name in state.conflicts if name.zone_id == zone_id),
@@ -262,7 +262,7 @@ def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:
 
 def surplus(state: KeyState, wanted: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, RecordSet]:
     """Record sets of a key that would be deleted: they are not wanted, and no wanted set replaces them."""
-    conflicts, gone = state.conflicts, {k: s for k, s in standing(state).items() if k not in wanted}
+    conflicts, gone = state.conflicts, {k: s for k, s in remaining_sets(state).items() if k not in wanted}
     at: dict[tuple[str, str], list[RecordKey]] = {}
     for key in wanted if gone else ():
         at.setdefault((key.zone_id, key.name), []).append(key)
@@ -270,7 +270,7 @@ def surplus(state: KeyState, wanted: Mapping[RecordKey, RecordSet]) -> dict[Reco
     return {k: s for k, s in gone.items() if k not in replaced and Name.of(k) not in conflicts}
 
 
-def standing(state: KeyState) -> dict[RecordKey, RecordSet]:
+def remaining_sets(state: KeyState) -> dict[RecordKey, RecordSet]:
     """Record sets of a key that stand and are to stay, or are to come. Of an open key, what is not intended goes already."""
     return dict(state.intended) if state.opened else {**state.applied, **state.intended}
 

@@ -37,7 +37,7 @@ class ListenerReport:
 class ClusterReport:
     """One cluster: windows closed, events merged away, keys changed, seconds spent recording windows, deletions held back per
     listener, and names that somebody else holds. ``holding``: for each listener that listed in this session, whether its
-    deletions are held back. ``reasons``: how often each code of ``domain.reasons`` came up anew.
+    deletions are held back. ``reasons``: how often each code of ``domain.reasons`` came up.
     ``credential_days``: whole days until each credential of its connection ends, where known; negative after the end.
     ``events_on_services``: the report of Kubernetes Events, if they are switched on.
     """

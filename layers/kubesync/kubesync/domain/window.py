@@ -11,10 +11,10 @@ from kubesync.domain.objects import EMPTY_SET, ObjectKey, RawEvent, Resource, Sn
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """How lists are recorded: ``forced`` lets held deletions through; ``distrust_upstreams`` reads what the table really holds."""
+    """How lists are recorded: ``forced`` lets held deletions through; ``reread_upstreams`` reads what the table really holds."""
 
     forced: bool = False
-    distrust_upstreams: bool = False
+    reread_upstreams: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ class Window:
         return self._opened_at
 
     def close(self) -> WindowContent:
-        """Return what was collected, and begin anew."""
+        """Return what was collected, and begin again."""
         content = WindowContent(
             tuple(
                 event

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
-from kubesync.domain.dns.standing import Drift
+from kubesync.domain.dns.drift import Drift
 from kubesync.domain.errors import ListenerError, StoreError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Name, UpstreamState
@@ -173,7 +173,7 @@ class ClusterResync:
 
     def _preview(self) -> None:
         """List the cluster, plan on separate key states, and take forecast, held deletions, zones and report from the plan."""
-        mode = Mode(forced=self._request.force, distrust_upstreams=True)
+        mode = Mode(forced=self._request.force, reread_upstreams=True)
         preview = preview_lists(self.master, self._config, mode, self.check)
         states = preview.states.values()
         self.forecast = DryRunForecast(preview)

@@ -22,8 +22,8 @@ from kubesync.aws.tables.audit import describe
 from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.keys.key_writes import Preview
+from kubesync.domain.dns.drift import Drift, Stands, what_stands, why_foreign
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
-from kubesync.domain.dns.standing import Drift, Stands, what_stands, why_foreign
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy, changes_of
 from kubesync.domain.state import KeyState, Name
@@ -43,35 +43,35 @@ def drift_row(drift: Drift) -> dict[str, Any]:
     }
 
 
-def as_the_last_batch_left(inflight: Inflight | None, standing: Mapping[RecordKey, RecordSet]) -> frozenset[RecordKey]:
+def as_the_last_batch_left(inflight: Inflight | None, actual: Mapping[RecordKey, RecordSet]) -> frozenset[RecordKey]:
     """Return the keys of sets that are now as the zone's last batch left them: created with its value, or gone.
 
     If a session ended before it settled this batch, the key states do not know these sets yet. None: the zone has no inflight item.
     """
     if inflight is None:
         return frozenset()
-    units = [*inflight.units, *(unit for owed in inflight.owed.values() for unit in owed.units)]
+    units = [*inflight.units, *(unit for unclosed in inflight.unclosed.values() for unit in unclosed.units)]
     changes = [change for unit in units for change in unit.changes]
-    return frozenset(change.key for change in changes if standing.get(change.key) == change.after)
+    return frozenset(change.key for change in changes if actual.get(change.key) == change.after)
 
 
-def lost_sets(tables: Tables, standing: Mapping[RecordKey, RecordSet], others: Collection[str]) -> list[dict[str, Any]]:
+def lost_sets(tables: Tables, actual: Mapping[RecordKey, RecordSet], others: Collection[str]) -> list[dict[str, Any]]:
     """Return rows for sets that kubesync may have made and lost track of. Nothing proves it, so a person decides (I3).
 
     A set is reported if a key owns its name, but the key's state has no set at this name: somebody deleted the key's item, or restored an
     older one. A set of another type at a name that the state has is not reported: it may be anybody's.
 
     Args:
-        standing: sets of a zone that no cluster knew before the zone was walked.
+        actual: sets of a zone that no cluster knew before the zone was walked.
         others: clusters whose keys are not read.
     """
-    claims = tables.claims.read({Name.of(key) for key in standing})
+    claims = tables.claims.read({Name.of(key) for key in actual})
     owners = {name: claim.owner for name, claim in claims.items() if claim.owner.cluster not in others}
     states = tables.state.load(set(owners.values()))
     had = {(key, Name.of(each)) for key, state in states.items() for each in (*state.intended, *state.applied)}
     return [
         {"name": key.name, "type": key.type, "zone": key.zone_id, "service": str(owner), "stands": describe(stands)}
-        for key, stands in standing.items()
+        for key, stands in actual.items()
         if (owner := owners.get(Name.of(key))) and (owner, Name.of(key)) not in had
     ]
 
@@ -120,21 +120,21 @@ class DryRunForecast:
         self._landed: dict[RecordKey, RecordSet | None] = {}
 
     def find_conflicts(
-        self, zone: str, standing: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]
+        self, zone: str, actual: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]
     ) -> None:
         """Find foreign sets in a zone that are in the way of sets to be made, and add them to ``conflicts``.
 
         Args:
             zone: its id.
-            standing: all its sets.
+            actual: all its sets.
             unsettled: sets as a batch left them that nobody has settled (``as_the_last_batch_left``). They are ours.
         """
-        self._landed |= {key: standing.get(key) for key in unsettled}
+        self._landed |= {key: actual.get(key) for key in unsettled}
         wanted: dict[str, list[tuple[str, RecordKey]]] = {}
         for service, key in self._coming:
             if key.zone_id == zone:
                 wanted.setdefault(key.name, []).append((service, key))
-        for other, stands in standing.items():
+        for other, stands in actual.items():
             if other in self._ours or other in unsettled:
                 continue
             for service, key in wanted.get(other.name, ()):

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Activity, Host
+from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Activity, Host
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
@@ -191,7 +191,7 @@ class ResyncRunner:
         if self._closed:
             return None
         if not self._queue:
-            return WHEN_TOLD
+            return ON_MESSAGE
         request = self._queue.popleft()
         try:
             self._run_request(request)

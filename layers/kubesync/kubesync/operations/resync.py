@@ -239,14 +239,14 @@ class Resync:
                 each.remember()
         walks = _WALKS
         while going_on := [each for each in comparisons if not self._done(each.cluster.name)]:
-            standing = self._walk(zone_id)
+            actual = self._walk(zone_id)
             if walks == _WALKS and not self._request.cluster:
-                self._find_forgotten(standing, going_on)
+                self._find_forgotten(actual, going_on)
             inflight = self._master.inflight.read(zone_id) if self._zones_held else None
-            unsettled = as_the_last_batch_left(inflight, standing)
+            unsettled = as_the_last_batch_left(inflight, actual)
             for each in going_on:
                 with self._errors_reported(each.cluster.name):
-                    each.compare(standing, unsettled)
+                    each.compare(actual, unsettled)
             walks -= 1
             comparisons = [each for each in going_on if each.moved]
             if not walks:
@@ -259,20 +259,20 @@ class Resync:
                 with self._errors_reported(each.cluster.name):
                     each.compare_moved()
 
-    def _find_forgotten(self, standing: Mapping[RecordKey, RecordSet], comparisons: Sequence[ZoneComparison]) -> None:
+    def _find_forgotten(self, actual: Mapping[RecordKey, RecordSet], comparisons: Sequence[ZoneComparison]) -> None:
         """Look for sets that kubesync has lost track of, among those that no cluster knew before the walk."""
         known = {Name.of(key) for each in comparisons for key in each.known_sets()}
         others = self._master.clusters.read().keys() - self._master.configs.keys()
-        for some in batched((item for item in standing.items() if Name.of(item[0]) not in known), _SETS_AT_A_TIME):
+        for some in batched((item for item in actual.items() if Name.of(item[0]) not in known), _SETS_AT_A_TIME):
             self._check()
             comparisons[0].cluster.report_forgotten(self._forgotten_rows(dict(some), others))
 
-    def _forgotten_rows(self, standing: Mapping[RecordKey, RecordSet], others: Collection[str]) -> list[dict[str, Any]]:
+    def _forgotten_rows(self, actual: Mapping[RecordKey, RecordSet], others: Collection[str]) -> list[dict[str, Any]]:
         """Call ``lost_sets``. If a newer release wrote one of the items, ask for each set alone, and leave out those that fail (I4)."""
         try:
-            return lost_sets(self._master.tables, standing, others)
+            return lost_sets(self._master.tables, actual, others)
         except NewerSchemaError:
-            alone = ({key: found} for key, found in standing.items()) if len(standing) > 1 else ()
+            alone = ({key: found} for key, found in actual.items()) if len(actual) > 1 else ()
             return [row for each in alone for row in self._forgotten_rows(each, others)]
 
     def _reach(self, zone_id: str) -> None:
@@ -286,11 +286,11 @@ class Resync:
 
     def _walk(self, zone_id: str) -> dict[RecordKey, RecordSet]:
         """Read all record sets of a zone."""
-        standing: dict[RecordKey, RecordSet] = {}
+        actual: dict[RecordKey, RecordSet] = {}
         for key, record_set in self._master.parts.zones.walk(zone_id):
             self._check()
-            standing[key] = record_set
-        return standing
+            actual[key] = record_set
+        return actual
 
     def _check(self) -> None:
         """Raise SessionEndsError if the session must end."""

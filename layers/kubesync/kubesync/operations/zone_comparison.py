@@ -18,8 +18,8 @@ from typing import Final
 
 from kubesync.actors.answer import Answer
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME
+from kubesync.domain.dns.drift import Known, with_replacements
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.dns.standing import Known, with_replacements
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import EMPTY
 from kubesync.messages import CheckConflicts, Compared, CompareZone
@@ -69,19 +69,19 @@ class ZoneComparison:
         """Return the keys of the sets that ``remember`` has read. Empty after ``compare``."""
         return (key for known in self._known for key, _ in known.applied)
 
-    def compare(self, standing: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]) -> None:
+    def compare(self, actual: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]) -> None:
         """Compare the known sets with the zone, and drop them. Keys that may have drifted are decided by the zone, between two batches.
 
         Adds drifts to the cluster's report, and keys that cannot be decided to ``moved``.
 
         Args:
-            standing: the sets of the zone, walked after ``remember``.
+            actual: the sets of the zone, walked after ``remember``.
             unsettled: sets as a batch left them that nobody has settled (``as_the_last_batch_left``): they did not drift, and are ours.
         """
         cluster = self.cluster
         if cluster.forecast is not None:
-            cluster.forecast.find_conflicts(self._zone_id, standing, unsettled)
-        found = with_replacements(standing)
+            cluster.forecast.find_conflicts(self._zone_id, actual, unsettled)
+        found = with_replacements(actual)
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []
         if cluster.own_session and cluster.dry_run:  # this session writes nothing: what was read is what stands
@@ -92,7 +92,7 @@ class ZoneComparison:
             return
         cluster.reread.update(known.service for known in suspects)
         for some in batched(suspects, KEYS_AT_A_TIME):
-            self.moved |= self._ask(known=some, standing=found).moved
+            self.moved |= self._ask(known=some, actual=found).moved
 
     def remember_moved(self) -> None:
         """Read the known sets of the keys that ``moved``, and empty ``moved``. Must be done before the zone is walked again."""
@@ -115,7 +115,7 @@ class ZoneComparison:
         self,
         *,
         known: tuple[Known, ...] = (),
-        standing: Mapping[RecordKey, RecordSet] = EMPTY,
+        actual: Mapping[RecordKey, RecordSet] = EMPTY,
         keys: tuple[ObjectKey, ...] = (),
         names: frozenset[str] = frozenset(),
     ) -> Compared:
@@ -124,7 +124,7 @@ class ZoneComparison:
         cluster.check()
 
         def question(reply: Answer[Compared]) -> CompareZone:
-            return CompareZone(cluster.name, reply, known, keys, names, standing, mend=not cluster.dry_run)
+            return CompareZone(cluster.name, reply, known, keys, names, actual, mend=not cluster.dry_run)
 
         compared = ask_zone(cluster.master, self._zone_id, question, cluster.check)
         cluster.add_drifts(compared.drifts)

@@ -23,7 +23,7 @@ from kubesync.log import logger
 from kubesync.session.clusters import ACTOR_OF_CLUSTER, Clusters
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.upstreams.composer import NamedReport
-from kubesync.zone.progress import STUCK_SECONDS, Standing, ZoneFigures
+from kubesync.zone.progress import STUCK_SECONDS, ZoneFigures, ZoneState
 
 ACTOR_OF_ZONE: Final = "zone {}"
 """What its thread is called."""
@@ -122,22 +122,22 @@ def health(
     oldest = max([unrecorded, *(each.oldest_open for each in served)])
     if oldest > _LATE_SECONDS or unrecorded < KNOWN_AFTER_SECONDS:
         found["OldestOpenSeconds"] = round(oldest, 1)
-    standing = [
-        _standing(zone, steps.get(ACTOR_OF_ZONE.format(zone_id)), now)
+    states = [
+        _state_of(zone, steps.get(ACTOR_OF_ZONE.format(zone_id)), now)
         for zone_id, zone in zones.items()
         if not zone.report.blocked
     ]
-    stuck = standing.count(Standing.STUCK)
-    if stuck or Standing.UNSURE not in standing:
+    stuck = states.count(ZoneState.STUCK)
+    if stuck or ZoneState.UNKNOWN not in states:
         found["ZonesStuck"] = stuck
     return found
 
 
-def _standing(zone: ZoneFigures, in_one_step: float | None, now: float) -> Standing:
+def _state_of(zone: ZoneFigures, in_one_step: float | None, now: float) -> ZoneState:
     """Return the state of a zone. If its actor hangs in a call for ``in_one_step`` seconds, it cannot say so itself. None: it does not hang."""
     if in_one_step is None:
-        return zone.progress.standing(now)
-    return Standing.STUCK if in_one_step >= STUCK_SECONDS else Standing.UNSURE
+        return zone.progress.state(now)
+    return ZoneState.STUCK if in_one_step >= STUCK_SECONDS else ZoneState.UNKNOWN
 
 
 class Registry:

@@ -308,7 +308,7 @@ class Session:
     def _beat(self, master: Master, *, lost: bool = False) -> None:
         """Give ``on_beat`` a snapshot, and remember its lag for the report. ``lost``: another session is the master."""
         steady = self.report.steady = self._clock.monotonic() >= self._steady_from
-        with harmless("the figures of this minute could not be told"):
+        with harmless("the figures of this minute could not be reported"):
             snapshot = master.snapshot(lost=lost)
             snapshot.steady = steady
             if snapshot.lag:
@@ -358,7 +358,7 @@ class Session:
             ended = self._term.resynced.popleft()
             if not ended.errors:
                 self._keeper.note(resynced_at_ms=int(self._clock.epoch() * 1000))
-            with harmless("the errors of a resync could not be told"):
+            with harmless("the errors of a resync could not be reported"):
                 self.on_resync(ended)
 
     def _end_without_lease(self, error: NotMasterError) -> SessionReport:
@@ -389,7 +389,7 @@ def _how_it_ended(before: Lease, *, paused: bool) -> str:
         return "first session"
     if before.released:
         if paused and before.to_settle is not None:
-            return "clean end long ago, zones looked at anew"
+            return "clean end long ago, zones looked at again"
         if before.clean:
             return "clean hand-over"
         left = before.to_settle

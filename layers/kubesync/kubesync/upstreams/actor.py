@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import replace
 from typing import Final
 
-from kubesync.actors.actor import AT_ONCE, WHEN_TOLD, Activity, Host
+from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Activity, Host
 from kubesync.actors.backoff import Backoff
 from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.log import logger
@@ -141,7 +141,7 @@ class NamedUpstreams:
         if not (self._composing and due):
             # If the session drains, marks that cannot be composed in time stay for the next master.
             over = drain is not None and (not self._composing or self._retry_at >= drain.until)
-            return None if over else self._retry_at - now if self._composing else WHEN_TOLD
+            return None if over else self._retry_at - now if self._composing else ON_MESSAGE
         self._collect_until = min(self._collect_until, now + _COLLECT_SECONDS)
         if drain is None and now + _ROUNDING < self._collect_until:
             return self._collect_until - now

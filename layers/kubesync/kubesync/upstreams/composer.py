@@ -310,10 +310,10 @@ class Composer:
         index = self._ports.referrals.index
         if cluster:
             return sorted({name for up, names in index.items() if up.partition("/")[0] == cluster for name in names})
-        standing = {
+        actual = {
             stored.upstream.removeprefix(PREFIX)
             for stored in self._ports.upstreams.read_all()
             if is_named(stored.upstream) and not stored.deleted
         }
         ours = {name for name, entry in registry.entries.items() if entry.shard == self._ports.shard}
-        return sorted(ours | (standing - registry.entries.keys() - registry.unreadable))
+        return sorted(ours | (actual - registry.entries.keys() - registry.unreadable))

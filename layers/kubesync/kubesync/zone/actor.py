@@ -17,13 +17,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from kubesync.actors.actor import AT_ONCE, WHEN_TOLD
+from kubesync.actors.actor import AT_ONCE, ON_MESSAGE
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.inflight import LandedUnits
 from kubesync.domain.batches import Unit, at_fault, together
+from kubesync.domain.dns.drift import with_replacements
 from kubesync.domain.dns.records import Zone
-from kubesync.domain.dns.standing import with_replacements
 from kubesync.domain.errors import (
     KubesyncError,
     NotMasterError,
@@ -33,7 +33,7 @@ from kubesync.domain.errors import (
     ZoneThrottledError,
     ZoneUnavailableError,
 )
-from kubesync.domain.plan import Wish
+from kubesync.domain.plan import Intent
 from kubesync.log import logger
 from kubesync.messages import (
     CheckConflicts,
@@ -42,15 +42,15 @@ from kubesync.messages import (
     Drain,
     Forget,
     Forgotten,
+    Intents,
     Publish,
     Reach,
     Refusal,
-    Wishes,
 )
 from kubesync.zone.conversations import Conversations
 from kubesync.zone.journal import ZoneBlockedError, ZoneJournal
 from kubesync.zone.ports import ZonePorts
-from kubesync.zone.progress import Progress, Standing, ZoneFigures, ZoneReport
+from kubesync.zone.progress import Progress, ZoneFigures, ZoneReport, ZoneState
 from kubesync.zone.queue import ZoneQueue
 from kubesync.zone.reader import ZoneReader
 from kubesync.zone.writer import BatchWriter
@@ -82,7 +82,7 @@ class ZoneActor:
         self._journal = ZoneJournal(zone_id, ports, zone)
         self._writer = BatchWriter(ports, self._journal, self.report, settled=settled)
         self._queue = ZoneQueue(zone_id, ports)
-        self._talks = Conversations(zone_id, ports, self._journal, self._queue, self.report.reasons)
+        self._conversations = Conversations(zone_id, ports, self._journal, self._queue, self.report.reasons)
         self._reader = self._new_reader()
         self._culprits: tuple[tuple[Unit, str], ...] = ()
         self._requests: deque[Reach | CompareZone] = deque()
@@ -96,7 +96,7 @@ class ZoneActor:
 
     def figures(self) -> ZoneFigures:
         """Return copies of the zone's counts and state, for other threads."""
-        blocked, clean = self._blocked_by is not None, self._writer.idle and not self._talks.closing
+        blocked, clean = self._blocked_by is not None, self._writer.idle and not self._conversations.closing
         report = replace(self.report, blocked=blocked, reasons=dict(self.report.reasons))
         # A torn zone is not clean: so the next session looks at it, even if no key of it changes.
         clean = clean and not (self._journal.holds_landed or self._journal.torn)
@@ -108,11 +108,11 @@ class ZoneActor:
             case Publish():
                 self._journal.served.add(message.cluster)
                 self._queue.publish(message)
-            case Wishes():
-                self._learn(message.cluster, message.wishes, asked=True)
+            case Intents():
+                self._learn(message.cluster, message.intents, asked=True)
             case Closed():
-                self._learn(message.cluster, message.wishes)
-                self._talks.record_closed(message)
+                self._learn(message.cluster, message.intents)
+                self._conversations.record_closed(message)
             case CheckConflicts():
                 self._queue.request_checks(key for key in message.keys if key.cluster in self._journal.served)
             case Reach() | CompareZone() if self._blocked_by is not None:
@@ -128,12 +128,12 @@ class ZoneActor:
             case _:
                 raise TypeError(f"a zone does not take {type(message).__name__}")
 
-    def _learn(self, cluster: str, wishes: Sequence[Wish], *, asked: bool = False) -> None:
-        """Take in wishes of a cluster. ``asked``: they answer ``Want``."""
+    def _learn(self, cluster: str, intents: Sequence[Intent], *, asked: bool = False) -> None:
+        """Take in intents of a cluster. ``asked``: they answer ``Want``."""
         if cluster in self._journal.served:  # else the zone writes nothing for this cluster any more, or not yet
-            self._queue.learn(wishes, asked=asked)
-        if asked and self._talks.open is not None:
-            self._talks.open.told(cluster, (wish.key for wish in wishes))
+            self._queue.learn(intents, asked=asked)
+        if asked and self._conversations.open is not None:
+            self._conversations.open.answered(cluster, (intent.key for intent in intents))
 
     def step(self) -> float | None:
         """Do the next thing of the table above. Returns in how many seconds to do the next; None: the actor has ended.
@@ -176,7 +176,7 @@ class ZoneActor:
         else:
             logger.error("a zone failed, settling it again", zone=self.zone_id, exc_info=error)
             self._fail_requests(ZoneError(f"zone {self.zone_id} failed: {error}"))
-            self._talks.begin_anew()
+            self._conversations.begin_again()
             self._culprits = ()
             self._writer.unsettle()
         self.report.problem = str(error)
@@ -189,7 +189,7 @@ class ZoneActor:
     def _back_off(self, error: KubesyncError) -> float:
         """Count a failure, and return how many seconds to wait. Reports a problem once the zone is stuck."""
         self._progress = self._progress.busy(self._now())
-        if self._progress.standing(self._now()) is Standing.STUCK:
+        if self._progress.state(self._now()) is ZoneState.STUCK:
             self._note_problem(f"nothing gets through: {error}")
         self._failures += 1
         delay = _BACKOFF.delay(self._failures, self._ports.scheduler.random())
@@ -202,10 +202,10 @@ class ZoneActor:
         self._answer_forgets()
         if (wait := self._not_before - self._now()) > 0:
             return wait
-        if self._talks.open is not None:
-            if self._talks.problem:
-                self._note_problem(self._talks.problem)
-            return self._talks.finish_if_answered(self._talks.open)
+        if self._conversations.open is not None:
+            if self._conversations.problem:
+                self._note_problem(self._conversations.problem)
+            return self._conversations.finish_if_answered(self._conversations.open)
         seconds = self._do_first_applicable()
         if seconds == AT_ONCE:
             self._progress = self._progress.busy(self._now())
@@ -214,7 +214,7 @@ class ZoneActor:
         self._progress = self._progress.full(self._now(), is_full=bool(self._queue.problem) or self._journal.torn)
         self._blocked_by = None
         self.report.remark = self._journal.remark or self._queue.passing.remark
-        problem = self._talks.problem or self._queue.problem
+        problem = self._conversations.problem or self._queue.problem
         if seconds == AT_ONCE or self._noted_problem or problem:
             self._note_problem(problem)
         return seconds
@@ -228,7 +228,7 @@ class ZoneActor:
         elif self._culprits:
             self._judge_culprits(self._culprits)
         elif request := next(
-            (r for r in self._requests if isinstance(r, Reach) or r.cluster not in self._journal.owed), None
+            (r for r in self._requests if isinstance(r, Reach) or r.cluster not in self._journal.unclosed), None
         ):
             self._requests.remove(request)
             self._answer_request(request)
@@ -236,7 +236,7 @@ class ZoneActor:
             if (checked_at := self._queue.checks.take_check_time()) is not None:
                 self._journal.note_check(checked_at)
             retry = self._queue.next_retry()
-            return WHEN_TOLD if retry is None else retry
+            return ON_MESSAGE if retry is None else retry
         return AT_ONCE
 
     def _do_what_is_due(self) -> bool:
@@ -245,7 +245,7 @@ class ZoneActor:
         if not due.unknown:
             self._batch_first = bool(due.checks)
         if due.unknown:
-            self._talks.ask_for_wishes(due.unknown)
+            self._conversations.ask_for_intents(due.unknown)
         elif due.checks:
             self._check_conflicts(due.checks)
         elif due.oversized:
@@ -278,7 +278,7 @@ class ZoneActor:
             lags = [self._now() - since for since in self._queue.record_landed(sent.units)]
             self._lags.extend(lags)
             self._lags_counted += len(lags)
-            self._talks.close(LandedUnits(sent.batch, sent.units))
+            self._conversations.close(LandedUnits(sent.batch, sent.units))
             return
         if refused.zone_is_full:
             self._queue.record_full_zone(sent.units, refused.zone_is_full)
@@ -292,7 +292,7 @@ class ZoneActor:
     def _refuse(self, refusals: Sequence[Refusal]) -> None:
         """Ask the clusters to judge these units."""
         self._progress = self._progress.landed(self._now())
-        self._talks.ask_to_judge(refusals)
+        self._conversations.ask_to_judge(refusals)
 
     def _judge_culprits(self, culprits: Sequence[tuple[Unit, str]]) -> None:
         """Read what exists at the names of units at fault, and ask the clusters to judge those that are."""
@@ -302,23 +302,23 @@ class ZoneActor:
         named, message = {unit for unit, text in culprits if text}, next(text for _, text in culprits if text)
         self._refuse(
             [
-                Refusal(unit, said[unit] or message, standing)
+                Refusal(unit, said[unit] or message, actual)
                 for group in together(said)
-                for unit, standing in at_fault(group, named, found[group[0].name]).items()
-                if not self._queue.passing.grant_second_wait(unit, standing)
+                for unit, actual in at_fault(group, named, found[group[0].name]).items()
+                if not self._queue.passing.grant_second_wait(unit, actual)
             ]
         )
 
     def _settle(self) -> None:
         """Do a step of settling: ask clusters to close what has landed. If nothing is left to ask, lock out late batches by a journal swap."""
-        if not self._talks.close(self._journal.find_landed()):
+        if not self._conversations.close(self._journal.find_landed()):
             self._writer.settled = self._journal.lock_out_late_batches()
             self._progress = self._progress.landed(self._now())
             self._failures = 0
 
-    def _check_conflicts(self, wishes: Sequence[Wish]) -> None:
-        """Read the names in conflict of these wishes, and ask the clusters to judge them. If reads are throttled, put all checks off."""
-        names = sorted({name for wish in wishes for name in wish.conflicts})
+    def _check_conflicts(self, intents: Sequence[Intent]) -> None:
+        """Read the names in conflict of these intents, and ask the clusters to judge them. If reads are throttled, put all checks off."""
+        names = sorted({name for intent in intents for name in intent.conflicts})
         try:
             found = self._reader.read_all(names, self._queue.checks.not_before_monotonic)
         except ZoneThrottledError as error:
@@ -327,7 +327,7 @@ class ZoneActor:
             self._queue.checks.put_off()
         else:
             self._progress = self._progress.landed(self._now())
-            self._talks.judge_conflicts(wishes, found)
+            self._conversations.judge_conflicts(intents, found)
 
     def _new_reader(self) -> ZoneReader:
         return ZoneReader(self._ports.client, self.zone_id, self._ports.clock)
@@ -340,19 +340,19 @@ class ZoneActor:
             self._journal.torn = False  # a resync looks at the zone
             request.reply.set_result(None)
             return
-        standing = request.standing
+        actual = request.actual
         if request.keys:
             try:
                 found = self._new_reader().read_all(request.names).values()
-                standing = with_replacements({key: stands for of_name in found for key, stands in of_name.items()})
+                actual = with_replacements({key: stands for of_name in found for key, stands in of_name.items()})
             except KubesyncError as error:
                 request.reply.set_exception(error)
                 return
-        self._talks.compare(request, standing)
+        self._conversations.compare(request, actual)
 
     def _fail_requests(self, error: KubesyncError) -> None:
         """Answer all requests that wait, and the comparison under way, with this error."""
-        self._talks.fail_comparison(error)
+        self._conversations.fail_comparison(error)
         while self._requests:
             self._requests.popleft().reply.set_exception(error)
 
@@ -365,7 +365,7 @@ class ZoneActor:
 
     def _has_work_of(self, cluster: str) -> bool:
         """Whether a question or a batch of the cluster is open here. If only the inflight item still names the cluster, changes the item."""
-        if self._talks.open is not None and self._talks.open.involves(cluster):
+        if self._conversations.open is not None and self._conversations.open.involves(cluster):
             return True
         if self._writer.idle and not self._journal.holds_landed:
             return False
@@ -377,7 +377,7 @@ class ZoneActor:
         if not self._writer.settled and isinstance(self._blocked_by, ZoneGoneError):
             self._journal.drop_units_of(cluster)  # a removal need not know the outcome in a zone that is gone
             return False
-        if not self._writer.settled or self._talks.closing or cluster in self._journal.owed:
+        if not self._writer.settled or self._conversations.closing or cluster in self._journal.unclosed:
             return True
         self._journal.clear()
         return False
@@ -387,7 +387,7 @@ class ZoneActor:
         if self._drain_until is None or seconds == AT_ONCE:
             return seconds
         left = self._drain_until - self._now()
-        waits = self._talks.open is not None or bool(self._talks.owing)
+        waits = self._conversations.open is not None or bool(self._conversations.late_closers)
         if left <= 0 or (not waits and (self._blocked_by is not None or self._writer.idle)):
             self._end()
             return None
@@ -396,7 +396,7 @@ class ZoneActor:
     def _end(self) -> None:
         """Answer what waits with an error, and clear the inflight item if everything is closed: the next session need not settle."""
         self._fail_requests(ZoneError("the session ends"))
-        if self._writer.idle and not self._talks.closing and self._journal.holds_landed:
+        if self._writer.idle and not self._conversations.closing and self._journal.holds_landed:
             try:
                 self._journal.clear()
             except NotMasterError as error:

@@ -2,7 +2,7 @@
 
     a key in conflict was                  its names are checked
     ---------------------                  -----------------------
-    opened anew, or a resync asks          at once
+    opened again, or a resync asks          at once
     refused up to 10 times                 when its mark says so: 5 s after the first refusal, doubling
     refused 11 times (it has "settled")    every hour; marks are not written any more
     where a set of ours has gone           at once: simple and weighted sets exclude each other, also of two of our Services
@@ -25,7 +25,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.plan import Wish
+from kubesync.domain.plan import Intent
 from kubesync.domain.state import CONFLICT_CHECK_SECONDS
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.waits import Reason, Waits
@@ -52,7 +52,7 @@ class CheckSchedule:
         self._newly_settled: set[ObjectKey] = set()
         self._names: dict[ObjectKey, frozenset[str]] = {}
         self._listed: dict[str, frozenset[Resource]] = {}
-        self._unlisted: dict[ObjectKey, tuple[Wish, float]] = {}
+        self._unlisted: dict[ObjectKey, tuple[Intent, float]] = {}
         self._noted: float | None = None
         self._checked = False
         self._left = _KEYS_IN_A_CHECK
@@ -66,7 +66,7 @@ class CheckSchedule:
             self._check_at(self._newly_settled.pop(), self._stored_check_time() + CONFLICT_CHECK_SECONDS)
 
     def limit_checks(self, awake: Iterable[ObjectKey], *, checks: bool) -> list[ObjectKey]:
-        """Return these keys without most of those that only need a check: the zone does not even ask for their wishes (I7).
+        """Return these keys without most of those that only need a check: the zone does not even ask for their intents (I7).
 
         Keys that only need a check come last. ``checks``: False: leave out all of them.
         """
@@ -83,27 +83,27 @@ class CheckSchedule:
         self._listed[cluster] = resources
         if not resources - before:
             return
-        for key, (wish, due_at) in list(self._unlisted.items()):
-            if key.cluster == cluster and self._can_be_planned(wish):
+        for key, (intent, due_at) in list(self._unlisted.items()):
+            if key.cluster == cluster and self._can_be_planned(intent):
                 self._check_at(key, due_at)
                 self._waits.wake_by(key, 0.0)
 
-    def _can_be_planned(self, wish: Wish) -> bool:
+    def _can_be_planned(self, intent: Intent) -> bool:
         """Whether all views that the key's record sets depend on are complete (I5)."""
-        return wish.needs <= self._listed.get(wish.key.cluster, frozenset())
+        return intent.needs <= self._listed.get(intent.key.cluster, frozenset())
 
-    def update(self, wish: Wish) -> None:
+    def update(self, intent: Intent) -> None:
         """Schedule or drop the check of a key, by what the key wants now."""
-        key = wish.key
-        if not wish.conflicts:
+        key = intent.key
+        if not intent.conflicts:
             self.drop(key)
             return
-        self._names[key] = wish.conflicts
-        if not wish.settled:
+        self._names[key] = intent.conflicts
+        if not intent.settled:
             self._settled.discard(key)
             self._newly_settled.discard(key)
             # The time in its mark is not used: it may come from another zone.
-            self._check_at(key, self._check_time(key) if wish.attempts else 0.0)
+            self._check_at(key, self._check_time(key) if intent.attempts else 0.0)
         elif key not in self._settled:
             self._settled.add(key)
             if key not in self._check_times:
@@ -150,37 +150,37 @@ class CheckSchedule:
         self._newly_settled.discard(key)
         self._unlisted.pop(key, None)
 
-    def take_due(self, wishes: Iterable[Wish], now: float) -> list[Wish]:
-        """Return those of these wishes whose names are to be checked now, up to what is left of this step's check.
+    def take_due(self, intents: Iterable[Intent], now: float) -> list[Intent]:
+        """Return those of these intents whose names are to be checked now, up to what is left of this step's check.
 
         A key that cannot be planned yet is set aside until ``set_listed`` says that its views are complete.
         """
-        due: list[Wish] = []
-        for wish in wishes:
-            at = self._waits.not_before(wish.key, Reason.CONFLICT)
+        due: list[Intent] = []
+        for intent in intents:
+            at = self._waits.not_before(intent.key, Reason.CONFLICT)
             if at is None or at > now:
                 continue
-            if not self._can_be_planned(wish):
-                due_at = self._check_time(wish.key)
-                self._check_at(wish.key, math.inf)
-                self._unlisted[wish.key] = wish, due_at
+            if not self._can_be_planned(intent):
+                due_at = self._check_time(intent.key)
+                self._check_at(intent.key, math.inf)
+                self._unlisted[intent.key] = intent, due_at
             elif self._left:
                 self._left -= 1
-                due.append(wish)
+                due.append(intent)
         return due
 
-    def record_checked(self, keys: Sequence[ObjectKey], wishes: Mapping[ObjectKey, Wish]) -> None:
-        """Schedule the next checks of keys that were checked. Keys without a wish got no answer: they are checked again soon."""
+    def record_checked(self, keys: Sequence[ObjectKey], intents: Mapping[ObjectKey, Intent]) -> None:
+        """Schedule the next checks of keys that were checked. Keys without an intent got no answer: they are checked again soon."""
         now = self._ports.clock.epoch()
         for key in keys:
-            if key not in wishes and key in self._names:
+            if key not in intents and key in self._names:
                 self._check_at(key, now + _UNANSWERED_SECONDS)
             elif key in self._settled:
                 self._newly_settled.discard(key)
                 self._check_at(key, now + CONFLICT_CHECK_SECONDS)
                 self._checked = True
             elif key in self._check_times:
-                self._check_at(key, wishes[key].retry_at)
+                self._check_at(key, intents[key].retry_at)
 
     def put_off(self) -> None:
         """Put off all checks for a while, because Route 53 throttles reads."""

@@ -12,70 +12,83 @@ from kubesync.aws.tables.control.inflight import LandedUnits
 from kubesync.domain.batches import Unit, by_cluster
 from kubesync.domain.errors import KubesyncError, StoreBusyError, ZoneError
 from kubesync.domain.objects import ObjectKey
-from kubesync.domain.plan import Wish
+from kubesync.domain.plan import Intent
 from kubesync.log import logger
-from kubesync.messages import Closed, Compare, Compared, CompareZone, Landed, Refusal, Refused, Sets, Standing, Want
+from kubesync.messages import (
+    Closed,
+    Compare,
+    Compared,
+    CompareZone,
+    ConflictsChecked,
+    Landed,
+    Refusal,
+    Refused,
+    Sets,
+    Want,
+)
 from kubesync.zone.journal import ZoneJournal
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.queue import KEYS_AT_A_TIME, ZoneQueue
 
 _ANSWER_SECONDS: Final = 5.0
 _COMPARE_SECONDS: Final = 60.0
-_MOST_OWED_ELEMENTS: Final = 1000  # as many as a batch can hold
+_MOST_UNCLOSED_ELEMENTS: Final = 1000  # as many as a batch can hold
 
 
 @dataclass(slots=True)
-class Talk:
+class Conversation:
     """A question that was sent, and what has been answered.
 
-    ``owed``: clusters that have not answered. Those that were asked what keys want (``Want``): which keys are missing.
+    ``unanswered``: clusters that have not answered. Those that were asked what keys want (``Want``): which keys are missing.
     """
 
     question: int  # its id, in ``Closed``
     clusters: frozenset[str]  # who was asked
     until: float  # monotonic; then the zone goes on without those that have not answered
-    on_end: Callable[[Talk], None]  # called with this talk, once all have answered or the time is over
+    on_end: Callable[[Conversation], None]  # called with it, once all have answered or the time is over
     closing: Mapping[str, LandedUnits] = field(default_factory=dict)  # by cluster, the landed units that it is to close
-    owed: dict[str, set[ObjectKey]] = field(default_factory=dict)
+    unanswered: dict[str, set[ObjectKey]] = field(default_factory=dict)
     unserved: set[str] = field(default_factory=set)  # clusters that do not exist here
     answers: dict[str, Closed] = field(default_factory=dict)
 
     def record_closed(self, answer: Closed) -> None:
         """Record the answer of a cluster. Answers to other questions are ignored."""
-        if answer.question == self.question and answer.cluster in self.owed:
-            del self.owed[answer.cluster]
+        if answer.question == self.question and answer.cluster in self.unanswered:
+            del self.unanswered[answer.cluster]
             self.answers[answer.cluster] = answer
 
-    def told(self, cluster: str, keys: Iterable[ObjectKey]) -> None:
-        """Record that a cluster has sent the wishes of these keys. Once no key is missing, it has answered."""
-        if missing := self.owed.get(cluster):
+    def answered(self, cluster: str, keys: Iterable[ObjectKey]) -> None:
+        """Record that a cluster has sent the intents of these keys. Once no key is missing, it has answered."""
+        if missing := self.unanswered.get(cluster):
             missing.difference_update(keys)
             if not missing:
-                del self.owed[cluster]
+                del self.unanswered[cluster]
 
     def involves(self, cluster: str) -> bool:
-        """Whether the talk waits for this cluster. The units of a landed batch are closed together."""
-        return cluster in (self.clusters if self.closing else self.owed)
+        """Whether it waits for this cluster. The units of a landed batch are closed together."""
+        return cluster in (self.clusters if self.closing else self.unanswered)
 
 
 class Conversations:
     """Asks clusters, one question at a time. ``reasons`` counts how often each code was in the way.
 
-    ``open``: the question that is not answered yet. ``owing``: clusters that have not closed in time, and the question that they may yet answer.
+    ``open``: the question that is not answered yet.
+
+    ``late_closers``: clusters that have not closed in time, with the question that they may yet answer.
     """
 
     def __init__(
         self, zone_id: str, ports: ZonePorts, journal: ZoneJournal, queue: ZoneQueue, reasons: dict[str, int]
     ) -> None:
-        self.open: Talk | None = None
+        self.open: Conversation | None = None
         self._zone_id = zone_id
         self._ports = ports
         self._journal = journal
         self._queue = queue
         self._reasons = reasons
         self._question = 0
-        self._closed_batch = ""  # the last one, less what is owed of it
-        self.owing: dict[str, int] = {}
+        self._closed_batch = ""  # the last one, less what is not closed of it
+        self.late_closers: dict[str, int] = {}
         self._comparing: CompareZone | None = None
 
     @property
@@ -86,48 +99,51 @@ class Conversations:
     @property
     def problem(self) -> str:
         """Which clusters take long to close a batch, in one line. Empty: none does."""
-        late = set(self.owing)
+        late = set(self.late_closers)
         if self.open is not None and self.open.closing and self.open.until <= self._ports.clock.monotonic():
-            late.update(self.open.owed)
+            late.update(self.open.unanswered)
         return f"{', '.join(sorted(late))} cannot write what has landed: its other keys wait" if late else ""
 
     def record_closed(self, answer: Closed) -> None:
         """Record an answer to the open question, or the late answer of a cluster that had not closed in time."""
         if self.open is not None:
             self.open.record_closed(answer)
-        if self.owing.get(answer.cluster) == answer.question:
-            owed = self._journal.owed.get(answer.cluster)
-            self._mark_closed(answer.cluster, owed.units if owed is not None else ())
+        if self.late_closers.get(answer.cluster) == answer.question:
+            unclosed = self._journal.unclosed.get(answer.cluster)
+            self._mark_closed(answer.cluster, unclosed.units if unclosed is not None else ())
             self._end_hold(answer.cluster)
 
-    def begin_anew(self) -> None:
+    def begin_again(self) -> None:
         """Drop the open question, and ask late clusters again later. The zone settles next: the inflight item says what is to be closed."""
         self.open, self._closed_batch = None, ""
-        for cluster in list(self.owing):
+        for cluster in list(self.late_closers):
             self._end_hold(cluster)
 
-    def finish_if_answered(self, talk: Talk) -> float:
+    def finish_if_answered(self, conversation: Conversation) -> float:
         """End a question once all have answered or its time is over, and apply the answers. Returns in how many seconds to call again.
 
         Goes on without clusters that did not answer, unless too much would stay unclosed. Removes the keys of clusters not served here.
         """
-        left = talk.until - self._ports.clock.monotonic()
-        if talk.owed and (left > 0 or self._owes_much(talk)):
+        left = conversation.until - self._ports.clock.monotonic()
+        if conversation.unanswered and (left > 0 or self._too_much_unclosed(conversation)):
             return min(left if left > 0 else math.inf, _ANSWER_SECONDS)
         self.open = None
-        for cluster in talk.unserved:
+        for cluster in conversation.unserved:
             self._queue.forget_cluster(cluster)
-        for cluster in talk.owed:
+        for cluster in conversation.unanswered:
             logger.warning("a cluster does not answer: its keys wait", zone=self._zone_id, cluster=cluster)
-            if not talk.closing:
+            if not conversation.closing:
                 self._queue.skip_for_a_while(cluster)
-        talk.on_end(talk)
+        conversation.on_end(conversation)
         return AT_ONCE
 
-    def _owes_much(self, talk: Talk) -> bool:
+    def _too_much_unclosed(self, conversation: Conversation) -> bool:
         """Whether the unclosed units would not fit the inflight item together with another batch. Then the zone waits."""
-        owed = {**self._journal.owed, **{name: closing for name, closing in talk.closing.items() if name in talk.owed}}
-        return sum(unit.elements for of in owed.values() for unit in of.units) > _MOST_OWED_ELEMENTS
+        unclosed = {
+            **self._journal.unclosed,
+            **{name: closing for name, closing in conversation.closing.items() if name in conversation.unanswered},
+        }
+        return sum(unit.elements for of in unclosed.values() for unit in of.units) > _MOST_UNCLOSED_ELEMENTS
 
     def fail_comparison(self, error: KubesyncError) -> None:
         """Answer the comparison under way, if there is one, with this error."""
@@ -135,42 +151,50 @@ class Conversations:
             self._comparing.reply.set_exception(error)
             self._comparing = None
 
-    def ask_for_wishes(self, keys: Iterable[ObjectKey]) -> None:
-        """Ask the clusters of these keys what they want: at most ``KEYS_AT_A_TIME`` keys of each cluster. ``ZoneActor`` receives the wishes."""
+    def ask_for_intents(self, keys: Iterable[ObjectKey]) -> None:
+        """Ask the clusters of these keys what they want: at most ``KEYS_AT_A_TIME`` keys of each cluster. ``ZoneActor`` receives the intents."""
         of_clusters: dict[str, list[ObjectKey]] = {}
         for key in keys:
             of_clusters.setdefault(key.cluster, []).append(key)
-        owed = {cluster: tuple(wanted[:KEYS_AT_A_TIME]) for cluster, wanted in of_clusters.items()}
-        self._ask({name: Want(self._zone_id, wanted) for name, wanted in owed.items()}, lambda _talk: None, owed=owed)
+        unanswered = {cluster: tuple(wanted[:KEYS_AT_A_TIME]) for cluster, wanted in of_clusters.items()}
+        self._ask(
+            {name: Want(self._zone_id, wanted) for name, wanted in unanswered.items()},
+            lambda _conversation: None,
+            unanswered=unanswered,
+        )
 
-    def judge_conflicts(self, wishes: Sequence[Wish], found: Mapping[str, Sets]) -> None:
-        """Let clusters judge the names in conflict of these wishes. ``found``: the sets that exist at each name."""
-        standing: dict[str, dict[ObjectKey, dict[str, Sets]]] = {}
-        for wish in wishes:
-            standing.setdefault(wish.key.cluster, {})[wish.key] = {name: found[name] for name in sorted(wish.conflicts)}
+    def judge_conflicts(self, intents: Sequence[Intent], found: Mapping[str, Sets]) -> None:
+        """Let clusters judge the names in conflict of these intents. ``found``: the sets that exist at each name."""
+        actual: dict[str, dict[ObjectKey, dict[str, Sets]]] = {}
+        for intent in intents:
+            actual.setdefault(intent.key.cluster, {})[intent.key] = {
+                name: found[name] for name in sorted(intent.conflicts)
+            }
 
-        def on_end(talk: Talk) -> None:
-            after = {wish.key: wish for answer in talk.answers.values() for wish in answer.wishes}
-            self._queue.checks.record_checked([wish.key for wish in wishes], after)
+        def on_end(conversation: Conversation) -> None:
+            after = {intent.key: intent for answer in conversation.answers.values() for intent in answer.intents}
+            self._queue.checks.record_checked([intent.key for intent in intents], after)
 
         question = self._next_question()
-        self._ask({name: Standing(self._zone_id, question, of_keys) for name, of_keys in standing.items()}, on_end)
+        self._ask(
+            {name: ConflictsChecked(self._zone_id, question, of_keys) for name, of_keys in actual.items()}, on_end
+        )
 
     def close(self, landed: LandedUnits | None) -> bool:
-        """Ask clusters to close the keys of this batch, and what they owed before this zone began.
+        """Ask clusters to close the keys of this batch, and what they had not closed before this zone began.
 
-        Clusters that do not close in time owe their units, and are held. False: nothing has to be asked.
+        Clusters that do not close in time leave their units unclosed, and are held. False: nothing has to be asked.
         """
-        closing = {name: owed for name, owed in self._journal.owed.items() if name not in self.owing}
+        closing = {name: unclosed for name, unclosed in self._journal.unclosed.items() if name not in self.late_closers}
         if landed is not None and landed.batch != self._closed_batch:
             closing |= landed.by_cluster
         if not closing:
             return False
 
-        def on_end(talk: Talk) -> None:
+        def on_end(conversation: Conversation) -> None:
             for cluster, units in closing.items():
-                if cluster in talk.owed:
-                    self._journal.owed[cluster], self.owing[cluster] = units, talk.question
+                if cluster in conversation.unanswered:
+                    self._journal.unclosed[cluster], self.late_closers[cluster] = units, conversation.question
                     self._queue.held.add(cluster)
                 else:
                     self._mark_closed(cluster, units.units)
@@ -184,25 +208,27 @@ class Conversations:
         return True
 
     def _mark_closed(self, cluster: str, units: Iterable[Unit]) -> None:
-        """Note that a cluster has closed these units: it owes nothing any more."""
-        self._journal.owed.pop(cluster, None)
+        """Note that a cluster has closed these units: it has nothing left to close."""
+        self._journal.unclosed.pop(cluster, None)
         for unit in units:
             self._queue.apply_decision(unit)
 
     def _end_hold(self, cluster: str) -> None:
         """Let a cluster's keys be sent again, if it was held because it had not closed in time."""
-        if self.owing.pop(cluster, None) is not None:
+        if self.late_closers.pop(cluster, None) is not None:
             self._queue.held.discard(cluster)
 
     def ask_to_judge(self, refusals: Sequence[Refusal]) -> None:
         """Ask the clusters to judge units at fault, and apply their decisions. Units of clusters that do not answer are sent again soon."""
         by_unit = {refusal.unit: refusal for refusal in refusals}
 
-        def on_end(talk: Talk) -> None:
-            decisions = {decision.unit: decision for answer in talk.answers.values() for decision in answer.decisions}
+        def on_end(conversation: Conversation) -> None:
+            decisions = {
+                decision.unit: decision for answer in conversation.answers.values() for decision in answer.decisions
+            }
             for unit in by_unit:
                 decision = decisions.get(unit)
-                if unit.key.cluster in talk.owed:
+                if unit.key.cluster in conversation.unanswered:
                     self._queue.retry_soon(unit)
                 elif decision is None:
                     self._queue.apply_decision(unit)  # nobody wants it any more
@@ -218,20 +244,20 @@ class Conversations:
         }
         self._ask(messages, on_end)
 
-    def compare(self, request: CompareZone, standing: Sets) -> None:
+    def compare(self, request: CompareZone, actual: Sets) -> None:
         """Ask the cluster of a request to compare its keys with these sets, and answer the request."""
         cluster = request.cluster
 
-        def on_end(talk: Talk) -> None:
+        def on_end(conversation: Conversation) -> None:
             self._comparing = None
-            if cluster in talk.unserved:
+            if cluster in conversation.unserved:
                 request.reply.set_exception(ZoneError(f"cluster {cluster} is not served any more"))
-            elif cluster in talk.owed:
+            elif cluster in conversation.unanswered:
                 request.reply.set_exception(StoreBusyError(f"cluster {cluster} does not answer"))
             else:
-                request.reply.set_result(talk.answers[cluster].compared or Compared())
+                request.reply.set_result(conversation.answers[cluster].compared or Compared())
 
-        what = request.known, request.keys, request.names, standing, request.mend, request.why
+        what = request.known, request.keys, request.names, actual, request.mend, request.why
         self._comparing = request
         self._ask({cluster: Compare(self._zone_id, self._next_question(), *what)}, on_end, _COMPARE_SECONDS)
 
@@ -242,11 +268,11 @@ class Conversations:
     def _ask(
         self,
         messages: Mapping[str, object],
-        on_end: Callable[[Talk], None],
+        on_end: Callable[[Conversation], None],
         seconds: float = _ANSWER_SECONDS,
         *,
         closing: Mapping[str, LandedUnits] | None = None,
-        owed: Mapping[str, Sequence[ObjectKey]] | None = None,
+        unanswered: Mapping[str, Sequence[ObjectKey]] | None = None,
     ) -> None:
         """Open a question: send a message to each of these clusters. ``on_end`` is called at its end.
 
@@ -254,13 +280,13 @@ class Conversations:
 
         Args:
             seconds: how long to wait for answers.
-            closing: see ``Talk``.
-            owed: by cluster, the keys whose wishes must come before it counts as answered.
+            closing: see ``Conversation``.
+            unanswered: by cluster, the keys whose intents must come before it counts as answered.
         """
         until = self._ports.clock.monotonic() + seconds
-        self.open = talk = Talk(self._question, frozenset(messages), until, on_end, closing or {})
+        self.open = conversation = Conversation(self._question, frozenset(messages), until, on_end, closing or {})
         for cluster, message in messages.items():
             if self._ports.to_cluster(cluster, message):
-                talk.owed[cluster] = set((owed or {}).get(cluster, ()))
+                conversation.unanswered[cluster] = set((unanswered or {}).get(cluster, ()))
             else:
-                talk.unserved.add(cluster)
+                conversation.unserved.add(cluster)

@@ -4,7 +4,7 @@ What the journal in the zone means for a master:
 
     journal                              meaning
     -------                              -------
-    none                                 somebody deleted it: it is made anew by the next batch, reported
+    none                                 somebody deleted it: it is made again by the next batch, reported
     of another owner, unreadable, or     nothing is written to this zone; reported
     a set in its place (a CNAME, say)
     ours, newer epoch, or one that our   not master any more; or, with the lease truly ours, tables were lost or
@@ -14,7 +14,7 @@ What the journal in the zone means for a master:
 The item of a closed batch stays until the next announcement replaces it. It is cleared before ``applied`` may change without a batch,
 before a cluster is forgotten, and before the session ends: a successor that settles would close its units once more.
 
-A cluster that does not close its units in time *owes* them. Every item that is written from then on carries them.
+Units that a cluster does not close in time are *unclosed*. Every item that is written from then on carries them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ZoneJournal:
 
     ``remark``: that the journal was missing. Empty: it was not.
     ``served``: clusters that have published here in this session. An announcement checks their fences.
-    ``owed``: by cluster, landed units that it owes. What is written next holds them.
+    ``unclosed``: by cluster, landed units that it has not closed. What is written next holds them.
     ``torn``: a part of an inflight item was missing, and nobody has compared the zone since.
     """
 
@@ -56,7 +56,7 @@ class ZoneJournal:
         self.zone_id = zone_id
         self.remark = ""
         self.served: set[str] = set()
-        self.owed: dict[str, LandedUnits] = {}
+        self.unclosed: dict[str, LandedUnits] = {}
         self.torn = False
         self._ports = ports
         self._zone = zone
@@ -111,8 +111,8 @@ class ZoneJournal:
                     f"(epoch {self._ports.fenced_writer.epoch}) can know: were they lost or restored? see `kubesync recover`"
                 )
         elif self._journal is not None or self._has_cleared_item():
-            self.remark = f"the journal of zone {self.zone_id} was missing and is made anew"
-            logger.warning("the journal of a zone was missing and is made anew", zone=self.zone_id)
+            self.remark = f"the journal of zone {self.zone_id} was missing and is made again"
+            logger.warning("the journal of a zone was missing and is made again", zone=self.zone_id)
         self._journal, self._journal_read = journal, True
         return journal
 
@@ -165,12 +165,12 @@ class ZoneJournal:
     def known_inflight(self) -> Inflight | None:
         """Return the inflight item, which is read once, and again after ``reread_inflight``. None: this deployment never wrote to the zone.
 
-        Reading it also takes over what clusters owe, and whether the item is torn.
+        Reading it also takes over what clusters have not closed, and whether the item is torn.
         """
         if not self._inflight_read:
             self._inflight = self._ports.inflight.read(self.zone_id)
             if self._inflight is not None:
-                self.owed = {**self._inflight.owed, **self.owed}
+                self.unclosed = {**self._inflight.unclosed, **self.unclosed}
                 self.torn |= self._inflight.torn
             self._inflight_read = True
         return self._inflight
@@ -192,15 +192,15 @@ class ZoneJournal:
     @property
     def holds_landed(self) -> bool:
         """Whether a successor that settles would close units of the inflight item."""
-        return self.names_landed or (self._inflight is not None and bool(self._inflight.owed))
+        return self.names_landed or (self._inflight is not None and bool(self._inflight.unclosed))
 
     def clear(self) -> None:
-        """Clear the inflight item, if it is not clear: nothing is under way any more. What clusters owe stays in it.
+        """Clear the inflight item, if it is not clear: nothing is under way any more. What clusters have not closed stays in it.
 
-        Call it only once the clusters have closed the batch or owe it, or if the batch can never land.
+        Call it only once the clusters have closed the batch, or it is noted as unclosed, or if the batch can never land.
         """
         inflight = self.known_inflight()
-        if inflight is not None and (inflight.batch or inflight.owed != self.owed):
+        if inflight is not None and (inflight.batch or inflight.unclosed != self.unclosed):
             self._write(replace(inflight, batch="", units=()))
 
     def drop_units_of(self, cluster: str) -> None:
@@ -210,29 +210,31 @@ class ZoneJournal:
         """
         inflight = self.known_inflight()
         if inflight is not None:
-            self.owed.pop(cluster, None)
+            self.unclosed.pop(cluster, None)
             units = tuple(unit for unit in inflight.units if unit.key.cluster != cluster)
             self._write(replace(inflight, batch=inflight.batch if units else "", units=units))
 
     def _write(self, inflight: Inflight) -> None:
-        """Write the inflight item, with what is owed, in a transaction that checks the fences. Raises StaleStateError if it has changed."""
+        """Write the inflight item, with what is not closed, in a transaction that checks the fences. Raises StaleStateError if it has changed."""
         fenced_writer = self._ports.fenced_writer
         token = fenced_writer.token()
         before = self.known_inflight()
-        after, actions = self._ports.inflight.put(self.zone_id, before, replace(inflight, owed=dict(self.owed)), token)
+        after, actions = self._ports.inflight.put(
+            self.zone_id, before, replace(inflight, unclosed=dict(self.unclosed)), token
+        )
         self._written = True
-        # Check the fences of clusters whose keys may land; if there are none, the shard's. Leave out clusters that owe: a write of
+        # Check the fences of clusters whose keys may land; if there are none, the shard's. Leave out clusters that have not closed: a write of
         # theirs may hang, and this one would wait for it.
-        landing = {unit.key.cluster for unit in inflight.units} & self.served - self.owed.keys()
+        landing = {unit.key.cluster for unit in inflight.units} & self.served - self.unclosed.keys()
         fenced_writer.run(sorted(landing), actions, token)
         self._inflight = after
 
     # --- after an unclean end ---
 
     def find_landed(self) -> LandedUnits | None:
-        """The batch that was under way, if the journal proves that it has landed. ``owed`` are then those of the item.
+        """The batch that was under way, if the journal proves that it has landed. ``unclosed`` are then those of the item.
 
-        It must be closed, or owed by an item, *before* the journal is swapped: afterwards the proof is gone.
+        It must be closed, or be unclosed in an item, *before* the journal is swapped: afterwards the proof is gone.
         """
         inflight = self.known_inflight()
         if inflight is None:
@@ -275,10 +277,10 @@ class ZoneJournal:
     def _announce_swap(self) -> None:
         """Every change of the journal is announced. A journal that is newer than the tables shows that they are a backup.
 
-        The item then says who owes what of a batch that the journal names no longer.
+        The item then says who has not closed what of a batch that the journal names no longer.
         """
         inflight, epoch = self.known_inflight(), self._ports.fenced_writer.epoch
-        if inflight is not None and (inflight.journal_epoch != epoch or inflight.owed != self.owed):
+        if inflight is not None and (inflight.journal_epoch != epoch or inflight.unclosed != self.unclosed):
             self._write(replace(inflight, epoch=epoch))
 
     # --- notes ---

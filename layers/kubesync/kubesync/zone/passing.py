@@ -1,14 +1,14 @@
 """Names that one key leaves and another key was given: both changes go in one batch, so that the name is never without an answer (ADR 0052).
 
-The cluster of a key that leaves hands the claim on, and then asks the zone to delete the set (``Wish.passes``). The heir's cluster plans the
+The cluster of a key that leaves hands the claim on, and then asks the zone to delete the set (``Intent.passes``). The heir's cluster plans the
 heir, and asks the zone for the new set. The zone joins both, whichever comes first:
 
     known of a name                                        what happens
     ---------------                                        ------------
-    who leaves, and the heir's wish                        one batch
-    who leaves                                             it waits for the heir's wish, ``_HEIR_SECONDS`` at most; then it goes alone
-    who leaves; the heir's wish has come, its turn not     it waits for that turn, ``_TURN_SECONDS`` at most
-    who leaves, but it may not go now; the heir's wish     the heir waits: the set still stands
+    who leaves, and the heir's intent                        one batch
+    who leaves                                             it waits for the heir's intent, ``_HEIR_SECONDS`` at most; then it goes alone
+    who leaves; the heir's intent has come, its turn not     it waits for that turn, ``_TURN_SECONDS`` at most
+    who leaves, but it may not go now; the heir's intent     the heir waits: the set still stands
     who leaves; both do not fit one batch                  both stay as they are, and that is reported of the heir
     who leaves; the heir was refused                       as for a new heir: its cluster gives the name to the next in line
     sets that change their routing policy                  all that are there go together
@@ -25,7 +25,7 @@ from typing import Final
 from kubesync.domain.batches import Unit, together
 from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
 from kubesync.domain.objects import ObjectKey
-from kubesync.domain.plan import Wish
+from kubesync.domain.plan import Intent
 from kubesync.domain.state import Name
 from kubesync.log import logger
 from kubesync.zone.waits import Waits
@@ -54,28 +54,28 @@ class Passing:
         self._turning: dict[ObjectKey, frozenset[Name]] = {}  # claims that turn with the sets of a key, or go
         self._heirs: dict[ObjectKey, frozenset[str]] = {}  # names at which a key has asked for what another one leaves
 
-    def update(self, wish: Wish) -> None:
-        """Note from a key's wish which names it leaves, and for which names of others it is an heir. Moves the times of those who wait."""
-        if not (wish.passes or self._leaving):
+    def update(self, intent: Intent) -> None:
+        """Note from a key's intent which names it leaves, and for which names of others it is an heir. Moves the times of those who wait."""
+        if not (intent.passes or self._leaving):
             return
-        key, now = wish.key, self._now()
-        for name in self._names.pop(key, frozenset()) - wish.passes:
+        key, now = intent.key, self._now()
+        for name in self._names.pop(key, frozenset()) - intent.passes:
             self._forget_leaver(name, key)
         # Who changes a policy does not wait for an heir: claims say whose sets have to change with it.
-        moved = frozenset(change.key.name for change in wish.changes if change.turns)
+        moved = frozenset(change.key.name for change in intent.changes if change.turns)
         for name in self._moved.pop(key, moved) - moved:
             self._leaving.get(name, {}).pop(key, None)
         if moved:
             self._moved[key] = moved
-        for name in wish.passes:
+        for name in intent.passes:
             self._leaving.setdefault(name, {}).setdefault(key, 0.0 if name in moved else now + _HEIR_SECONDS)
         self._turning.pop(key, None)
-        if wish.passes:
-            self._names[key] = wish.passes
-        if wish.turning:
-            self._turning[key] = wish.turning
-        asks = {change.key.name for change in wish.changes if change.after is not None} & self._leaving.keys()
-        asks -= wish.passes | wish.conflicts
+        if intent.passes:
+            self._names[key] = intent.passes
+        if intent.turning:
+            self._turning[key] = intent.turning
+        asks = {change.key.name for change in intent.changes if change.after is not None} & self._leaving.keys()
+        asks -= intent.passes | intent.conflicts
         asked = self._heirs.pop(key, frozenset())
         if asks:
             self._heirs[key] = frozenset(asks)
@@ -98,7 +98,7 @@ class Passing:
         if asked and (too_large or any(at > until for at in self._leaving.get(unit.name, {}).values())):
             self._wait_for_heirs((unit.name,), until)
 
-    def grant_second_wait(self, unit: Unit, standing: Mapping[RecordKey, RecordSet]) -> bool:
+    def grant_second_wait(self, unit: Unit, actual: Mapping[RecordKey, RecordSet]) -> bool:
         """Whether a refused unit waits once more for keys that share its name: the set in its way may be theirs, and no conflict.
 
         True only once for each name and key, and only for a key that leaves the name. Then sets the time until which it waits.
@@ -106,7 +106,7 @@ class Passing:
         leaving = self._leaving.get(unit.name, {})
         own, place = {change.key for change in unit.changes}, (unit.name, unit.key)
         comes = [(change.key, change.after) for change in unit.changes if change.after is not None]
-        blocked = any(in_the_way(*found, *each) for found in standing.items() for each in comes if found[0] not in own)
+        blocked = any(in_the_way(*found, *each) for found in actual.items() for each in comes if found[0] not in own)
         if unit.key not in leaving or not blocked or place in self._refused:
             return False
         self._refused.add(place)
@@ -128,13 +128,15 @@ class Passing:
         if not of_name:
             self._leaving.pop(name, None)
 
-    def beside(self, wishes: Mapping[ObjectKey, Wish]) -> dict[ObjectKey, None]:
-        """Return other keys that leave names which these wishes ask for. Their units must go in the same batch."""
+    def beside(self, intents: Mapping[ObjectKey, Intent]) -> dict[ObjectKey, None]:
+        """Return other keys that leave names which these intents ask for. Their units must go in the same batch."""
         if not self._leaving:
             return {}
-        names = {change.key.name for wish in wishes.values() for change in wish.changes if change.after is not None}
+        names = {
+            change.key.name for intent in intents.values() for change in intent.changes if change.after is not None
+        }
         found = (key for name in sorted(names & self._leaving.keys()) for key in self._leaving[name])
-        return dict.fromkeys(key for key in found if key not in wishes)
+        return dict.fromkeys(key for key in found if key not in intents)
 
     def waits_until(self, key: ObjectKey) -> float | None:
         """Return when a key may leave the first of its names without an heir. None: it leaves none, or may leave all of them now."""

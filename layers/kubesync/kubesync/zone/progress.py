@@ -10,15 +10,15 @@ STUCK_SECONDS: Final = 180.0
 """A zone to which nothing got through for so long counts as stuck."""
 
 
-class Standing(Enum):
+class ZoneState(Enum):
     """What is known of a zone.
 
-    FINE: nothing waits, or something landed a short time ago. STUCK: for ``STUCK_SECONDS`` nothing has. UNSURE: neither is known in this
+    FINE: nothing waits, or something landed a short time ago. STUCK: for ``STUCK_SECONDS`` nothing has. UNKNOWN: neither is known in this
     session, which may be too short for it.
     """
 
     FINE = auto()
-    UNSURE = auto()
+    UNKNOWN = auto()
     STUCK = auto()
 
 
@@ -52,12 +52,12 @@ class Progress:
         since = now if self.full_since is None else self.full_since
         return replace(self, full_since=since if is_full else None)
 
-    def standing(self, now: float) -> Standing:
+    def state(self, now: float) -> ZoneState:
         """Return whether the zone is stuck, fine, or neither is known."""
         waits = [since for since in (self.since, self.full_since) if since is not None]
         if waits and now - min(waits) >= STUCK_SECONDS:
-            return Standing.STUCK
-        return Standing.FINE if self.known and self.full_since is None else Standing.UNSURE
+            return ZoneState.STUCK
+        return ZoneState.FINE if self.known and self.full_since is None else ZoneState.UNKNOWN
 
 
 @dataclass(slots=True)

@@ -32,13 +32,13 @@ from kubesync.domain.batches import (
     without_rivals,
 )
 from kubesync.domain.objects import ObjectKey
-from kubesync.domain.plan import Wish
+from kubesync.domain.plan import Intent
 from kubesync.messages import Publish
 from kubesync.zone.check_schedule import CheckSchedule
+from kubesync.zone.intents import MOST_INTENTS, IntentCache
 from kubesync.zone.passing import Passing
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.waits import FullZone, Reason, Waits
-from kubesync.zone.wishes import MOST_WISHES, WishCache
 
 KEYS_AT_A_TIME: Final = 200
 LATE_SECONDS: Final = 5.0
@@ -52,7 +52,7 @@ class Due:
     units: Sequence[Unit] = ()  # for the next batch
     oversized: Sequence[Unit] = ()  # too large for any batch
     unknown: Sequence[ObjectKey] = ()  # the zone has to ask first what these keys want
-    checks: Sequence[Wish] = ()  # wishes of keys in conflict: check their names now
+    checks: Sequence[Intent] = ()  # intents of keys in conflict: check their names now
 
     @property
     def is_empty(self) -> bool:
@@ -68,8 +68,8 @@ class ZoneQueue:
     def __init__(self, zone_id: str, ports: ZonePorts) -> None:
         self._ports = ports
         self._queue: dict[ObjectKey, None] = {}
-        self._wishes = WishCache()
-        # Keys that were published, and whose wishes ``learn`` has not received since. True: open since before the session.
+        self._intents = IntentCache()
+        # Keys that were published, and whose intents ``learn`` has not received since. True: open since before the session.
         self._unlearned: dict[ObjectKey, bool] = {}
         self._late: dict[str, float] = {}
         self._groups: deque[Sequence[Unit]] = deque()
@@ -83,45 +83,45 @@ class ZoneQueue:
         self.passing = Passing(zone_id, self._waits, ports.clock.epoch)
 
     def publish(self, message: Publish) -> None:
-        """Queue the keys of a cluster's message and wake them. Keys whose wishes turn out to be empty are removed by ``learn``."""
-        if message.anew:
+        """Queue the keys of a cluster's message and wake them. Keys whose intents turn out to be empty are removed by ``learn``."""
+        if message.restart:
             self.forget_cluster(message.cluster)
         self._late.pop(message.cluster, None)
         self.checks.set_listed(message.cluster, message.listed)
-        for key in (*message.names, *(wish.key for wish in message.wishes)):
-            self._wishes.mark_changed(key, message.since, of_list=message.of_list or message.inherited)
+        for key in (*message.names, *(intent.key for intent in message.intents)):
+            self._intents.mark_changed(key, message.since, of_list=message.of_list or message.inherited)
             self._waits.wake(key)
             self._queue.setdefault(key)
             self._unlearned[key] = message.inherited or self._unlearned.get(key, False)
-        self.learn(message.wishes)
+        self.learn(message.intents)
 
-    def learn(self, wishes: Iterable[Wish], *, asked: bool = False) -> None:
+    def learn(self, intents: Iterable[Intent], *, asked: bool = False) -> None:
         """Replace what the zone knows of these keys. Keys that want nothing leave the queue; the others wake, and join it."""
-        for wish in wishes:
-            key = wish.key
+        for intent in intents:
+            key = intent.key
             news, inherited = key in self._unlearned, self._unlearned.pop(key, False)
-            if not wish.changes:
+            if not intent.changes:
                 self._remove_key(key)
                 continue
             if key not in self._waits.waiting(Reason.FULL):
                 self._queue.setdefault(key)
             self._waits.wake(key)
-            self._wishes.put(wish, asked=asked)
-            self.checks.update(wish)
-            self.passing.update(wish)
-            if news and not wish.attempts:
+            self._intents.put(intent, asked=asked)
+            self.checks.update(intent)
+            self.passing.update(intent)
+            if news and not intent.attempts:
                 # Its cluster has planned it again since: a refusal of an earlier session no longer delays it.
                 self._waits.put(key, Reason.INHERITED, 0.0)
                 self.checks.check_now(key)
             elif inherited:
-                self._waits.put(key, Reason.INHERITED, wish.retry_at)
+                self._waits.put(key, Reason.INHERITED, intent.retry_at)
 
     def _remove_key(self, key: ObjectKey) -> None:
         """Remove a key that wants nothing, with all its waits and checks."""
         self._queue.pop(key, None)
         self._unlearned.pop(key, None)
-        self._wishes.forget(key)
-        self.passing.update(Wish(key))
+        self._intents.forget(key)
+        self.passing.update(Intent(key))
         self.checks.drop(key)
         self._waits.forget(key)
 
@@ -135,8 +135,8 @@ class ZoneQueue:
         self._late.pop(cluster, None)
 
     def skip_for_a_while(self, cluster: str) -> None:
-        """Skip the keys of a cluster that did not answer for ``LATE_SECONDS``, and ask for their wishes again after that."""
-        self._wishes.drop_cluster(cluster)
+        """Skip the keys of a cluster that did not answer for ``LATE_SECONDS``, and ask for their intents again after that."""
+        self._intents.drop_cluster(cluster)
         self._late[cluster] = self._ports.clock.monotonic() + LATE_SECONDS
 
     def request_checks(self, keys: Iterable[ObjectKey]) -> None:
@@ -165,9 +165,9 @@ class ZoneQueue:
             self._groups.extend(part for part in (apart, others) if part)
 
     def record_landed(self, units: Sequence[Unit]) -> list[float]:
-        """Note that a batch with these units has landed. Returns what ``WishCache.record_landed`` returns.
+        """Note that a batch with these units has landed. Returns what ``IntentCache.record_landed`` returns.
 
-        The cached wishes of their keys are dropped, because the clusters send new ones when they close.
+        The cached intents of their keys are dropped, because the clusters send new ones when they close.
         """
         if self._full is not None:
             self._full.record_landed(units, self._ports.clock.epoch())
@@ -175,7 +175,7 @@ class ZoneQueue:
         for key in dict.fromkeys(unit.key for unit in units):
             if key in self._queue:  # if it wants more, other keys of its namespace come first
                 self._queue[key] = self._queue.pop(key)
-        return self._wishes.record_landed(units)
+        return self._intents.record_landed(units)
 
     def record_full_zone(self, units: Sequence[Unit], message: str) -> None:
         """Hold back units that add sets, after Route 53 refused this batch because the zone is full."""
@@ -190,7 +190,7 @@ class ZoneQueue:
         if retry_at is not None:
             self.passing.record_refused(unit)
         if retry_at is not None and conflict:
-            # The wish names this conflict, which keeps the unit back until a check finds the name free or the key owns it.
+            # The intent names this conflict, which keeps the unit back until a check finds the name free or the key owns it.
             self.checks.add_conflict(unit.key, unit.name, retry_at)
         elif retry_at is not None:
             self._waits.put_unit(unit, retry_at)
@@ -257,41 +257,45 @@ class ZoneQueue:
         """
         units: dict[Unit, None] = {}  # a key that leaves a name may come twice
         unknown: list[ObjectKey] = []
-        to_check: list[Wish] = []
+        to_check: list[Intent] = []
         ready_keys = 0
         now = self._ports.clock.epoch()
         late, wakes_at = self._skipped_clusters(), self._waits.wakes_at
         awake = (key for key in self._queue if key.cluster not in late and wakes_at(key) <= now and of(key))
         in_time = by_turns(awake, _identity, self._last_turns)
         # While single events arrive, keys of lists go in small batches: a large batch takes long, and events would wait for it.
-        gives_way = self._wishes.low_priority_keys(self._ports.clock.monotonic())
+        gives_way = self._intents.low_priority_keys(self._ports.clock.monotonic())
         listed, at_a_time = 0, _LISTED_BESIDE_EVENTS if gives_way else KEYS_AT_A_TIME
         for some in batched(self.checks.limit_checks(in_time, checks=checks), at_a_time):
             keys = some if listed < _LISTED_BESIDE_EVENTS else [key for key in some if key not in gives_way]
-            wishes = self._sendable(keys)
-            leaving = self.passing.beside(wishes).keys()
+            intents = self._sendable(keys)
+            leaving = self.passing.beside(intents).keys()
             unknown += (to_ask := self._keys_to_ask([*keys, *leaving]))
-            in_check = self.checks.take_due(wishes.values(), now)
+            in_check = self.checks.take_due(intents.values(), now)
             to_check += in_check
-            ready = self._ready([*wishes, *leaving])
+            ready = self._ready([*intents, *leaving])
             units |= dict.fromkeys(ready)
-            busy = {unit.key for unit in ready} | {wish.key for wish in in_check}
-            if not leaving.isdisjoint(to_ask):  # heirs go once those wishes are known
-                busy.update(wishes)
+            busy = {unit.key for unit in ready} | {intent.key for intent in in_check}
+            if not leaving.isdisjoint(to_ask):  # heirs go once those intents are known
+                busy.update(intents)
             ready_keys += len(busy)
             busy.update(to_ask)
             asleep = [key for key in keys if key in self._queue and key not in busy]
-            # A sleeping key's wish is not kept (I7), except where the key waits for an heir only.
+            # A sleeping key's intent is not kept (I7), except where the key waits for an heir only.
             self._waits.sleep(asleep, now, self.passing.waits_until)
-            self._wishes.drop(key for key in asleep if self.passing.waits_until(key) is None)
+            self._intents.drop(key for key in asleep if self.passing.waits_until(key) is None)
             listed += len(busy & gives_way)
-            if self._fill_a_batch(units) or len(unknown) >= KEYS_AT_A_TIME or ready_keys + len(unknown) >= MOST_WISHES:
+            if self._fill_a_batch(units) or len(unknown) >= KEYS_AT_A_TIME or ready_keys + len(unknown) >= MOST_INTENTS:
                 break
         if to_check and (checks or not (units or unknown)):
             return Due(checks=to_check)
         # Ask before sending, unless a full batch is ready in which each namespace that must be asked has its share already.
-        if unknown and ready_keys < MOST_WISHES and not (self._fill_a_batch(units) and _all_have_units(unknown, units)):
-            return Due(unknown=unknown[: MOST_WISHES - ready_keys])
+        if (
+            unknown
+            and ready_keys < MOST_INTENTS
+            and not (self._fill_a_batch(units) and _all_have_units(unknown, units))
+        ):
+            return Due(unknown=unknown[: MOST_INTENTS - ready_keys])
         if not units:
             probe = self._due_of_full_zone()
             if not probe.units:
@@ -323,7 +327,7 @@ class ZoneQueue:
         busy = {unit.key for unit in fitting}
         for key in {unit.key: None for unit in units if unit.key not in busy}:
             self._queue.pop(key, None)
-            self._wishes.drop([key])
+            self._intents.drop([key])
             self._waits.put(key, Reason.FULL, now)
         return fitting
 
@@ -359,35 +363,35 @@ class ZoneQueue:
         now = self._ports.clock.monotonic()
         return self.held.union(cluster for cluster, until in self._late.items() if until > now)
 
-    def _sendable(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, Wish]:
-        """Return the wishes that may be sent now. Ends inherited waits that are over.
+    def _sendable(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, Intent]:
+        """Return the intents that may be sent now. Ends inherited waits that are over.
 
-        Leaves out keys of held clusters, keys whose wishes are unknown, and keys still in a retry delay that an earlier session set.
+        Leaves out keys of held clusters, keys whose intents are unknown, and keys still in a retry delay that an earlier session set.
         """
-        found = ((key, self._wishes.get(key)) for key in keys if key.cluster not in self.held)
-        return {key: wish for key, wish in found if wish is not None and not self._inherited_wait_lasts(wish)}
+        found = ((key, self._intents.get(key)) for key in keys if key.cluster not in self.held)
+        return {key: intent for key, intent in found if intent is not None and not self._inherited_wait_lasts(intent)}
 
     def _keys_to_ask(self, keys: Iterable[ObjectKey]) -> list[ObjectKey]:
-        """Return those of these keys whose clusters must be asked for their wishes. A key that is not queued wants nothing."""
+        """Return those of these keys whose clusters must be asked for their intents. A key that is not queued wants nothing."""
         full, late = self._waits.waiting(Reason.FULL), self._skipped_clusters()
         waiting = (key for key in keys if (key in self._queue or key in full) and key.cluster not in late)
-        return [key for key in waiting if self._wishes.get(key) is None]
+        return [key for key in waiting if self._intents.get(key) is None]
 
     def _sendable_units(self, keys: Iterable[ObjectKey]) -> list[Unit]:
         """Return the units of these keys that may be sent now (see ``_sendable``), without names in conflict."""
         return [
             unit
-            for key, wish in self._sendable(keys).items()
-            for unit in units_of(key, wish.changes)
-            if unit.name not in wish.conflicts
+            for key, intent in self._sendable(keys).items()
+            for unit in units_of(key, intent.changes)
+            if unit.name not in intent.conflicts
         ]
 
-    def _inherited_wait_lasts(self, wish: Wish) -> bool:
+    def _inherited_wait_lasts(self, intent: Intent) -> bool:
         """Whether a key is still in the retry delay of an earlier session. Ends the delay if it is over, or if no attempt has failed since."""
-        not_before = self._waits.not_before(wish.key, Reason.INHERITED) or 0.0
-        if wish.attempts and not_before > self._ports.clock.epoch():
+        not_before = self._waits.not_before(intent.key, Reason.INHERITED) or 0.0
+        if intent.attempts and not_before > self._ports.clock.epoch():
             return True
-        self._waits.end(wish.key, Reason.INHERITED)
+        self._waits.end(intent.key, Reason.INHERITED)
         return False
 
     def next_retry(self) -> float | None:

@@ -11,7 +11,7 @@
 A reason may be put off as a whole: while Route 53 throttles reads no name is checked, and a full zone is tried for all at once.
 
 A key of which nothing can go sleeps until the first of its waits is over, and as long as an inherited one lasts. Until then the zone
-does not keep its wish, and does not ask for it: thousands that wait would be asked for at every step (I7).
+does not keep its intent, and does not ask for it: thousands that wait would be asked for at every step (I7).
 """
 
 from __future__ import annotations

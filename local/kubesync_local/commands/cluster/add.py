@@ -92,7 +92,7 @@ def _refuse_other_use(arguments: argparse.Namespace, known: ClusterConfig | None
         )
     if known is not None and not arguments.replace:
         raise UsageError(
-            f"cluster {name} is already registered: `kubesync cluster set {name}` changes single options; --replace takes them all anew"
+            f"cluster {name} is already registered: `kubesync cluster set {name}` changes single options; --replace takes them all again"
         )
     if known is None and arguments.replace and valid_cluster_name(name):
         raise UsageError(f"there is no cluster {name} to replace: leave out --replace")

@@ -69,7 +69,7 @@ def _changed(arguments: argparse.Namespace, before: Form, work: Workplace) -> Fo
     known = options_of(before.config, before.access)
     merged = {name: value for name, value in with_changes(known, given).items() if name not in unset}
     merged |= {name: ClusterConfig.model_fields[name].default for name in OF_NEW_CLUSTERS if name in unset}
-    # Zones that are given are looked up again: one may have been made anew, with another name, or private.
+    # Zones that are given are looked up again: one may have been made again, with another name, or private.
     known_form = replace(before, access={}) if "zones" in given else before
     try:
         return read_form(arguments_of(before.config.name, merged), work, known_form)

@@ -1,4 +1,4 @@
-"""``kubesync status --watch``: the status as a screen that is drawn anew every few seconds, until Ctrl-C."""
+"""``kubesync status --watch``: the status as a screen that is drawn again every few seconds, until Ctrl-C."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class FollowedUpstreams:
             return
         head = decoded(record["NewImage"]) if "NewImage" in record else None
         known = self._known.get(key)
-        lost = key in self._lost  # then versions may begin anew
+        lost = key in self._lost  # then versions may begin again
         if head is not None and known is not None and not lost and not _is_newer(head, known):
             return
         # Several slices, another form, or an item that expired or was deleted by hand: the table says what is there now.
@@ -170,7 +170,7 @@ def _is_newer(head: Mapping[str, Any], known: Snapshot) -> bool:
 
 
 def _newest(before: Mapping[str, Any] | None, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The newer one, but a removal before a change: versions may begin anew after it, so the table is asked."""
+    """The newer one, but a removal before a change: versions may begin again after it, so the table is asked."""
     return before if before is not None and "NewImage" not in before and "NewImage" in record else record
 
 

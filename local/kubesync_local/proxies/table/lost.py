@@ -7,7 +7,7 @@ is missing, and was marked ``deleted`` before    it stays deleted: the mark expi
 is missing, and was never seen                   it is not in the table
 is missing, and was there unmarked               it is *lost*: its last servers stay until an item is there again
 
-kubesync itself never removes an unmarked item. So somebody removed it by hand, or made the table anew, or restored an older one.
+kubesync itself never removes an unmarked item. So somebody removed it by hand, or made the table again, or restored an older one.
 """
 
 from __future__ import annotations

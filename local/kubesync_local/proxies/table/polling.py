@@ -95,7 +95,7 @@ class PolledUpstreams:
         if known is None:
             return (None if head is None else snapshot_of_head(head)) or self._reader.one(key)
         lost = key in self._lost
-        # A table that was made anew counts versions from 1 again: the digest tells equal versions apart.
+        # A table that was made again counts versions from 1 again: the digest tells equal versions apart.
         now = (0, "") if head is None else (head["version"], head.get("digest", ""))
         if (now == (known.version, known.digest) and not lost) or (head is None and lost):
             return known

@@ -3,7 +3,7 @@
     a shard is open     read from its newest record on
     a shard ends        its children are read from their oldest record on; they may appear a little later
     an iterator expired, or records were trimmed       StreamBrokenError: something was missed; scan, and start again
-    the table has another stream: it was made anew     the same; the old stream stays readable for a day, and silent
+    the table has another stream: it was made again    the same; the old stream stays readable for a day, and silent
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html: at most two processes should read a shard.
 """
@@ -126,7 +126,7 @@ class TableStream:
         listed_at = self._now()
         self._listed_at = -math.inf  # until each has an iterator
         if self._call(self._arn_of) != self._arn:
-            raise StreamBrokenError("the upstreams table has another stream than before: was it made anew?")
+            raise StreamBrokenError("the upstreams table has another stream than before: was it made again?")
         found = []
         for shard in self._list():
             name, parent = shard["ShardId"], shard.get("ParentShardId", "")

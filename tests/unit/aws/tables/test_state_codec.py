@@ -237,9 +237,9 @@ def test_i5_only_a_policy_that_older_releases_do_not_know_has_a_newer_form(routi
         _, (action, *_) = InflightTable(MemoryStore(clock=ManualClock()), "0").put("Z1", None, under_way, "tx")
         assert isinstance(action, Put)
         assert action.item["v"] == schema
-    owed = Inflight(
-        "", 1, (), owed={"prod": LandedUnits("batch", (Unit(web, (RecordChange(key, None, record_set),)),))}
+    unclosed = Inflight(
+        "", 1, (), unclosed={"prod": LandedUnits("batch", (Unit(web, (RecordChange(key, None, record_set),)),))}
     )
-    _, (action, *_) = InflightTable(MemoryStore(clock=ManualClock()), "0").put("Z1", None, owed, "tx")
+    _, (action, *_) = InflightTable(MemoryStore(clock=ManualClock()), "0").put("Z1", None, unclosed, "tx")
     assert isinstance(action, Put)
     assert action.item["v"] == max(schema, 2)

@@ -104,7 +104,7 @@ class ClaimTable:
         """Put a claim as it is to be: its item is lost, or names an owner that does not know of it, or other keys share it from now on.
         ``left``: places in its queue that go.
         """
-        # The owner too: a claim that went and was made anew begins with the same version.
+        # The owner too: a claim that went and was made again begins with the same version.
         guards: list[Condition] = (
             [Absent()] if before is None else [Equals("version", before.version), Equals("owner", str(before.owner))]
         )

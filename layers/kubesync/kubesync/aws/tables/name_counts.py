@@ -91,7 +91,7 @@ class NameCounts:
         return {key: names for key, names in self._reserved.items() if key.namespace == namespace}
 
     def forget(self) -> None:
-        """Read the items anew next time."""
+        """Read the items again next time."""
         self._known.clear()
         self._reserved.clear()
 

@@ -36,7 +36,7 @@ def held_only(want: Desired, state: KeyState) -> Desired:
         held, with another set identifier               as wanted, under the identifier that is held
         held, and its routing policy is not possible    as wanted, with the policy that is held
         not held; of ports or endpoints of the          as wanted, under that name's identifier: else a pod that
-          Service's own name, which is held               is made anew would lose its name
+          Service's own name, which is held               is made again would lose its name
         not held                                        not: the key does not wait for it either
     """
     refused = {key for key, record_set in (want.records or {}).items() if record_set.routing == NOT_POSSIBLE}

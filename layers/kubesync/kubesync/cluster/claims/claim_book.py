@@ -31,7 +31,7 @@ from kubesync.domain.plan import waits_for
 from kubesync.domain.state import KeyState, Name, names_of, of_line, policies_of
 
 _ASKED: Final = 500  # of those in line for a name, when types of it are free
-_TOLD: Final = 20  # of these, who want such a type
+_NOTIFIED: Final = 20  # of these, who want such a type
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class ClaimBook:
     """Tracks claims while one section of a commit is planned. Its methods return the actions that write their change.
 
     Args:
-        fenced_here: clusters whose fence this master has raised: only their keys can be told that they were given a name.
+        fenced_here: clusters whose fence this master has raised: only their keys can be notified that they were given a name.
         published: what a key publishes, as the commit leaves it.
         reserve: called with who is given a name of its own namespace, which has counted the name already.
     """
@@ -95,7 +95,7 @@ class ClaimBook:
                 self._claims.setdefault(each, claim)
             self._beside[name] = set(found)
 
-    def distrust(self) -> None:
+    def check_owners(self) -> None:
         """See whether owners know of the claims read so far; else they are nobody's (a full resync). An item that an operator restored
         names an owner that has let the name go: nobody would get it any more.
         """
@@ -229,7 +229,7 @@ class ClaimBook:
         """Names that the key shares with others of its namespace, or may share, each with what they have there (ADR 0062).
 
         Args:
-            moved: the key has changed, or was told that types are free. Else who waits for a name waits for all of it.
+            moved: the key has changed, or was notified that types are free. Else who waits for a name waits for all of it.
         """
         found: dict[Name, dict[RecordKey, ObjectKey]] = {}
         for name, policy in policies_of(wanted).items():
@@ -280,7 +280,7 @@ class ClaimBook:
             if not (claim.types or (claim.waiting and (shared or name in stays))):
                 continue
             near = [key for key in self.in_line(name) if neighbours(key, after.key)][:_ASKED]
-            most = len(notes) + len(claim.holders) + _TOLD
+            most = len(notes) + len(claim.holders) + _NOTIFIED
             for key in dict.fromkeys(each for each in (*claim.holders, *near) if each != after.key):
                 if len(notes) == most:
                     break
@@ -345,7 +345,7 @@ class ClaimBook:
         return actions, frozenset()
 
     def requeue(self, name: Name, key: ObjectKey, created_at: str) -> list[Action]:
-        """Queue at another place: the Service was made anew while it waited."""
+        """Queue at another place: the Service was made again while it waited."""
         claim = self._known(name)
         place = self._table.waiter_place(name, key, created_at)
         left = [p for p, waiter in self._waiters(name).items() if waiter == key and p != place]

@@ -61,15 +61,15 @@ class PublishedSets:
         """Note what a planned key publishes now. Returns the keys that wait for its names and have to be planned again.
 
         A change of its sets matters to those of whom one of the two publishes the same, before or now. Where its sets come or go, some
-        others are told too, neighbours first: they may share the name, or say who has it now. Of the rest there may be thousands.
+        others are notified too, neighbours first: they may share the name, or say who has it now. Of the rest there may be thousands.
         """
         self._intended[after.key] = after.intended
         behind = self._behind.get(after.key)
         if after.intended == before.intended or not behind:
             return []
-        told = {key for key, each in behind.items() if differs(each, before.intended, after.intended)}
+        notified = {key for key, each in behind.items() if differs(each, before.intended, after.intended)}
         if before.intended.keys() != after.intended.keys():
-            told.update(sorted(behind, key=lambda key: (not neighbours(key, after.key), key))[:_FEW])
-        for key in told:
+            notified.update(sorted(behind, key=lambda key: (not neighbours(key, after.key), key))[:_FEW])
+        for key in notified:
             del behind[key]
-        return sorted(told)
+        return sorted(notified)

@@ -91,10 +91,10 @@ class Change:
 
         a change comes from          see: the key ...             plan                         ending
         -------------------          ----------------             ----                         ------
-        a window                     with the events              outputs, anew                checkpoints
-        complete lists               with the lists and events    outputs, anew                checkpoints, identity
-        names given to keys          as stored                    outputs, anew                -
-        resync, removal, recovery    with what the zone holds     outputs, anew                -
+        a window                     with the events              outputs, again               checkpoints
+        complete lists               with the lists and events    outputs, again               checkpoints, identity
+        names given to keys          as stored                    outputs, again               -
+        resync, removal, recovery    with what the zone holds     outputs, again               -
         a zone, about its batch      with what landed or not      names let go                 -
         old tombstones               without them                 -                            -
 
@@ -284,7 +284,7 @@ class Committer:
             except StoreBusyError:
                 yield _BUSY_SECONDS
             except StaleStateError as stale:
-                # The answer to an earlier transaction was lost, or somebody wrote by hand: read anew, plan anew.
+                # The answer to an earlier transaction was lost, or somebody wrote by hand: read again, plan again.
                 self.states.forget()
                 untrusted |= {place.partition for place in stale.places if place.table == UPSTREAMS}
                 self._reload_checkpoints()
@@ -388,8 +388,8 @@ class Committer:
     def _planned_too_early(self, change: Change, keys: Sequence[ObjectKey]) -> list[ObjectKey]:
         """Keys that others planned before the lists were complete: until they are planned again, no checkpoint (I5)."""
         views = self.states.listeners
-        unsure = {key for resource in change.listed for key in views[resource].unsure}
-        return sorted(unsure.difference(keys))
+        provisional = {key for resource in change.listed for key in views[resource].provisional}
+        return sorted(provisional.difference(keys))
 
     def _plan(
         self, change: Change, keys: Sequence[ObjectKey], recorded: Recorded, untrusted: AbstractSet[str]

@@ -1,4 +1,4 @@
-"""What a session knows of one cluster: key states as last read or written, checkpoints, and whose view is whole."""
+"""What a session knows of one cluster: key states as last read or written, checkpoints, and whose view is complete."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WORKS_AFTER_SECONDS: Final = 30.0
 _ENDPOINTS_OF_A_KEY: Final = 16
 _BYTES_OF_A_KEY: Final = 4096
 """A key with more endpoints and ports of them, or whose Service takes more memory, counts as several."""
-# Raised whenever the same objects lead to other outputs than before: every key is then planned anew.
+# Raised whenever the same objects lead to other outputs than before: every key is then planned again.
 RULES_VERSION: Final = 6
 
 
@@ -42,8 +42,8 @@ RULES_VERSION: Final = 6
 class ListenerView:
     """How far one listener is.
 
-    ``whole``: it has listed completely or resumed. What it does not hold does not exist (I5). ``broken``: its version is too
-    old, and it has not listed since. ``unsure``: keys that were planned while it was not whole. Until they are planned
+    ``complete``: it has listed completely or resumed. What it does not hold does not exist (I5). ``expired``: its version is too
+    old, and it has not listed since. ``provisional``: keys that were planned while it was not complete. Until they are planned
     again its checkpoint is not valid. ``works_since``: epoch seconds since which all its watches were accepted; 0: they are not.
     ``failing_since``: epoch seconds since which it did not work for long enough, also in earlier sessions; it means nothing while it works.
     ``absent``: the cluster does not serve the resource, and was never seen to. ``unwanted``: record sets that its list, which is being recorded,
@@ -52,9 +52,9 @@ class ListenerView:
 
     checkpoint: Checkpoint | None = None
     generation: int = 0
-    whole: bool = False
-    broken: bool = False
-    unsure: set[ObjectKey] = field(default_factory=set)
+    complete: bool = False
+    expired: bool = False
+    provisional: set[ObjectKey] = field(default_factory=set)
     seen_version: int = 0
     written_at: float = 0.0
     works_since: float = 0.0
@@ -63,14 +63,14 @@ class ListenerView:
     unwanted: int = 0
 
     @property
-    def doubtful(self) -> bool:
+    def checkpoint_is_invalid(self) -> bool:
         """Whether its checkpoint has to be taken back: a session that begins now would go on from it (I5)."""
         stored = self.checkpoint
-        return stored is not None and stored.basis.revision > 0 and (self.broken or bool(self.unsure))
+        return stored is not None and stored.basis.revision > 0 and (self.expired or bool(self.provisional))
 
     def works(self, now: float) -> bool:
         """Whether its watch has lasted for a while. A watch that breaks off at once, again and again, does not work."""
-        return 0 < self.works_since <= now - WORKS_AFTER_SECONDS and not self.broken
+        return 0 < self.works_since <= now - WORKS_AFTER_SECONDS and not self.expired
 
     def fails(self, now: float) -> None:
         """Note that it does not work now. Keeps the earlier time if it failed before."""
@@ -126,7 +126,7 @@ class KeyStates:
         self.configure(config, {}, 0.0)  # nothing is known yet
         # In the order of their coming, so that the same run sweeps the same keys first.
         self.tombstoned: dict[ObjectKey, None] = {}
-        # Who is told of problems that came up anew.
+        # Who is notified of new problems.
         self.on_problems: Callable[[KeyState, Collection[Problem]], None] = lambda _state, _fresh: None
         self._table = table
         self._cache = _Cache(cached_keys)
@@ -174,7 +174,7 @@ class KeyStates:
         return stored is not None and stored.selector != self.config.scope.labels_of(resource)
 
     def outdated(self, resource: Resource) -> bool:
-        """Whether this resource was listed last under other rules or another configuration: its objects are read anew."""
+        """Whether this resource was listed last under other rules or another configuration: its objects are read again."""
         stored = self.listeners[resource].checkpoint
         return stored is not None and stored.basis != self.basis
 
@@ -198,7 +198,7 @@ class KeyStates:
     @property
     def listed(self) -> frozenset[Resource]:
         """Resources whose views are complete; of a cluster that is being deleted all of them, since nothing is planned from them."""
-        return frozenset(r for r, view in self.listeners.items() if view.whole or self.config.deleting)
+        return frozenset(r for r, view in self.listeners.items() if view.complete or self.config.deleting)
 
     @property
     def absent(self) -> frozenset[Resource]:
@@ -209,7 +209,7 @@ class KeyStates:
     def plannable(self, key: ObjectKey) -> bool:
         """Whether the view of the key's own object is complete. Without it nothing is known of the key (I5), unless its kind is read no more."""
         view = self.listeners.get(KINDS[key.kind].main)
-        return view is None or view.whole
+        return view is None or view.complete
 
     def states(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, KeyState]:
         """The states of these keys. Reads those that are not cached."""
@@ -284,12 +284,12 @@ class KeyStates:
         )
 
     def forget(self) -> None:
-        """Read all keys anew next time. What is open or in conflict stays known: each key corrects it when it is read."""
+        """Read all keys again next time. What is open or in conflict stays known: each key corrects it when it is read."""
         self._cache.clear()
         self.counts.forget()
 
     def forget_work(self) -> None:
-        """Know of no open key any more: nothing is served, or all of them are read anew."""
+        """Know of no open key any more: nothing is served, or all of them are read again."""
         self.forget()
         self.open_keys.forget()
 
@@ -305,7 +305,7 @@ class KeyStates:
 
     def has_checkpoint_before(self, monotonic: float) -> bool:
         """Whether a checkpoint that could move was last written at this time, or before it."""
-        return any(view.whole and view.written_at <= monotonic for view in self.listeners.values())
+        return any(view.complete and view.written_at <= monotonic for view in self.listeners.values())
 
     def checkpoints(
         self, listed: AbstractSet[Resource], below: Mapping[Resource, int], epoch: float
@@ -321,11 +321,11 @@ class KeyStates:
         for resource, view in self.listeners.items():
             stored = view.checkpoint
             version = 1 if stored is None else stored.version + 1
-            whole = view.whole or (resource in listed and not view.broken)
+            complete = view.complete or (resource in listed and not view.expired)
             seen_version = min(view.seen_version, below[resource] - 1) if resource in below else view.seen_version
             if resource in below and stored is not None and seen_version <= stored.resource_version:
                 continue
-            if whole and seen_version > 0 and not view.unsure:
+            if complete and seen_version > 0 and not view.provisional:
                 basis = self.basis
                 selector = self.config.scope.labels_of(resource)
                 believed = Believed() if stored is None else stored.believed.end(epoch, self.pause_seconds)
@@ -342,7 +342,7 @@ class KeyStates:
                     believed,
                     unwanted,
                 )
-            elif stored is not None and (view.broken or view.unsure):
+            elif stored is not None and (view.expired or view.provisional):
                 new = replace(stored, basis=replace(stored.basis, revision=0), version=version, works_since=0.0)
                 if resource in listed:
                     new = replace(new, believed=stored.believed.end(epoch, self.pause_seconds))

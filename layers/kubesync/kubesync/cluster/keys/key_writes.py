@@ -329,7 +329,7 @@ def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None]) -> list[
         return []
     if last.whole:
         return [state.key for state in last.states]
-    write(last)  # a key is written to its end: what is planned anew does not know what was written of it, and why
+    write(last)  # a key is written to its end: what is planned again does not know what was written of it, and why
     return []
 
 

@@ -54,7 +54,7 @@ class ListMerge:
     ``compare`` reads creation times and live parts. Only windows change these, and only one window is recorded at a time.
 
     ``missed``: keys of which the lists hold an object that was changed before the checkpoint and is stored as it was before: its watch has
-    not told the change.
+    not reported the change.
 
     Args:
         probed: the uid of Service default/kubernetes as the cluster was asked for it, where no list tells (None: cannot be
@@ -82,7 +82,7 @@ class ListMerge:
     def compare(
         self, observed: Observations, snapshots: Mapping[Resource, Snapshot], note: Callable[[KeyState], object]
     ) -> Steps[list[ObjectKey]]:
-        """Read everything that is stored once (I7), and compare it with the lists. Counts names anew, and calls ``note`` with each key.
+        """Read everything that is stored once (I7), and compare it with the lists. Counts names again, and calls ``note`` with each key.
 
         Returns every key, oldest Service first.
         """
@@ -149,7 +149,7 @@ class ListMerge:
         return without_tombstones(self._without_unused_sources(after), self._states.floors())
 
     def _missed_by_watch(self, before: KeyState, seen: Observation) -> bool:
-        """Whether a watch should have told this earlier. Nobody knows when an object was deleted that a list lacks: that is not counted."""
+        """Whether a watch should have reported this earlier. Nobody knows when an object was deleted that a list lacks: that is not counted."""
         part, view = before.parts.get(PartId(seen.resource, seen.name)), self._states.listeners[seen.resource]
         recorded = view.checkpoint  # everything up to it is recorded (I1), until the lists are
         if recorded is None or (recorded.basis, recorded.generation) != (self._states.basis, view.generation):

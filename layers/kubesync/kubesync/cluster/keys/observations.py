@@ -50,12 +50,12 @@ class Observations:
     def add(self, later: Observations) -> None:
         """Merge later observations: they replace earlier ones, and notes, of the same objects."""
         for key, seen in later.by_key.items():
-            anew = {(each.resource, each.name) for each in seen}
-            self.by_key[key] = [e for e in self.by_key.get(key, ()) if (e.resource, e.name) not in anew] + seen
-        anew_noted = {note.key for notes in (*later.early.values(), *later.late.values()) for note in notes}
+            seen_again = {(each.resource, each.name) for each in seen}
+            self.by_key[key] = [e for e in self.by_key.get(key, ()) if (e.resource, e.name) not in seen_again] + seen
+        noted_again = {note.key for notes in (*later.early.values(), *later.late.values()) for note in notes}
         for mine, others in ((self.early, later.early), (self.late, later.late)):
-            for key in mine if anew_noted else ():
-                mine[key] = [note for note in mine[key] if note.key not in anew_noted]
+            for key in mine if noted_again else ():
+                mine[key] = [note for note in mine[key] if note.key not in noted_again]
             for key, notes in others.items():
                 mine[key] = [*mine.get(key, ()), *notes]
         self.places |= later.places

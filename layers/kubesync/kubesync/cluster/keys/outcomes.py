@@ -23,8 +23,8 @@ from kubesync.cluster.claims.published import PublishedSets
 from kubesync.cluster.keys.committer import Change, Committer, Pair
 from kubesync.cluster.keys.key_writes import KeyWrite, Piece, Planned, Recorded, claiming, unclaiming
 from kubesync.domain.batches import Unit
+from kubesync.domain.dns.drift import Stands, what_stands, why_foreign
 from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
-from kubesync.domain.dns.standing import Stands, what_stands, why_foreign
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.merge import without_tombstones
 from kubesync.domain.objects import ObjectKey
@@ -73,16 +73,16 @@ def judge(refusal: Refusal, state: KeyState) -> Outcome:
     as known       a foreign set that ours cannot stand beside             conflict (a CNAME, or a simple beside weighted ones)
     as known       nothing like that   rejected: the value itself, or a health check that does not exist
     """
-    unit, actual = refusal.unit, refusal.standing
+    unit, actual = refusal.unit, refusal.actual
     if refusal.code:
         return Outcome(unit, code=refusal.code, reason=refusal.message)
-    standing = {change: what_stands(change.before, actual.get(change.key)) for change in unit.changes}
-    for change, stands in standing.items():
+    verdicts = {change: what_stands(change.before, actual.get(change.key)) for change in unit.changes}
+    for change, stands in verdicts.items():
         if change.before is None and stands is Stands.FOREIGN:
             return Outcome(unit, conflict=True, reason=why_foreign(change.key, actual[change.key]))
-    if all(change.after is None and stands is Stands.GONE for change, stands in standing.items()):
+    if all(change.after is None and stands is Stands.GONE for change, stands in verdicts.items()):
         return Outcome(unit, landed=True)
-    for change, stands in standing.items():
+    for change, stands in verdicts.items():
         if change.before is not None and stands is not Stands.OURS:
             what = "is gone" if stands is Stands.GONE else "was changed"
             reason = f"{change.key.label} {what} by somebody else; `kubesync resync` mends it"
@@ -275,7 +275,7 @@ def _is_reported(state: KeyState, outcome: Outcome) -> bool:
 
 
 def _is_settled(state: KeyState, outcomes: Iterable[Outcome]) -> bool:
-    """Whether all is as it has been so often that nobody has to be told, not even a successor (I6)."""
+    """Whether all is as it has been so often that nobody has to be notified, not even a successor (I6)."""
     return state.settled and all(_is_reported(state, outcome) for outcome in outcomes)
 
 
@@ -286,8 +286,8 @@ class ConflictCheck:
 
         the name is claimed by    what stands there                       what happens
         ----------------------    -----------------                       ------------
-        another key               nothing in the way, or that key's set   planned anew: this key waits for the name like any other
-        nobody, or this key       nothing in the way                      planned anew: claimed again
+        another key               nothing in the way, or that key's set   planned again: this key waits for the name like any other
+        nobody, or this key       nothing in the way                      planned again: claimed again
         any of them               what is in the way                      postponed, with what stands there now
 
     The last also holds where another key claims the name and has yet to find out. Otherwise two such keys would queue again and pass the
@@ -309,12 +309,12 @@ class ConflictCheck:
             for name in names[state.key]:
                 if name.name not in found[state.key]:
                     continue  # in conflict only since the names were read
-                standing, claim = found[state.key][name.name], claimed.get(name)
+                actual, claim = found[state.key][name.name], claimed.get(name)
                 if claim is not None and claim.owner != state.key:
                     owner = owners.get(claim.owner)
-                    theirs = standing.keys() if owner is None else owner.applied.keys()
-                    standing = {key: record_set for key, record_set in standing.items() if key not in theirs}
-                reasons[name] = _why_foreign(name, state, standing)
+                    theirs = actual.keys() if owner is None else owner.applied.keys()
+                    actual = {key: record_set for key, record_set in actual.items() if key not in theirs}
+                reasons[name] = _why_foreign(name, state, actual)
         free = {key: frozenset(n for n, why in of_key.items() if not why) for key, of_key in self._reasons.items()}
         self.free: Mapping[ObjectKey, frozenset[Name]] = {key: names for key, names in free.items() if names}
 
@@ -341,12 +341,12 @@ class ConflictCheck:
                     yield Outcome(Unit(key, at_name), conflict=True, reason=reason)
 
 
-def _why_foreign(name: Name, state: KeyState, standing: Mapping[RecordKey, RecordSet]) -> str:
+def _why_foreign(name: Name, state: KeyState, actual: Mapping[RecordKey, RecordSet]) -> str:
     """What is in the way at a name, in words: the same as before where that is still true. Empty: nothing."""
     wanted = sorted(key for key in state.intended if Name.of(key) == name)
     reasons = [
         why_foreign(key, stands, None if key == other else other)
-        for key, stands in standing.items()
+        for key, stands in actual.items()
         if key not in state.applied
         for other in wanted
         if in_the_way(key, stands, other, state.intended[other])

@@ -65,8 +65,8 @@ class Planner:
     Args:
         fenced_here: clusters whose fence this master has raised.
         clock_epoch: current time in seconds since 1970, for labels only.
-        distrust_upstreams: look at what really stands in the upstreams table (a full resync).
-        listed: resources whose complete lists are being recorded: for the keys given here their views are whole already.
+        reread_upstreams: look at what really stands in the upstreams table (a full resync).
+        listed: resources whose complete lists are being recorded: for the keys given here their views are complete already.
         untrusted: see ``UpstreamPlans``.
         followers: keys whose aliases lead to names.
         hold: whether record sets that a configuration or rules no longer want are kept. None: those that are kept already.
@@ -79,7 +79,7 @@ class Planner:
         clock_epoch: Callable[[], float],
         fenced_here: AbstractSet[str],
         *,
-        distrust_upstreams: bool = False,
+        reread_upstreams: bool = False,
         listed: AbstractSet[Resource] = frozenset(),
         untrusted: AbstractSet[str] = frozenset(),
         hold: bool | None = None,
@@ -88,8 +88,8 @@ class Planner:
     ) -> None:
         self._states = states
         self._tables = tables
-        self._distrust_upstreams = distrust_upstreams
-        self._upstreams = UpstreamPlans(tables, clock_epoch, distrust=distrust_upstreams, untrusted=untrusted)
+        self._reread_upstreams = reread_upstreams
+        self._upstreams = UpstreamPlans(tables, clock_epoch, reread=reread_upstreams, untrusted=untrusted)
         self._listed = listed
         self._hold = hold
         self._limit = NamespaceLimit(states.counts, states.config.policy)
@@ -126,8 +126,8 @@ class Planner:
         self._book.read_beside(
             {name for _, seen, want in wants for name in self._contested(seen, want)}, self._tables.reads
         )
-        if self._distrust_upstreams:
-            self._book.distrust()
+        if self._reread_upstreams:
+            self._book.check_owners()
         if any(self._leaving(seen, want) for _, seen, want in wants):
             for seen, records in ((seen, want.records) for _, seen, want in wants if want.records is not None):
                 self._book.expect(seen, created_at(seen), names_of(records))
@@ -137,12 +137,12 @@ class Planner:
             early, late = notes.early.get(before.key, ()), notes.late.get(before.key, ())
             if late and (kept := {note.key for note in self._targets.notes(before.key)}):
                 late = [note for note in late if note.key not in kept]
-            write = self._write(before, seen, want, stands, why, told=bool(late))
+            write = self._write(before, seen, want, stands, why, notified=bool(late))
             if early or late:
                 write = write or KeyWrite(before, seen)
                 written = {action.key for piece in write.pieces for action in piece.actions} if late else set()
                 first = [Piece((action,)) for action in early]
-                # A note that this very plan makes anew stays.
+                # A note that this very plan makes again stays.
                 trailing = tuple(action for action in late if action.key not in written)
                 write = replace(write, pieces=(*first, *write.pieces), trailing=trailing)
             if write is not None:
@@ -177,18 +177,18 @@ class Planner:
         # Every key's outputs go, or those of a kind that the cluster's sources no longer name.
         if self._states.config.deleting or kind.main not in views:
             return replace(seen, reads=frozenset()), Desired({}, {}, ())
-        whole = {resource for resource, view in views.items() if view.whole or resource in self._listed}
+        complete = {resource for resource, view in views.items() if view.complete or resource in self._listed}
         if self._states.set_aside(seen, self._listed):
-            whole.difference_update(kind.beside)
-        shared = SharedReader(self._states.config.name, whole, self._shared)
-        want = self._desired(kind, seen, whole, shared)
+            complete.difference_update(kind.beside)
+        shared = SharedReader(self._states.config.name, complete, self._shared)
+        want = self._desired(kind, seen, complete, shared)
         resources = {*kind.resources, *(KINDS[each].main for each in kind.reads)} & views.keys()
         for resource in resources:
             view = views[resource]
-            if resource in whole:
-                view.unsure.discard(seen.key)
+            if resource in complete:
+                view.provisional.discard(seen.key)
             elif resource in kind.resources or resource in shared.missing:
-                view.unsure.add(seen.key)
+                view.provisional.add(seen.key)
         # A plan that is not known depends on what the last one read, too.
         reads = shared.reads if want.records is not None else shared.reads | seen.reads
         return (seen if reads == seen.reads else replace(seen, reads=frozenset(reads))), want
@@ -196,11 +196,11 @@ class Planner:
     def _shared(self, bucket: ObjectKey) -> KeyState:
         return self._fresh.get(bucket) or self._states.states([bucket])[bucket]
 
-    def _desired(self, kind: Kind, seen: KeyState, whole: AbstractSet[Resource], shared: SharedReader) -> Desired:
-        if kind.main not in whole:
+    def _desired(self, kind: Kind, seen: KeyState, complete: AbstractSet[Resource], shared: SharedReader) -> Desired:
+        if kind.main not in complete:
             return Desired(None, None, ())
         try:
-            wanted = kind.desired(seen, whole, self._states.rules, shared)
+            wanted = kind.desired(seen, complete, self._states.rules, shared)
             return held_only(with_zone_aliases(wanted, partial(self._targets.at, seen.key)), seen)
         except UnknownObjectError:
             return Desired(None, None, ())
@@ -214,7 +214,7 @@ class Planner:
         for _, seen, want in wants:
             records = seen.intended if want.records is None else want.records
             kept = self._kept(seen, names_of(records) - seen.conflicts.keys())
-            if self._distrust_upstreams:  # all of them
+            if self._reread_upstreams:  # all of them
                 kept = frozenset()
             unknown |= (
                 (names_of(records) - seen.claims)
@@ -269,7 +269,7 @@ class Planner:
         stands: Mapping[str, UpstreamState],
         why: str,
         *,
-        told: bool,
+        notified: bool,
     ) -> KeyWrite | None:
         pieces: list[Piece] = []
         given = self._book.begin(seen.key)
@@ -298,7 +298,7 @@ class Planner:
                 owners[theirs] = seen.key
                 seen = after = replace(seen, claims=seen.claims - {mine})
             pieces += [Piece((note,)) for note in agreeing(self._book, self._tables.state, before, seen, lines)]
-            beside = self._book.others(seen, want.records, lines, moved=told or before.parts != seen.parts)
+            beside = self._book.others(seen, want.records, lines, moved=notified or before.parts != seen.parts)
             beside = self._limit.shared(seen, want, beside, self._book.heir)
             published = self._published.beside(seen, want.records, owners, lines, beside)
             assignment = with_turns(assign_names(seen, want.records, owners, lines, published, beside), turns)
@@ -334,7 +334,7 @@ class Planner:
         wanted_names = names_of(assignment.intended)
         conflicts = {name: reason for name, reason in seen.conflicts.items() if name in wanted_names}
         kept = self._kept(seen, wanted_names - conflicts.keys())
-        lost = {name for name in seen.claims & kept if self._distrust_upstreams and book.owner(name) is None}
+        lost = {name for name in seen.claims & kept if self._reread_upstreams and book.owner(name) is None}
         gained = sorted(assignment.gained | lost)
         shared = (seen.shared & kept) | assignment.gained
         shared = frozenset(name for name in shared - assignment.waits if book.owner(name) not in (None, key))
@@ -344,7 +344,7 @@ class Planner:
             if actions := book.share(name, key, types):
                 pieces.append(Piece(tuple(actions), claiming(name, shared=True)))
         made = created_at(seen)
-        # A Service that was made anew takes its new place in the queue.
+        # A Service that was made again takes its new place in the queue.
         requeued = seen.waits & assignment.waits if made != created_at(before) else frozenset[Name]()
         given_up = seen.waits - assignment.waits - assignment.gained
         for name in sorted(given_up):

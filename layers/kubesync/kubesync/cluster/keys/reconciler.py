@@ -33,7 +33,7 @@ from kubesync.domain.errors import ListenerError
 from kubesync.domain.large_keys import LARGE
 from kubesync.domain.merge import GUARD_SHARE, too_many, with_observations, without_tombstones
 from kubesync.domain.objects import ObjectKey, Observation, RawEvent, Resource
-from kubesync.domain.plan import Policy, standing
+from kubesync.domain.plan import Policy, remaining_sets
 from kubesync.domain.sources.registry import IDENTITY, SOURCES, created_at
 from kubesync.domain.state import KeyState
 from kubesync.domain.window import Mode, Turns, WindowContent
@@ -197,7 +197,7 @@ class Reconciler:
             self._states.listeners[resource].unwanted = 0 if at else gone
         yield from self._committer.begin_lists(listed.merge.believed)
         yield from self._committer.correct_counts()
-        resources, why = content.snapshots.keys(), "resync" if mode.distrust_upstreams else "list"
+        resources, why = content.snapshots.keys(), "resync" if mode.reread_upstreams else "list"
         plan = self._plan(why, mode, lambda: listed.notes, resources, listed.merge.hold)
         closing = partial(self._closing, listed=resources, extra=listed.merge.identity_actions)
 
@@ -205,7 +205,7 @@ class Reconciler:
             # Not before every key is merged with the list: until then, unknown is not empty (I5).
             for resource in content.snapshots:
                 view = self._states.listeners[resource]
-                view.whole = not view.broken
+                view.complete = not view.expired
 
         merge = listed.merge
         following.turns.add(
@@ -232,7 +232,7 @@ class Reconciler:
         def count(pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
             for (before, seen), unwanted in zip(pairs, planner.unwanted(pairs), strict=True):
                 asked = unwanted if merge.asked_by_configuration(before, seen) else frozenset[RecordKey]()
-                counts[seen.key] = len(standing(seen)), len(asked), len(asked - seen.kept)
+                counts[seen.key] = len(remaining_sets(seen)), len(asked), len(asked - seen.kept)
             return Planned(())
 
         change = Change(listed.keys, merge.merged, count, listed=resources, news=merge.observed.of)
@@ -258,9 +258,9 @@ class Reconciler:
             # Nobody saw it go back where nothing was being watched. Not so when this very list was recorded already.
             below = stored is not None and snapshot.resource_version < stored.resource_version
             again = stored is not None and stored.resource_version == content.checkpoints.get(resource)
-            anew = snapshot.store_went_back or elsewhere or (below and not again)
-            view.generation = known + 1 if anew else max(known, 1)
-            view.broken = False
+            new_generation = snapshot.store_went_back or elsewhere or (below and not again)
+            view.generation = known + 1 if new_generation else max(known, 1)
+            view.expired = False
         self._follow(content)
         observations = yield from self._parsed(content)
         items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
@@ -387,7 +387,7 @@ class Reconciler:
             self._tables,
             self._clock.epoch,
             self._committer.fenced_here,
-            distrust_upstreams=mode.distrust_upstreams,
+            reread_upstreams=mode.reread_upstreams,
             listed=listed,
             untrusted=untrusted,
             hold=hold,
@@ -398,8 +398,8 @@ class Reconciler:
     def _checkpoints_due(self) -> bool:
         # Of a part of a cluster: what happens elsewhere makes its API server forget.
         quiet = self._quiet and self._states.config.scope.everything
-        doubtful = any(view.doubtful for view in self._states.listeners.values())
-        return doubtful or self._old(_QUIET_CHECKPOINT_SECONDS if quiet else CHECKPOINT_SECONDS)
+        invalid = any(view.checkpoint_is_invalid for view in self._states.listeners.values())
+        return invalid or self._old(_QUIET_CHECKPOINT_SECONDS if quiet else CHECKPOINT_SECONDS)
 
     def _old(self, seconds: float) -> bool:
         return self._states.has_checkpoint_before(self._clock.monotonic() - seconds)

@@ -24,16 +24,16 @@ class UpstreamPlans:
 
     Args:
         clock_epoch: current time in seconds since 1970, for labels only.
-        distrust: look at what really stands in the table (a full resync).
+        reread: look at what really stands in the table (a full resync).
         untrusted: upstreams that turned out not to stand there as they were written.
     """
 
     def __init__(
-        self, tables: Tables, clock_epoch: Callable[[], float], *, distrust: bool, untrusted: AbstractSet[str]
+        self, tables: Tables, clock_epoch: Callable[[], float], *, reread: bool, untrusted: AbstractSet[str]
     ) -> None:
         self._table, self._named, self._reads = tables.upstreams, tables.named, tables.reads
         self._now = clock_epoch
-        self._distrust = distrust
+        self._reread = reread
         self._untrusted = untrusted
 
     def stands(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> dict[str, UpstreamState]:
@@ -41,13 +41,13 @@ class UpstreamPlans:
 
         The digest is empty where the nodes are not those that the key needs, so that they are written again.
         """
-        if self._distrust or self._untrusted:
+        if self._reread or self._untrusted:
             wanted: dict[str, Sequence[Node] | None] = {}
             for _, seen, want in wants:
                 if want.upstreams is None:  # they stay as they are
                     continue
                 names = want.upstreams.keys() | seen.upstreams.keys()
-                wanted |= {name: want.upstreams.get(name) for name in names if self._doubts(name, seen)}
+                wanted |= {name: want.upstreams.get(name) for name in names if self._must_read(name, seen)}
             return self._stored(wanted)
         unknown = {
             upstream for _, seen, want in wants for upstream in want.upstreams or {} if upstream not in seen.upstreams
@@ -77,7 +77,7 @@ class UpstreamPlans:
         upstreams = dict(seen.upstreams)
         for upstream, nodes in sorted(wanted.items()):
             known = seen.upstreams.get(upstream)
-            stored = stands.get(upstream) if self._doubts(upstream, seen) else known
+            stored = stands.get(upstream) if self._must_read(upstream, seen) else known
             if known is not None and stored == known and known.digest == digest(nodes):
                 continue
             put = partial(table.put, upstream, stored, nodes, self._now())
@@ -95,13 +95,13 @@ class UpstreamPlans:
             pieces.append(Piece(made, with_upstream(upstream, state), entries=(entry,)))
         for upstream in sorted(seen.upstreams.keys() - wanted.keys()):
             known = upstreams.pop(upstream)
-            stored = stands.get(upstream) if self._doubts(upstream, seen) else known
+            stored = stands.get(upstream) if self._must_read(upstream, seen) else known
             actions = table.remove(upstream, stored, self._now())
             notes = self._named.marks(upstream, known.version + 1)
             entry = Entry(f"upstream {upstream}", f"version {known.version}", None, why, str(seen.key))
             pieces.append(Piece((*actions, *notes), with_upstream(upstream, None), entries=(entry,)))
         return replace(seen, upstreams=upstreams), pieces
 
-    def _doubts(self, upstream: str, seen: KeyState) -> bool:
+    def _must_read(self, upstream: str, seen: KeyState) -> bool:
         """Whether the table has to be asked about an upstream, rather than the key's own state."""
-        return self._distrust or upstream in self._untrusted or upstream not in seen.upstreams
+        return self._reread or upstream in self._untrusted or upstream not in seen.upstreams

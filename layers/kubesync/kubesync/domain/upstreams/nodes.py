@@ -124,13 +124,13 @@ def let_in(
     if not why:
         return upstreams_of(key, service, groups)
     asked = upstreams_of(key, service, groups, held.digests.__contains__).items()
-    standing = {name: nodes for name, nodes in asked if held.digests[name] == nodes.digest}
+    unchanged = {name: nodes for name, nodes in asked if held.digests[name] == nodes.digest}
     del asked  # both at once would take twice the memory
-    kept = {ip for nodes in standing.values() for ip in nodes.ips}
+    kept = {ip for nodes in unchanged.values() for ip in nodes.ips}
     problems.update(not_let_in(address, kind, stands=address in kept) for address, kind in why.items())
     allowed = [group._replace(members=tuple(m for m in group.members if not m[1].forbidden)) for group in groups]
-    chosen = upstreams_of(key, service, allowed, lambda name: name not in standing)
-    return dict(sorted((chosen | standing).items()))
+    chosen = upstreams_of(key, service, allowed, lambda name: name not in unchanged)
+    return dict(sorted((chosen | unchanged).items()))
 
 
 def upstreams_of(

@@ -6,8 +6,8 @@
     inflight#<shard>   <zone id>               batch (its random id, or ""), epoch, journal_epoch, slices, body, version, tx
     inflight#<shard>   <zone id>#<001..>       further slices of a body over 100 KB
 
-The body has a row for each unit: key, changes and, if the unit is owed, the batch that it landed with. The key has a fourth part, its
-kind, if that is not Service. An item with owed units has schema version 2, one with units of other kinds 3, one with other routing
+The body has a row for each unit: key, changes and, if the unit is unclosed, the batch that it landed with. The key has a fourth part, its
+kind, if that is not Service. An item with unclosed units has schema version 2, one with units of other kinds 3, one with other routing
 policies than weights 4: a release that does not know them leaves the zone alone.
 
 The item is never deleted: it proves that this deployment has written to the zone. It is written before every change of the zone's
@@ -26,8 +26,8 @@ from kubesync.aws.dynamodb.store import CONTROL, Action, Key, Store
 from kubesync.aws.tables.items import (
     SCHEMA,
     SCHEMA_OF_KINDS,
-    SCHEMA_OF_OWED,
     SCHEMA_OF_ROUTING,
+    SCHEMA_OF_UNCLOSED,
     put,
     read_slices,
     sliced,
@@ -61,7 +61,7 @@ class Inflight:
     """``batch`` is empty if nothing is under way. ``slices`` counts the items that hold it; ``version`` is their version.
 
     ``journal_epoch``: no journal of ours is newer. None: written by a release that did not write the item before each change.
-    ``owed``: by cluster, units of an earlier batch that have landed, and that the cluster has not closed yet.
+    ``unclosed``: by cluster, units of an earlier batch that have landed, and that the cluster has not closed yet.
     ``torn``: an operator deleted or restored one of its items, and what it held is lost.
     """
 
@@ -71,7 +71,7 @@ class Inflight:
     slices: int = 1
     version: int = 0
     journal_epoch: int | None = None
-    owed: Mapping[str, LandedUnits] = field(default_factory=dict)
+    unclosed: Mapping[str, LandedUnits] = field(default_factory=dict)
     torn: bool = False
 
     def knows(self, journal_epoch: int) -> bool:
@@ -81,7 +81,7 @@ class Inflight:
     @property
     def clusters(self) -> tuple[str, ...]:
         """Whose units it holds."""
-        return tuple(sorted({unit.key.cluster for unit in self.units} | set(self.owed)))
+        return tuple(sorted({unit.key.cluster for unit in self.units} | set(self.unclosed)))
 
 
 class InflightTable:
@@ -104,12 +104,12 @@ class InflightTable:
             logger.error("what is under way in a zone is lost", extra={"zone": zone_id})
             torn = True
         units: list[Unit] = []
-        owed: dict[str, LandedUnits] = {}
+        unclosed: dict[str, LandedUnits] = {}
         for row in rows:
             unit = Unit(ObjectKey(*row[0]), tuple(decode_change(change) for change in row[1]))
             if len(row) == _OWED_ROW:
-                before = owed.get(unit.key.cluster, LandedUnits(row[2], ()))
-                owed[unit.key.cluster] = LandedUnits(row[2], (*before.units, unit))
+                before = unclosed.get(unit.key.cluster, LandedUnits(row[2], ()))
+                unclosed[unit.key.cluster] = LandedUnits(row[2], (*before.units, unit))
             else:
                 units.append(unit)
         return Inflight(
@@ -119,7 +119,7 @@ class InflightTable:
             cast(int, head["slices"]),
             cast(int, head["version"]),
             cast("int | None", head.get("journal_epoch")),
-            owed,
+            unclosed,
             torn,
         )
 
@@ -131,10 +131,10 @@ class InflightTable:
 
     def put(self, zone_id: str, before: Inflight | None, after: Inflight, token: str) -> tuple[Inflight, list[Action]]:
         """Replace what is under way. ``before`` is the item as last read or written."""
-        owed = [(landed.batch, unit) for landed in after.owed.values() for unit in landed.units]
-        rows = [_row(unit) for unit in after.units] + [[*_row(unit), batch] for batch, unit in owed]
-        units = (*after.units, *(unit for _, unit in owed))
-        schema = SCHEMA_OF_OWED if owed else SCHEMA
+        unclosed = [(landed.batch, unit) for landed in after.unclosed.values() for unit in landed.units]
+        rows = [_row(unit) for unit in after.units] + [[*_row(unit), batch] for batch, unit in unclosed]
+        units = (*after.units, *(unit for _, unit in unclosed))
+        schema = SCHEMA_OF_UNCLOSED if unclosed else SCHEMA
         if any(unit.key.kind != SERVICE for unit in units):
             schema = SCHEMA_OF_KINDS
         if any(needs_newer_form(side) for unit in units for c in unit.changes for side in (c.before, c.after)):

@@ -13,27 +13,30 @@ from typing import Final
 
 from kubesync.domain.batches import Unit, units_of
 from kubesync.domain.objects import ObjectKey
-from kubesync.domain.plan import Wish
+from kubesync.domain.plan import Intent
 
-MOST_WISHES: Final = 1000
+MOST_INTENTS: Final = 1000
 _EVENTS_COME_SECONDS: Final = 5.0
 
 
-class WishCache:
-    """Holds the wishes of at most ``MOST_WISHES`` keys. For other keys, the zone asks the cluster when their turn comes.
+class IntentCache:
+    """Holds the intents of at most ``MOST_INTENTS`` keys. For other keys, the zone asks the cluster when their turn comes.
 
-    Times are monotonic seconds. If several events change a key before the zone learns its wish, the lag counts from the first event.
+    Times are monotonic seconds. If several events change a key before the zone learns its intent, the lag counts from the first event.
     """
 
     def __init__(self) -> None:
-        self._wishes: dict[ObjectKey, Wish] = {}
+        self._intents: dict[ObjectKey, Intent] = {}
         self._since: dict[ObjectKey, float] = {}  # of every unit that is not in ``_earlier``
         self._earlier: dict[ObjectKey, dict[int, float | None]] = {}  # by the hash of a unit: a unit itself is large
         self._of_lists: set[ObjectKey] = set()
         self._newest_event = -math.inf
 
     def mark_changed(self, key: ObjectKey, since: float | None, *, of_list: bool = False) -> None:
-        """Drop the cached wish of a key, because the key has changed. ``since``: time of the event; None: no event. ``of_list``: see ``Publish``."""
+        """Drop the cached intent of a key, because the key has changed.
+
+        ``since``: time of the event; None: no event. ``of_list``: see ``Publish``.
+        """
         self.drop([key])
         if not of_list:
             self._of_lists.discard(key)
@@ -47,43 +50,43 @@ class WishCache:
         """Return the keys that other keys go before: keys changed only by lists, while single events still arrive."""
         return self._of_lists if now < self._newest_event + _EVENTS_COME_SECONDS else frozenset()
 
-    def put(self, wish: Wish, *, asked: bool) -> None:
-        """Cache a wish. If the cache is full, an asked wish replaces the least recently used one; any other wish is not cached."""
-        self._wishes.pop(wish.key, None)
-        if len(self._wishes) >= MOST_WISHES:
+    def put(self, intent: Intent, *, asked: bool) -> None:
+        """Cache an intent. If the cache is full, an asked intent replaces the least recently used one; any other intent is not cached."""
+        self._intents.pop(intent.key, None)
+        if len(self._intents) >= MOST_INTENTS:
             if not asked:
                 return
-            self.drop([next(iter(self._wishes))])
-        self._wishes[wish.key] = wish
+            self.drop([next(iter(self._intents))])
+        self._intents[intent.key] = intent
 
-    def get(self, key: ObjectKey) -> Wish | None:
-        """Return the cached wish of a key, and mark it as used last. None: the zone has to ask."""
-        wish = self._wishes.pop(key, None)
-        if wish is not None:
-            self._wishes[key] = wish
-        return wish
+    def get(self, key: ObjectKey) -> Intent | None:
+        """Return the cached intent of a key, and mark it as used last. None: the zone has to ask."""
+        intent = self._intents.pop(key, None)
+        if intent is not None:
+            self._intents[key] = intent
+        return intent
 
     def drop(self, keys: Iterable[ObjectKey]) -> None:
-        """Remove the wishes of these keys from the cache. The times since when their units wait are kept."""
+        """Remove the intents of these keys from the cache. The times since when their units wait are kept."""
         for key in keys:
-            wish = self._wishes.pop(key, None)
-            if wish is None or not (key in self._since or key in self._earlier):
+            intent = self._intents.pop(key, None)
+            if intent is None or not (key in self._since or key in self._earlier):
                 continue
             since, earlier = self._since.pop(key, None), self._earlier.pop(key, {})
-            self._earlier[key] = {each: earlier.get(each, since) for each in map(hash, units_of(key, wish.changes))}
+            self._earlier[key] = {each: earlier.get(each, since) for each in map(hash, units_of(key, intent.changes))}
 
     def drop_cluster(self, cluster: str) -> None:
-        """Remove the wishes of a cluster's keys from the cache. Times are kept."""
-        self.drop([key for key in self._wishes if key.cluster == cluster])
+        """Remove the intents of a cluster's keys from the cache. Times are kept."""
+        self.drop([key for key in self._intents if key.cluster == cluster])
 
     def forget(self, key: ObjectKey) -> None:
         """Remove everything about a key that wants nothing: the lag of a later change must not count from earlier events."""
-        for known in (self._wishes, self._since, self._earlier):
+        for known in (self._intents, self._since, self._earlier):
             known.pop(key, None)
         self._of_lists.discard(key)
 
     def record_landed(self, units: Sequence[Unit]) -> list[float]:
-        """Remove units that have landed, and the cached wishes of their keys. Return since when each unit waited, where that is known."""
+        """Remove units that have landed, and the cached intents of their keys. Return since when each unit waited, where that is known."""
         since = [self._earlier.get(unit.key, {}).get(hash(unit), self._since.get(unit.key)) for unit in units]
         self.drop(unit.key for unit in units)
         for unit in units:

@@ -66,14 +66,14 @@ def why_foreign(key: RecordKey, record_set: RecordSet, wanted: RecordKey | None 
     )
 
 
-def with_replacements(standing: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, RecordSet]:
+def with_replacements(actual: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, RecordSet]:
     """What stands in a zone, and under the key of a simple set what was put in its place: a set with a set identifier."""
     found = {
         replace(key, identifier=""): replace(stands, foreign_form=f"SetIdentifier={key.identifier}")
-        for key, stands in standing.items()
+        for key, stands in actual.items()
         if key.identifier
     }
-    return found | dict(standing)
+    return found | dict(actual)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Known:
     """What was known of one Service in one zone before the zone was walked.
 
     ``version`` is that of the state that said so, ``seen`` what it came from (of each part uid, generation and
-    resourceVersion): a Service that goes and comes back begins anew with the first version, and may stand as before.
+    resourceVersion): a Service that goes and comes back begins again with the first version, and may stand as before.
     """
 
     service: ObjectKey
@@ -109,12 +109,12 @@ class Known:
         """Whether the key is unchanged since then."""
         return (state.version, _seen(state)) == (self.version, self.seen)
 
-    def drifts(self, standing: Mapping[RecordKey, RecordSet]) -> list[Drift]:
+    def drifts(self, actual: Mapping[RecordKey, RecordSet]) -> list[Drift]:
         """Its sets that do not stand in the zone as they were applied."""
         return [
-            Drift(self.service, key, known, standing.get(key))
+            Drift(self.service, key, known, actual.get(key))
             for key, known in self.applied
-            if what_stands(known, standing.get(key)) is not Stands.OURS
+            if what_stands(known, actual.get(key)) is not Stands.OURS
         ]
 
 
@@ -123,9 +123,9 @@ def _seen(state: KeyState) -> frozenset[tuple[str, int, int]]:
     return frozenset((part.uid, part.generation, part.resource_version) for part in state.parts.values())
 
 
-def drifts_of(state: KeyState, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> list[Drift]:
+def drifts_of(state: KeyState, zone_id: str, actual: Mapping[RecordKey, RecordSet]) -> list[Drift]:
     """Sets of one Service that do not stand in the zone as they were applied."""
-    return Known.of(state, zone_id).drifts(standing)
+    return Known.of(state, zone_id).drifts(actual)
 
 
 def as_it_stands(state: KeyState, drifts: Iterable[Drift]) -> KeyState:
