@@ -85,6 +85,8 @@ def test_cluster_list_is_a_flat_array(stack: CliStack) -> None:
         "allow_underscores": False,
         "max_names_per_service": 50,
         "max_names_per_namespace": 500,
+        "max_waits_per_namespace": 1000,
+        "max_record_sets_per_namespace": 10000,
         "reserve_domain": True,
         "max_ttl": 86400,
         "endpoint_cidrs": [],

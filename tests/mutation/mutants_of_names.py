@@ -9,6 +9,7 @@ from mutation.mutant import Mutant
 _PERMISSIONS = "unit/domain/dns/test_permissions.py::"
 _RULES = "integration/names/test_name_rules.py::"
 _LIMITS = "integration/names/test_name_limits.py::"
+_CAPS = "integration/names/test_caps_of_a_namespace.py::"
 _FULL = "integration/names/test_heirs_in_a_full_namespace.py::"
 _HOSTILE = "integration/names/test_hostile_namespace.py::"
 _KEPT = "integration/names/test_names_that_are_kept.py::"
@@ -331,6 +332,63 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         old="        return {name: sets for name, sets in beside.items() if name.name not in without}\n",
         new="        return beside\n",
         caught_by=(_FULL + "test_i9_name_is_shared_only_where_there_is_room_and_else_waited_for",),
+    ),
+    Mutant(
+        name="waits-without-cap",
+        without="the objects of a namespace stand in line for as many names as they ask for",
+        invariants="I9",
+        file=_ALLOWED,
+        old="            if refused := comes[max(0, room) :]:\n",
+        new="            if refused := comes[:0]:\n",
+        caught_by=(_CAPS + "test_i9_waits_beyond_the_cap_are_reported_and_stand_in_no_line",),
+    ),
+    Mutant(
+        name="record-sets-without-cap",
+        without="the objects of a namespace have as many record sets as they ask for",
+        invariants="I9",
+        file=_ALLOWED,
+        old="        if more > 0 and more > rules.sets - self._holds(SETS, namespace):\n",
+        new="        if False:\n",
+        caught_by=(_CAPS + "test_i9_record_sets_beyond_the_cap_are_reported_and_come_when_there_is_room",),
+    ),
+    Mutant(
+        name="cap-takes-what-stands",
+        without="record sets at names that a key has are not refused",
+        invariants="I9",
+        file=_ALLOWED,
+        old="        held = seen.claims | names_of(seen.intended) | {",
+        new="        held = {",
+        caught_by=(_CAPS + "test_i9_what_stands_goes_on_beyond_the_cap_and_may_change",),
+    ),
+    Mutant(
+        name="cap-keeps-what-was-given",
+        without="who was let into a line takes what it is given",
+        invariants="I9",
+        file=_ALLOWED,
+        old=" | {name for name, owner in owners.items() if owner == seen.key}\n",
+        new="\n",
+        caught_by=(_CAPS + "test_i9_heir_takes_what_it_is_given_whatever_the_cap_of_record_sets",),
+    ),
+    Mutant(
+        name="nobody-hears-of-room",
+        without="who waits for room in its namespace is planned again when there is some",
+        invariants="I9",
+        file="cluster/keys/committer.py",
+        old="        recorded.promoted |= dict.fromkeys(told)\n",
+        new="",
+        caught_by=(
+            _CAPS + "test_i9_wait_beyond_the_cap_stands_in_line_when_another_has_left",
+            _CAPS + "test_i9_record_sets_beyond_the_cap_are_reported_and_come_when_there_is_room",
+        ),
+    ),
+    Mutant(
+        name="counts-end-with-the-session",
+        without="counts that have changed by less than a step are written when the session ends",
+        invariants="I9",
+        file="cluster/run.py",
+        old="            yield from self._served.committer.write_counts()\n",
+        new="",
+        caught_by=(_CAPS + "test_i9_counts_are_written_in_steps_and_corrected_by_a_list",),
     ),
     Mutant(
         name="wrong-counts-stay",

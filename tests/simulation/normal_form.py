@@ -50,7 +50,7 @@ def _of_state(key: Key, item: Item) -> dict[str, object]:
     if key.partition.startswith("names#"):
         value: object = item.get("key", (item.get("owner"), item.get("waiting")))
         return {f"claim {key.partition} {sort}": value}
-    if key.partition.endswith("#asked"):
+    if key.partition.endswith(("#asked", "#waits", "#sets")):
         return {f"names asked for {key.partition} {sort}": item["count"]}
     if "#open#" in key.partition:
         return {f"mark {key.partition} {sort}": "heir" if "#heir#" in sort else "open"}

@@ -131,6 +131,14 @@ def _add_name_rules(add: argparse.ArgumentParser, *, change: bool) -> None:
         "--max-names-per-namespace", type=limit, metavar="N",
         help="names that the objects of a namespace may hold together (default: 500)",
     )  # fmt: skip
+    rules.add_argument(
+        "--max-waits-per-namespace", type=limit, metavar="N",
+        help="names for which the objects of a namespace may stand in line together (default: 1000)",
+    )  # fmt: skip
+    rules.add_argument(
+        "--max-record-sets-per-namespace", type=limit, metavar="N",
+        help="record sets that the objects of a namespace may have together (default: 10000)",
+    )  # fmt: skip
 
 
 def _add_address_rules(add: argparse.ArgumentParser) -> None:

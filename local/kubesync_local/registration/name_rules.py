@@ -38,7 +38,11 @@ _OPTIONS: Final = (
     "allow_underscores",
     "max_names_per_service",
     "max_names_per_namespace",
+    "max_waits_per_namespace",
+    "max_record_sets_per_namespace",
 )
+LIMITS: Final = tuple(option for option in _OPTIONS if option.startswith("max_"))
+"""They count only with a domain filter."""
 
 
 def given_rules(arguments: argparse.Namespace, wrong: Mistakes) -> dict[str, Any]:
@@ -58,8 +62,7 @@ def given_rules(arguments: argparse.Namespace, wrong: Mistakes) -> dict[str, Any
     fields |= {name: True for name in _OPTIONS if getattr(arguments, name) is True}
     if arguments.reserve_domain is not None:
         fields["reserve_domain"] = arguments.reserve_domain
-    limits = ("max_names_per_service", "max_names_per_namespace")
-    return fields | {name: getattr(arguments, name) for name in limits if getattr(arguments, name) is not None}
+    return fields | {name: getattr(arguments, name) for name in LIMITS if getattr(arguments, name) is not None}
 
 
 def settled_rules(given: dict[str, Any], known: ClusterConfig | None, domain: str) -> dict[str, Any]:
@@ -102,10 +105,10 @@ def rules_in_words(config: ClusterConfig) -> str:
     allowed = [name for name in ("wildcards", "apex", "underscores") if getattr(config, f"allow_{name}")]
     if allowed:
         words.append(f"with {', '.join(allowed)}")
-    for of in ("service", "namespace"):
-        field = f"max_names_per_{of}"
+    for field in LIMITS:
+        what, _, of = field.removeprefix("max_").partition("_per_")
         if (limit := getattr(config, field)) != ClusterConfig.model_fields[field].default:
-            words.append(f"at most {limit} for a {of}")
+            words.append(f"at most {limit}{'' if what == 'names' else ' ' + what.replace('_', ' ')} for a {of}")
     return "; ".join(words)
 
 

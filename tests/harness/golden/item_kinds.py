@@ -56,7 +56,7 @@ KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "open mark": (STATE, f"{_CLUSTER}#open#[0-3]", _OBJECT),
     "promotion note": (STATE, f"{_CLUSTER}#open#[0-3]", f"{_OBJECT}#heir#.+"),
     "note of tombstones": (STATE, f"{_CLUSTER}#open#[0-3]", f"{_OBJECT}#gone"),
-    "names asked for": (STATE, f"{_CLUSTER}#asked", "[^/#]+"),
+    "names asked for": (STATE, f"{_CLUSTER}#(asked|waits|sets)", "[^/#]+"),
     "claim": (STATE, "names#[^#]+#[0-9a-f]", "[^#]+"),
     "claim of a set identifier": (STATE, "names#[^#]+#[0-9a-f]", "[^#]+#set#[^#]+"),
     "claim of a seat": (STATE, "names#[^#]+#[0-9a-f]", "[^#]+#is#[^#]+"),

@@ -22,6 +22,8 @@ FIELDS = (
     "allow_underscores",
     "max_names_per_service",
     "max_names_per_namespace",
+    "max_waits_per_namespace",
+    "max_record_sets_per_namespace",
 )
 
 
@@ -64,6 +66,7 @@ def test_rules_are_stored_as_given_and_go_back_to_their_defaults_when_left_out(s
         "--namespace-domains", "shop=shop.example.com,s.example.com", "--namespace-domains", "bill=shop.example.com",
         "--allow-wildcards", "--allow-apex", "--allow-underscores",
         "--max-names-per-service", "5", "--max-names-per-namespace", "0",
+        "--max-waits-per-namespace", "7", "--max-record-sets-per-namespace", "8",
     )  # fmt: skip
     assert ran.status == 0, ran.err
     assert stored(stack, "ruled") == {
@@ -75,6 +78,8 @@ def test_rules_are_stored_as_given_and_go_back_to_their_defaults_when_left_out(s
         "allow_underscores": True,
         "max_names_per_service": 5,
         "max_names_per_namespace": 0,
+        "max_waits_per_namespace": 7,
+        "max_record_sets_per_namespace": 8,
     }
     shown = stack.call("cluster", "show", "ruled").out
     assert "shop=shop.example.com, shop=s.example.com, bill=shop.example.com" in shown

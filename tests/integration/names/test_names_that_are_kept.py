@@ -10,7 +10,7 @@ import pytest
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service, an_endpoint, an_endpoints
 from kubesync.aws.tables.control.clusters import ZoneReference
-from kubesync.aws.tables.name_counts import NameCountTable
+from kubesync.aws.tables.name_counts import NAMES, NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.state import KeyState
@@ -315,11 +315,11 @@ def test_name_that_is_kept_counts_and_is_let_go_with_its_zone_or_its_rules(deplo
     deployment.apply("web", balancer(), namespace="friendly")
     deployment.pass_time(3.0)
     counts = NameCountTable(deployment.store)
-    assert (counts.held("prod", "friendly"), counts.held("prod", "evil")) == (1, 0)
+    assert (counts.held("prod", (NAMES, "friendly")), counts.held("prod", (NAMES, "evil"))) == (1, 0)
     deployment.world.configure("prod", domain_filter=FILTER, namespace_domains=("evil=www.example.com",))
     deployment.pass_time(90.0)
     assert (at(deployment), owners(deployment)) == ({"": (EVIL,)}, {WWW: "prod/evil/x"})
-    assert (counts.held("prod", "friendly"), counts.held("prod", "evil")) == (0, 1)
+    assert (counts.held("prod", (NAMES, "friendly")), counts.held("prod", (NAMES, "evil"))) == (0, 1)
 
 
 def test_kept_claim_goes_when_the_cluster_loses_the_zone(deployment: Deployment) -> None:

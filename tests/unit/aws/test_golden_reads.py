@@ -17,7 +17,7 @@ from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration, Registry
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
-from kubesync.aws.tables.name_counts import NameCountTable
+from kubesync.aws.tables.name_counts import NAMES, NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.batches import Unit
@@ -42,8 +42,9 @@ from kubesync_local.workplace.readings import ListenerReadings, ZoneProblem, Zon
 
 def test_names_that_are_counted_refused_and_too_many() -> None:
     found = tables("names-counted")
-    assert NameCountTable(found).all_held("prod") == {"shop": 3}
-    assert (NameCountTable(found).held("prod", "shop"), NameCountTable(found).held("prod", "default")) == (3, 0)
+    table = NameCountTable(found)
+    assert table.all_held("prod") == {(NAMES, "shop"): 3}
+    assert (table.held("prod", (NAMES, "shop")), table.held("prod", (NAMES, "default"))) == (3, 0)
     assert [p.code for p in state(found, "one").problems] == ["WildcardNotAllowed"]
     (problem,) = state(found, "two").problems
     assert (problem.code, problem.subject) == ("TooManyNames", "d.example.com")

@@ -82,6 +82,8 @@ def test_configurations_in_every_form() -> None:
         "exclude_target_net",
         "routing",
         "health_check",
+        "max_waits_per_namespace",
+        "max_record_sets_per_namespace",
     }  # options that did not exist when the file was recorded
     assert said == ClusterConfig.model_fields.keys() - {"domain"} - later
 

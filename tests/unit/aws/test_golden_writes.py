@@ -25,7 +25,7 @@ from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Item, Key, Put
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
-from kubesync.aws.tables.name_counts import NameCountTable
+from kubesync.aws.tables.name_counts import NAMES, NameCountTable
 from kubesync_local.registration.named_upstreams import NamedRegistry
 from kubesync_local.workplace.readings import ListenerReadings
 
@@ -58,9 +58,10 @@ def a_conflict_check(scene: Scene, key: Key, item: Item) -> list[Action]:
 def names_asked_for(scene: Scene, key: Key, _item: Item) -> list[Action]:
     cluster = key.partition.partition("#")[0]
     table = NameCountTable(scene.store)
-    held = table.held(cluster, str(key.sort))
-    assert table.all_held(cluster)[str(key.sort)] == held
-    return [NameCountTable.correct(cluster, str(key.sort), None, held)]
+    place = NAMES, str(key.sort)
+    held = table.held(cluster, place)
+    assert table.all_held(cluster)[place] == held
+    return [NameCountTable.correct(cluster, place, None, held)]
 
 
 REWRITES: Final[Mapping[str, Rewrite]] = {

@@ -278,6 +278,7 @@ class ListeningRun:
             yield from self._record()
         if not self._failed:
             yield from self._record(flush=True)
+            yield from self._served.committer.write_counts()
 
     def end(self) -> None:
         """Persist how the listeners ended, give back room for lists, and write no more Events."""

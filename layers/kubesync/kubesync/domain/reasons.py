@@ -64,6 +64,12 @@ ADVICE: Final[Mapping[str, str]] = {
         "Ask for fewer names, or have the cluster's operator raise --max-names-per-service or --max-names-per-namespace. "
         "The next change of the Service, or `kubesync resync`, uses names that became free."
     ),
+    "TooManyWaits": (
+        "Do nothing: it stands in line when others of its namespace leave. Or have the cluster's operator raise --max-waits-per-namespace."
+    ),
+    "TooManyRecordSets": (
+        "Do nothing: they come when others of the namespace go. Or have the cluster's operator raise --max-record-sets-per-namespace."
+    ),
     # What others want or have
     "NameTaken": "Do nothing if this is intended. Otherwise remove the name from the other Service, or choose another name.",
     "Conflict": (

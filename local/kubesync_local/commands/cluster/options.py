@@ -67,6 +67,8 @@ KINDS: Final[Mapping[str, type]] = {
     "allow_underscores": bool,
     "max_names_per_service": int,
     "max_names_per_namespace": int,
+    "max_waits_per_namespace": int,
+    "max_record_sets_per_namespace": int,
     "endpoint_cidrs": list,
     "target_net_filter": list,
     "exclude_target_net": list,

@@ -7,7 +7,7 @@ from typing import Any
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
-from kubesync_local.registration.name_rules import ANY_NAME, how_to_limit, rules_in_words
+from kubesync_local.registration.name_rules import ANY_NAME, LIMITS, how_to_limit, rules_in_words
 from kubesync_local.terminal.output import print_document, print_rows, print_table, remark
 from kubesync_local.workplace.workplace import Workplace
 
@@ -43,7 +43,7 @@ def document(config: ClusterConfig, ways: ZoneAccessTable) -> dict[str, Any]:
     """
     fields = config.model_dump(mode="json", exclude={"ca_pem", "deleting", "disabled", "external_id"})
     if not config.domain_filter:  # they count only with a domain filter
-        fields |= {"max_names_per_service": None, "max_names_per_namespace": None}
+        fields |= dict.fromkeys(LIMITS)
     for zone in fields["zones"]:
         access = ways.read(zone["id"])
         if access is not None:

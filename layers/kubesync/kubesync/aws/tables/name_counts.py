@@ -1,22 +1,27 @@
-"""How many names the Services of each namespace hold that they asked for: one item for each namespace (ADR 0021).
+"""How much of its limits each namespace has taken: an item for each (ADR 0021, ADR 0070).
 
-    partition             sort            holds
-    ---------             ----            -----
-    <cluster>#asked       <namespace>     count
+    partition             sort                  holds
+    ---------             ----                  -----
+    <cluster>#asked       <namespace>           count of names that its Services hold and asked for
+    <cluster>#waits       <namespace>           count of places in lines, in steps
+    <cluster>#sets        <namespace>           count of record sets that stand or are to come, in steps
+    <cluster>#over        <namespace>/<key>     nothing: the key waits until its namespace has room
 
     a key's claims change ── its transaction adds the difference to the item
     a complete list       ── every key is read anyway: ``begin``, ``tally`` each, compare with the items, ``done``
 
 A name counts if the key holds a claim of it and it is not at or below the key's own name. So the number follows from the claims.
+Other counts are written where they have changed by a step, a small part of the limit, and when the session ends: a new Service alone costs no write
+more. A crash forgets less than a step, and the next list corrects it.
 Between two buckets of a list the cluster's actor serves its mailbox: keys that were tallied may change. ``written`` notes it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import cast
+from typing import Final, cast
 
 from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Key, Store
 from kubesync.aws.tables.items import put, update
@@ -24,9 +29,21 @@ from kubesync.domain.dns.permissions import NameRules, counts
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState
 
+type Taken = tuple[str, str]
+"""What is counted, and of which namespace."""
 
-def _asked_key(cluster: str, namespace: str) -> Key:
-    return Key(STATE, f"{cluster}#asked", namespace)
+NAMES: Final = "asked"
+WAITS: Final = "waits"
+SETS: Final = "sets"
+_OVER: Final = "over"
+OF_NAMESPACES: Final = (NAMES, WAITS, SETS, _OVER)
+_STEP: Final = 20
+_STEPS: Final = 50  # of which a limit has at least so many
+_TOLD: Final = 50  # at a time, of those that wait for room
+
+
+def _count_key(cluster: str, taken: Taken) -> Key:
+    return Key(STATE, f"{cluster}#{taken[0]}", taken[1])
 
 
 class NameCountTable:
@@ -35,20 +52,34 @@ class NameCountTable:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def held(self, cluster: str, namespace: str) -> int:
+    def held(self, cluster: str, taken: Taken) -> int:
         """How many, by the namespace's item; 0 without one."""
-        item = self._store.get(_asked_key(cluster, namespace))
+        item = self._store.get(_count_key(cluster, taken))
         return 0 if item is None else cast(int, item["count"])
 
-    def all_held(self, cluster: str) -> dict[str, int]:
+    def all_held(self, cluster: str) -> dict[Taken, int]:
         """The same, for every namespace that has an item."""
-        items = self._store.query(STATE, _asked_key(cluster, "").partition)
-        return {cast(str, item["sk"]): cast(int, item["count"]) for item in items}
+        return {
+            (kind, cast(str, item["sk"])): cast(int, item["count"])
+            for kind in (NAMES, WAITS, SETS)
+            for item in self._store.query(STATE, _count_key(cluster, (kind, "")).partition)
+        }
+
+    def over(self, cluster: str, namespace: str) -> list[ObjectKey]:
+        """Some of the keys that wait until their namespace has room."""
+        items = self._store.query(STATE, f"{cluster}#{_OVER}", prefix=f"{namespace}/", limit=_TOLD)
+        return [ObjectKey.at(cluster, cast(str, item["sk"])) for item in items]
 
     @staticmethod
-    def correct(cluster: str, namespace: str, stored: int | None, right: int) -> Action:
+    def mark_over(key: ObjectKey, *, over: bool) -> Action:
+        """Note that a key waits until its namespace has room, or no longer does."""
+        place = Key(STATE, f"{key.cluster}#{_OVER}", key.path)
+        return put(place) if over else Delete(place)
+
+    @staticmethod
+    def correct(cluster: str, taken: Taken, stored: int | None, right: int) -> Action:
         """Replace a count. ``stored``: as just read; None: there is no item."""
-        place = _asked_key(cluster, namespace)
+        place = _count_key(cluster, taken)
         guard = (Absent(),) if stored is None else (Equals("count", stored),)
         return put(place, *guard, count=right) if right else Delete(place, guard)
 
@@ -64,9 +95,11 @@ class NameCounts:
         """Go by these rules from now on. What was counted by others is corrected by the list that follows."""
         self._cluster = cluster
         self.rules = rules
-        self._known: dict[str, int] = {}
+        self._most = {} if rules is None else {WAITS: rules.waits, SETS: rules.sets}
+        self._known: dict[Taken, int] = {}
+        self._unwritten = Counter[Taken]()  # steps that are not whole yet
         self._reserved: dict[ObjectKey, set[str]] = {}
-        self._tallied: dict[ObjectKey, int] | None = None
+        self._tallied: dict[ObjectKey, Mapping[str, int]] | None = None
 
     def held(self, state: KeyState) -> AbstractSet[str]:
         """Names that count and that the key holds."""
@@ -75,11 +108,30 @@ class NameCounts:
         own = self.rules.own_name(state.key)
         return {name.name for name in state.claims if counts(name.name, own)}
 
-    def of(self, namespace: str) -> int:
-        """How many names a namespace holds. Read once."""
-        if namespace not in self._known:
-            self._known[namespace] = self._table.held(self._cluster, namespace)
-        return self._known[namespace]
+    def taken(self, state: KeyState) -> Mapping[str, int]:
+        """How much a key takes of each limit."""
+        if self.rules is None:
+            return {}
+        sets = len(state.intended.keys() | state.applied.keys())
+        return {NAMES: len(self.held(state)), WAITS: len(state.waits), SETS: sets}
+
+    def of(self, namespace: str, kind: str = NAMES) -> int:
+        """How many names a namespace holds, places in lines, or record sets. Read once."""
+        taken = (kind, namespace)
+        if taken not in self._known:
+            self._known[taken] = self._table.held(self._cluster, taken) + self._unwritten[taken]
+        return self._known[taken]
+
+    def told(self, changes: Mapping[Taken, int]) -> list[ObjectKey]:
+        """Keys that are planned again after these changes: they wait for room, and there is more of it now. A namespace that has taken less than half
+        of a limit is not asked for such keys.
+        """
+        made = {
+            namespace: None
+            for (kind, namespace), change in changes.items()
+            if change < 0 and kind in self._most and 2 * self.of(namespace, kind) >= self._most[kind]
+        }
+        return [key for namespace in made for key in self._table.over(self._cluster, namespace)]
 
     def reserve(self, key: ObjectKey, name: str) -> None:
         """A key was given a name of its namespace: the room for it is no other's until the key is planned."""
@@ -95,27 +147,35 @@ class NameCounts:
         self._known.clear()
         self._reserved.clear()
 
-    def added(self, changes: Mapping[str, int]) -> list[Action]:
+    def added(self, changes: Mapping[Taken, int]) -> list[Action]:
         """What adds to the items, in the transaction of the claims; it is conditional on their keys, so no repetition counts
         twice. The items' numbers are not known until ``written``.
         """
-        return [
-            update(_asked_key(self._cluster, namespace), {"count": change})
-            for namespace, change in changes.items()
-            if change
-        ]
+        steps = {taken: self._step(taken, change) for taken, change in changes.items()}
+        return [update(_count_key(self._cluster, taken), {"count": step}) for taken, step in steps.items() if step]
 
-    def written(self, changes: Mapping[str, int], states: Iterable[KeyState]) -> None:
+    def _step(self, taken: Taken, change: int) -> int:
+        """What is written now of what has changed."""
+        step, most = self._unwritten[taken] + change, self._most.get(taken[0], 0)
+        return step if abs(step) >= min(_STEP, most // _STEPS) else 0
+
+    def rest(self) -> Iterator[Action]:
+        """What is written when the session ends."""
+        for taken in sorted(each for each, left in self._unwritten.items() if left):
+            yield update(_count_key(self._cluster, taken), {"count": self._unwritten.pop(taken)})
+
+    def written(self, changes: Mapping[Taken, int], states: Iterable[KeyState]) -> None:
         """A transaction is through."""
-        for namespace, change in changes.items():
-            if namespace in self._known:
-                self._known[namespace] += change
+        for taken, change in changes.items():
+            if taken in self._known:
+                self._known[taken] += change
+            self._unwritten[taken] += change - self._step(taken, change)
         for state in states if self._reserved else ():
             # A batch of the key may close before it is planned.
             if left := self._reserved.pop(state.key, set()) & {name.name for name in state.waits}:
                 self._reserved[state.key] = left
         if self._tallied is not None:
-            self._tallied |= {state.key: len(self.held(state)) for state in states if state.key in self._tallied}
+            self._tallied |= {state.key: self.taken(state) for state in states if state.key in self._tallied}
 
     # --- complete lists ---
 
@@ -126,22 +186,26 @@ class NameCounts:
     def tally(self, state: KeyState) -> None:
         """A key as it is stored now."""
         if self._tallied is not None:
-            self._tallied[state.key] = len(self.held(state))
+            self._tallied[state.key] = self.taken(state)
 
     def corrections(self) -> list[Action]:
         """What makes the items right, once every key is tallied; each is conditional on what was just read."""
         if self._tallied is None:
             return []
-        right: Counter[str] = Counter()
-        for key, held in self._tallied.items():
-            right[key.namespace] += held
+        right = Counter[Taken]()
+        for key, taken in self._tallied.items():
+            right.update({(kind, key.namespace): count for kind, count in taken.items() if count})
         stored = self._table.all_held(self._cluster)
-        self._known = {namespace: right[namespace] for namespace in right.keys() | stored.keys()}
-        return [
-            self._table.correct(self._cluster, namespace, stored.get(namespace), right[namespace])
-            for namespace in sorted(right.keys() | stored.keys())
-            if stored.get(namespace, 0) != right[namespace] or (namespace in stored and not right[namespace])
-        ]
+        self._known = {taken: right[taken] for taken in right.keys() | stored.keys()}
+        self._unwritten.clear()
+        wrong: list[Action] = []
+        for each in sorted(right.keys() | stored.keys()):
+            missing = right[each] - stored.get(each, 0)
+            if self._step(each, missing) or (each in stored and not right[each]):
+                wrong.append(self._table.correct(self._cluster, each, stored.get(each), right[each]))
+            else:
+                self._unwritten[each] = missing
+        return wrong
 
     def done(self) -> None:
         """The items are right."""

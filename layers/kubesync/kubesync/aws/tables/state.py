@@ -24,6 +24,7 @@ from typing import Final, cast
 
 from kubesync.aws.dynamodb.store import STATE, Action, Delete, Equals, Item, Key, Store
 from kubesync.aws.tables.items import place_of, put, slice_place, sliced, unchanged, unpack_slices
+from kubesync.aws.tables.name_counts import OF_NAMESPACES
 from kubesync.aws.tables.state_codec import decode_state, encode_state, schema_of
 from kubesync.domain.errors import StoreBusyError
 from kubesync.domain.objects import ObjectKey
@@ -271,7 +272,7 @@ class StateTable:
 
     def leftover_marks(self, cluster: str) -> Iterator[Delete]:
         """Return the writes that remove the marks and counts of a cluster without keys: no planning will remove them."""
-        for partition in (*(f"open#{number}" for number in range(OPEN_PARTITIONS)), "asked"):
+        for partition in (*(f"open#{number}" for number in range(OPEN_PARTITIONS)), *OF_NAMESPACES):
             yield from map(_delete, self._store.query(STATE, f"{cluster}#{partition}"))
 
     def _mark_change(self, before: KeyState, after: KeyState) -> list[Action]:

@@ -1,7 +1,7 @@
 """Which of the names that a key wants it may ask for at all, before anybody looks whose they are (``assign_names``).
 
 - ``held_only``: an annotation that kubesync refuses, or a policy that is not possible, keeps a key to the names that it holds (ADR 0022).
-- ``NamespaceLimit``: a namespace has room for a number of names (ADR 0021).
+- ``NamespaceLimit``: a namespace has room for a number of names (ADR 0021), of places in lines and of record sets (ADR 0070).
 - ``names_asked``: the names for which the order of keys matters (``Turns``).
 """
 
@@ -11,16 +11,17 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import Final
 
-from kubesync.aws.tables.name_counts import NameCounts
+from kubesync.aws.tables.name_counts import NAMES, SETS, WAITS, NameCounts, Taken
 from kubesync.domain.dns.desired import Desired, DnsRules, bounded
 from kubesync.domain.dns.permissions import most_looked_at, too_many
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
-from kubesync.domain.dns.records import RecordKey, RecordSet, clash
+from kubesync.domain.dns.records import Problem, RecordKey, RecordSet, clash
 from kubesync.domain.dns.routing.limits import why_not_possible
 from kubesync.domain.dns.routing.policies import DEFAULT_WEIGHT, NOT_POSSIBLE, SIMPLE, Routing, Weighted
 from kubesync.domain.objects import EMPTY_SET, ObjectKey, neighbours
-from kubesync.domain.plan import Policy
+from kubesync.domain.plan import Assignment, Policy
 from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Name, names_of
 
@@ -85,6 +86,9 @@ def _routing(state: KeyState, identifier: str) -> Routing:
     return next(held, Weighted(DEFAULT_WEIGHT))
 
 
+BEYOND: Final = ("TooManyWaits", "TooManyRecordSets")
+"""Problems of who is planned again once its namespace has room."""
+
 type _HeirOf = Callable[[Name, ObjectKey], ObjectKey | None]
 """``ClaimBook.heir``."""
 type _Beside = dict[Name, dict[RecordKey, ObjectKey]]
@@ -111,7 +115,7 @@ class NamespaceLimit:
     def __init__(self, counted: NameCounts, policy: Policy) -> None:
         self._counted = counted
         self._policy = policy
-        self._planned: Counter[str] = Counter()
+        self._planned = Counter[Taken]()
         self._taken: dict[ObjectKey, AbstractSet[str]] = {}
         self._gains = 0  # of the key that is planned
 
@@ -168,15 +172,48 @@ class NamespaceLimit:
         passes = {name for name, each in heirs if each is not None and neighbours(each, seen.key)}
         reserved = counted.reserved(namespace).items()
         kept = sum(len(names - self._taken.get(key, frozenset())) for key, names in reserved)
-        holds = counted.of(namespace) + self._planned[namespace] + kept
-        return counted.rules.per_namespace - holds + len(leaving - passes)
+        return counted.rules.per_namespace - self._holds(NAMES, namespace) - kept + len(leaving - passes)
+
+    def fitting(self, seen: KeyState, assignment: Assignment, owners: Mapping[Name, ObjectKey | None]) -> Assignment:
+        """What of it there is room for: places in lines, and record sets at names where the key has none. It gets all of these sets or none: else
+        an SRV set leads to a name that is not there. Whatever was given to it, it takes.
+        """
+        rules, namespace = self._counted.rules, seen.key.namespace
+        if rules is None:
+            return assignment
+        problems: list[Problem] = []
+        if comes := sorted(assignment.waits - seen.waits):
+            room = rules.waits - self._holds(WAITS, namespace) + len(seen.waits - assignment.waits)
+            if refused := comes[max(0, room) :]:
+                why = f"the objects of namespace {namespace} wait for {rules.waits} names (--max-waits-per-namespace)"
+                problems += bounded(Problem("TooManyWaits", name.label, why) for name in refused)
+                assignment = replace(assignment, waits=assignment.waits - frozenset(refused))
+        held = seen.claims | names_of(seen.intended) | {name for name, owner in owners.items() if owner == seen.key}
+        places = {(name.zone_id, name.name) for name in held}
+        fresh = {key for key in assignment.intended if (key.zone_id, key.name) not in places}
+        stays = seen.applied.keys() if self._policy is not Policy.SYNC else frozenset[RecordKey]()
+        more = len(assignment.intended.keys() | stays) - len(seen.intended.keys() | stays) if fresh else 0
+        if more > 0 and more > rules.sets - self._holds(SETS, namespace):
+            why = (
+                f"the objects of namespace {namespace} have {rules.sets} record sets, and these {len(fresh)} do not fit "
+                "(--max-record-sets-per-namespace)"
+            )
+            problems.append(Problem("TooManyRecordSets", min(key.name for key in fresh), why))
+            intended = {key: each for key, each in assignment.intended.items() if key not in fresh}
+            gained = frozenset(name for name in assignment.gained if (name.zone_id, name.name) in places)
+            assignment = replace(assignment, intended=intended, gained=gained)
+        return replace(assignment, problems=(*assignment.problems, *problems))
+
+    def _holds(self, kind: str, namespace: str) -> int:
+        return self._counted.of(namespace, kind) + self._planned[kind, namespace]
 
     def planned(self, before: KeyState, after: KeyState) -> None:
-        """Count the names that a planned key gains, so that keys planned after it find less room."""
-        if self._counted.rules is not None:
-            held = self._counted.held(after)
-            self._planned[before.key.namespace] += len(held) - len(self._counted.held(before))
-            self._taken[before.key] = held
+        """Count what a planned key takes, so that keys planned after it find less room."""
+        counted = self._counted
+        if counted.rules is not None:
+            was, now = counted.taken(before), counted.taken(after)
+            self._planned.update({(kind, before.key.namespace): count - was[kind] for kind, count in now.items()})
+            self._taken[before.key] = counted.held(after)
 
 
 def namespaces_apart(rules: DnsRules) -> bool:

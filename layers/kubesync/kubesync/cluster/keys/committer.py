@@ -23,7 +23,7 @@ from typing import Final
 
 from kubesync.actors.actor import Steps
 from kubesync.actors.scheduler import Lock
-from kubesync.aws.dynamodb.store import UPSTREAMS
+from kubesync.aws.dynamodb.store import UPSTREAMS, Action
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
@@ -234,8 +234,12 @@ class Committer:
 
     def correct_counts(self) -> Steps[None]:
         """Compare the counts of names with the keys that a list has just read, and write those that are wrong."""
-        yield from self._until_fresh(self._correct)
+        yield from self._until_fresh(partial(self._write_actions, self.states.counts.corrections))
         self.states.counts.done()
+
+    def write_counts(self) -> Steps[None]:
+        """The session ends: write what counts have changed by less than a step."""
+        yield from self._until_fresh(partial(self._write_actions, self.states.counts.rest))
 
     def begin_lists(self, believed: Mapping[Resource, Believed]) -> Steps[None]:
         """Note durably which deletions follow from lists, before any is recorded: else a session that dies forgets those it has recorded."""
@@ -257,9 +261,9 @@ class Committer:
         for resource, new in noted.items():
             views[resource].checkpoint = new
 
-    def _correct(self, _untrusted: AbstractSet[str]) -> None:
+    def _write_actions(self, made: Callable[[], Iterable[Action]], _untrusted: AbstractSet[str]) -> None:
         writer = self._fenced_writer
-        for actions in batched(self.states.counts.corrections(), _CORRECTED_AT_A_TIME):
+        for actions in batched(made(), _CORRECTED_AT_A_TIME):
             until = self.clock.monotonic() + _WRITE_SECONDS
             writer.run([self.states.config.name], list(actions), writer.token(), until_monotonic=until)
 
@@ -411,12 +415,12 @@ class Committer:
 
     def _chunks(self, writes: Sequence[KeyWrite], closing: Callable[[str], Closing] = no_closing) -> Iterator[Chunk]:
         room = self._fenced_writer.room(MAX_CLUSTERS)
-        counts = self.states.counts
-        counted = None if counts.rules is None else lambda state: len(counts.held(state))
+        counted = self.states.counts.taken
         return chunks_of(writes, self.tables.state, self._fenced_writer.token, room, closing, counted)
 
     def _write(self, recorded: Recorded, chunk: Chunk) -> None:
         actions = [*chunk.actions, *self.states.counts.added(chunk.counts)]
+        told = self.states.counts.told(chunk.counts)
         if chunk.entries:
             name, epoch, now = self.states.config.name, self._fenced_writer.epoch, self.clock.epoch()
             actions.append(self.tables.audit.changes(name, chunk.entries, epoch, now, chunk.token))
@@ -432,6 +436,7 @@ class Committer:
         for committed in chunk.committed:
             committed()
         self._on_written(chunk.entries)
+        recorded.promoted |= dict.fromkeys(told)
         recorded.changed |= {state.key for state in chunk.states}
         recorded.opened |= {state.key: None for state in chunk.states if state.opened is not None}
 

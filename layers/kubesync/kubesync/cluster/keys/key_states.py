@@ -413,4 +413,6 @@ def _name_rules(config: ClusterConfig) -> NameRules | None:
         underscores=config.allow_underscores,
         per_service=config.max_names_per_service,
         per_namespace=config.max_names_per_namespace,
+        waits=config.max_waits_per_namespace,
+        sets=config.max_record_sets_per_namespace,
     )

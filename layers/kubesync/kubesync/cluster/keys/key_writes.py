@@ -16,6 +16,7 @@ from typing import Final
 from kubesync.aws.dynamodb.store import Action, Equals, Key, Put, Update
 from kubesync.aws.dynamodb.values import item_bytes
 from kubesync.aws.tables.audit import Entry, describe
+from kubesync.aws.tables.name_counts import Taken
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.registry import news
@@ -200,7 +201,7 @@ class Chunk:
 
     ``whole``: no part of the key that it begins with is in an earlier one. ``left``: the key that it ends with, if more of it follows: as it
     stands then, and as it is to become. ``counts``: by namespace, how many more names its Services
-    hold; each is one more action.
+    hold, places in lines and record sets; each is one more action.
     """
 
     token: str
@@ -213,7 +214,7 @@ class Chunk:
     committed: list[Callable[[], None]] = field(default_factory=list)
     size: int = 0
     places: dict[Key, int] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[Taken] = field(default_factory=Counter)
 
     def takes(self, actions: Sequence[Action], clusters: AbstractSet[str], room: int, size: int = 0) -> bool:
         """Whether these actions may join: they fit, and none names an item that is named already. A transaction may name an item once.
@@ -262,20 +263,19 @@ def chunks_of(
     token: Callable[[], str],
     room: int,
     closing: Callable[[str], Closing] = no_closing,
-    counted: Callable[[KeyState], int] | None = None,
+    counted: Callable[[KeyState], Mapping[str, int]] = lambda _state: {},
 ) -> Iterator[Chunk]:
     """Cut writes into transactions of at most ``room`` actions, for at most ``MAX_CLUSTERS`` clusters each.
 
     Args:
         closing: actions of the last transaction, given its token: checkpoints, inflight.
-        counted: how many names a key holds that count towards its namespace's limit. None:
-            nothing is counted.
+        counted: how much a key takes of its namespace's limits.
     """
     chunk = Chunk(token())
     for write in writes:
         state, cluster = write.before, write.before.key.cluster
         stored, own = table.put(state, write.after, chunk.token)
-        groups = write.steps(own, room if counted is None else room - 1)
+        groups = write.steps(own, room - len(counted(state)))
         for number, group in enumerate(groups, 1):
             final = number == len(groups)
             after = write.after if final else _after_pieces(state, group)
@@ -283,16 +283,15 @@ def chunks_of(
             clusters = {cluster}.union(*(piece.clusters for piece in group))
             if len(groups) > 1:
                 stored, own = table.put(state, after, chunk.token)
-            more = 0 if counted is None else counted(after) - counted(state)
+            more = _changes(counted(state), counted(after), write.after.key.namespace)
             size = _bytes(of_pieces) + _bytes(own)
-            if not chunk.takes([*of_pieces, *own], clusters, room - bool(more), size):
+            if not chunk.takes([*of_pieces, *own], clusters, room - len(more), size):
                 yield chunk
                 chunk = Chunk(token(), whole=number == 1)
                 stored, own = table.put(state, after, chunk.token)
             chunk.add([*of_pieces, *own], clusters, size)
             chunk.entries += (entry for piece in group for entry in piece.entries)
-            if more:
-                chunk.counts[after.key.namespace] += more
+            chunk.counts.update(more)
             chunk.states.append(stored)
             if final:
                 chunk.entries += write.entries
@@ -316,6 +315,10 @@ def chunks_of(
     chunk.committed.append(last.committed)
     if chunk.actions:
         yield chunk
+
+
+def _changes(before: Mapping[str, int], after: Mapping[str, int], namespace: str) -> Mapping[Taken, int]:
+    return {(kind, namespace): count - before[kind] for kind, count in after.items() if count != before[kind]}
 
 
 def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None]) -> list[ObjectKey]:

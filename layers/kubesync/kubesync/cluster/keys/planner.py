@@ -14,7 +14,7 @@ from typing import Final
 from aws_lambda_powertools import Logger
 
 from kubesync.aws.tables.of_clusters import Tables
-from kubesync.cluster.claims.allowed_names import NamespaceLimit, held_only
+from kubesync.cluster.claims.allowed_names import BEYOND, NamespaceLimit, held_only
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.claims.published import Behind, PublishedSets
 from kubesync.cluster.claims.turning import Turn, agreeing, turning_places, turns_of, with_turns
@@ -289,7 +289,7 @@ class Planner:
         if aside := not self._states.config.deleting and self._states.set_aside(seen, self._listed):
             problems.append(Problem("SetAside", str(seen.key), _SET_ASIDE))
         if want.records is None:
-            problems += [p for p in seen.problems if p.code == "NameTaken"]
+            problems += [p for p in seen.problems if p.code in ("NameTaken", *BEYOND)]
             # Nobody can say now whose a name is that has become free: it stays in conflict, lest two keys make a set there.
             after = replace(after, conflicts={**before.conflicts, **seen.conflicts})
         else:
@@ -302,6 +302,7 @@ class Planner:
             beside = self._limit.shared(seen, want, beside, self._book.heir)
             published = self._published.beside(seen, want.records, owners, lines, beside)
             assignment = with_turns(assign_names(seen, want.records, owners, lines, published, beside), turns)
+            assignment = self._limit.fitting(seen, assignment, owners)
             problems += assignment.problems
             after, of_names = self._names(before, after, assignment, given)
             pieces += of_names
@@ -321,6 +322,8 @@ class Planner:
         problems += conflict_problems(after.conflicts)
         after = replace(after, problems=tuple(sorted(set(problems))))
         after = self._opened(before, after, of_records, aside=aside)
+        if (over := _beyond(after)) != _beyond(before):
+            pieces.append(Piece((self._tables.name_counts.mark_over(seen.key, over=over),)))
         if after == before and not pieces:
             return None
         pieces += [Piece((note,)) for note in self._targets.notes(seen.key)]
@@ -407,3 +410,8 @@ class Planner:
         if before.opened is not None and same and not before.set_aside:
             return replace(after, opened=before.opened)
         return replace(after, opened=OpenMark(cause=why, since=since))
+
+
+def _beyond(state: KeyState) -> bool:
+    """Whether its namespace has no room for something that it asks for."""
+    return any(problem.code in BEYOND for problem in state.problems)

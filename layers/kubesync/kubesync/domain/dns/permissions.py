@@ -35,6 +35,9 @@ RESERVED_PREFIX: Final = "_kubesync-"
 """Labels of the journals begin with it: nobody gets such a name."""
 NAMES_PER_SERVICE: Final = 50
 NAMES_PER_NAMESPACE: Final = 500
+WAITS_PER_NAMESPACE: Final = 1_000
+SETS_PER_NAMESPACE: Final = 10_000
+"""As many as a hosted zone holds by default."""
 # An annotation of 256 KiB can hold 100,000 names. So many times the limit of a Service are looked at, and those that it holds.
 _LOOKED_AT: Final = 20
 
@@ -56,6 +59,7 @@ class NameRules:
         wildcards, apex, underscores: whether such names are allowed.
         per_service: the most names that one Service may ask for, from 0.
         per_namespace: the most names that the Services of one namespace may hold together, from 0.
+        waits: the most places in lines that they may have together. ``sets``: the most record sets.
     """
 
     template: str
@@ -70,6 +74,8 @@ class NameRules:
     underscores: bool = False
     per_service: int = NAMES_PER_SERVICE
     per_namespace: int = NAMES_PER_NAMESPACE
+    waits: int = WAITS_PER_NAMESPACE
+    sets: int = SETS_PER_NAMESPACE
     reserved: frozenset[str] = frozenset()
 
     def own_name(self, key: ObjectKey) -> str:

@@ -32,7 +32,12 @@ from kubesync.domain.dns.addresses import parse_network
 from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.dns.annotations.reading import MAX_TTL_SECONDS
 from kubesync.domain.dns.names import FIELDS
-from kubesync.domain.dns.permissions import NAMES_PER_NAMESPACE, NAMES_PER_SERVICE
+from kubesync.domain.dns.permissions import (
+    NAMES_PER_NAMESPACE,
+    NAMES_PER_SERVICE,
+    SETS_PER_NAMESPACE,
+    WAITS_PER_NAMESPACE,
+)
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.dns.routing.reading import routing_of_cluster
 from kubesync.domain.errors import (
@@ -147,6 +152,8 @@ class ClusterConfig(BaseModel):
     allow_underscores: bool = False
     max_names_per_service: int = Field(default=NAMES_PER_SERVICE, ge=0)
     max_names_per_namespace: int = Field(default=NAMES_PER_NAMESPACE, ge=0)
+    max_waits_per_namespace: int = Field(default=WAITS_PER_NAMESPACE, ge=0)
+    max_record_sets_per_namespace: int = Field(default=SETS_PER_NAMESPACE, ge=0)
     # Commands store other values than these for a new cluster: see ``registration.name_rules``.
     reserve_domain: bool = False
     max_ttl: int = Field(default=MAX_TTL_SECONDS, ge=1, le=MAX_TTL_SECONDS)
