@@ -97,14 +97,14 @@ def test_key_that_a_newer_release_wrote_while_we_are_master_is_not_overwritten()
         assert stack.run(lambda _: stack.at_rest("prod") and stack.at_rest("other")).clean
         running = stack.start(drain_margin_seconds=1)
         running.wait_for(lambda: stack.at_rest("prod"))
-        stack.store.write(Update(state_key(web), set={"v": 6, "body": "unheard of"}))
+        stack.store.write(Update(state_key(web), set={"v": 7, "body": "unheard of"}))
         newer_item = stack.store.get(state_key(web))
         stack.api.cluster.delete_service("default", "web")
         running.wait_for(lambda: OTHER not in stack.records())
         report = running.end(ErrorCode.MAX_RUNTIME)
         assert not report.clean, "what was seen could not be recorded"
         problems = {cluster.cluster: cluster.problem for cluster in report.clusters}
-        assert "was written by a newer release (schema 6), this one knows 5: upgrade" in problems["prod"]
+        assert "was written by a newer release (schema 7), this one knows 6: upgrade" in problems["prod"]
         assert problems["other"] == ""
         assert stack.store.get(state_key(web)) == newer_item
         assert WEB in stack.records()
