@@ -52,6 +52,7 @@ class HandledRoute53(MemoryRoute53):
 
     Attributes:
         sent: every try of a batch, in its order, whatever became of it.
+        refusals: what Route 53 said to the batches that it refused.
         refused: names that no batch may change; the message names the first ``named`` of them.
     """
 
@@ -59,6 +60,7 @@ class HandledRoute53(MemoryRoute53):
         super().__init__()
         self._account = Account(limits or Limits())
         self.sent: list[tuple[BatchChange, ...]] = []
+        self.refusals: list[str] = []
         self.strike: Callable[[str, bool], None] = lambda _kind, _after: None
         self.refused: set[str] = set()
         self.named: int | None = None
@@ -75,10 +77,14 @@ class HandledRoute53(MemoryRoute53):
         kind = SWAPPED if "takes over" in comment else SENT
         self.strike(kind, False)
         bad = [change for change in changes if change.key.name in self.refused and change.action == "CREATE"]
-        if bad:
-            said = [_refusal(change) for change in bad[: self.named]]
-            raise BatchRefusedError(tuple(said) or ("an error that names no change",))
-        super().change(zone_id, changes, comment, session)
+        try:
+            if bad:
+                said = [_refusal(change) for change in bad[: self.named]]
+                raise BatchRefusedError(tuple(said) or ("an error that names no change",))
+            super().change(zone_id, changes, comment, session)
+        except BatchRefusedError as refused:
+            self.refusals += refused.messages
+            raise
         self.strike(kind, True)
 
 
@@ -315,6 +321,11 @@ class Deployment(StoredItems):
     def sent(self) -> list[tuple[BatchChange, ...]]:
         """Every batch that a session has sent."""
         return self.route53.sent
+
+    @property
+    def refusals(self) -> list[str]:
+        """What Route 53 said to batches of sessions that it refused."""
+        return self.route53.refusals
 
     @property
     def journal(self) -> str:

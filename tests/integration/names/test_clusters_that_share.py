@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service, an_endpoints
-from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.errors import BatchRefusedError
 from kubesync.domain.objects import Endpoint, EndpointPort, ObjectKey, Resource, ServicePort
 from kubesync.domain.state import KeyState
 from kubesync_local.standins.route53.zone.model import Limits
@@ -31,17 +29,6 @@ class Sharing(Deployment):
     def __init__(self, prod: str, east: str, **config: Any) -> None:
         fields: dict[str, Any] = {"domain_filter": ("prod.example.com",), **config}
         super().__init__(limits=Limits(health_checks=frozenset({"known"})), routing=prod, **fields)
-        self.refusals: list[str] = []
-        change = self.route53.change
-
-        def noted(zone_id: str, changes: Sequence[BatchChange], comment: str, session: str) -> None:
-            try:
-                change(zone_id, changes, comment, session)
-            except BatchRefusedError as refused:
-                self.refusals += refused.messages
-                raise
-
-        self.route53.change = noted  # type: ignore[method-assign]
         self.east: ScriptedCluster = self.add_cluster("east", domain="prod.example.com", routing=east)
         self.start()
         self.apply("web", a_service(cluster_ips=("10.0.0.1",)))

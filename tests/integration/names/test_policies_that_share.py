@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service, an_endpoints
-from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.state import state_key
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.routing.policies import Weighted
-from kubesync.domain.errors import BatchRefusedError
 from kubesync.domain.objects import ObjectKey
 from kubesync_local.standins.route53.zone.model import Limits
 from simulation.writes import RECORD, SENT
@@ -29,21 +27,10 @@ SECONDARY: Final = {"aws-failover": "SECONDARY"}
 
 
 class Policies(Deployment):
-    """A deployment in which ``a`` is 10.9.0.1, ``b`` 10.9.0.2 and so on. ``refusals``: what Route 53 refused."""
+    """A deployment in which ``a`` is 10.9.0.1, ``b`` 10.9.0.2 and so on."""
 
     def __init__(self) -> None:
         super().__init__(limits=Limits(health_checks=frozenset({"known"})), domain_filter=("example.com",))
-        self.refusals: list[Sequence[str]] = []
-        change = self.route53.change
-
-        def noted(zone_id: str, changes: Sequence[BatchChange], comment: str, session: str) -> None:
-            try:
-                change(zone_id, changes, comment, session)
-            except BatchRefusedError as refused:
-                self.refusals.append(refused.messages)
-                raise
-
-        self.route53.change = noted  # type: ignore[method-assign]  # listens in
 
     def ask(self, name: str, policy: dict[str, str] | None, identifier: str = "", seconds: float = 4.0) -> None:
         """A Service that asks for the name; without a policy: a simple set."""
