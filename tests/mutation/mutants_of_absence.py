@@ -200,4 +200,13 @@ OF_ABSENCE: Final[tuple[Mutant, ...]] = (
         new="            view.complete, view.expired = True, False\n",
         caught_by=(_SECTIONS + "test_i5_endpoints_that_are_being_listed_are_not_taken_for_empty_in_between",),
     ),
+    Mutant(
+        name="problems-vanish-while-a-plan-is-not-known",
+        without="what the last plan reported is dropped while lists come one after the other, and found again",
+        invariants="I5 I6",
+        file="cluster/keys/planner.py",
+        old="            problems += [p for p in seen.problems if p.code not in _FOUND_IN_EVERY_PLAN]\n",
+        new='            problems += [p for p in seen.problems if p.code in ("NameTaken", *BEYOND)]\n',
+        caught_by=(_LISTS + "test_problems_stay_reported_while_the_next_plan_is_not_known_i5_i6",),
+    ),
 )

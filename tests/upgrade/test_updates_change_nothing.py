@@ -42,8 +42,6 @@ MAY_DIFFER: Final = {
         r"shop#\w / key#shop/inward: (body|tx|version)",
         # An alias to no host of AWS: the report does not speak of load balancers alone any more.
         r"prod#\w / key#r214/web: (body|tx|version)",
-        # On a busy machine a few keys are written again. What they hold is the same.
-        r"(prod|c\d+)#\w / key#r\d+/web: (tx|version)",
     ),
     "control": (
         r"cluster#[\w-]+ / fence: epoch",

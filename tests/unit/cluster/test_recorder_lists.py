@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.fed import FedDeployment, FedSession
-from harness.seen.builders import SERVICES, SLICES, a_list, a_service, an_endpoints, identity, saw
+from harness.seen.builders import SERVICES, SLICES, a_key, a_list, a_service, an_endpoints, identity, saw
+from kubesync.aws.tables.state import state_key
 from kubesync.domain.merge import judge_absences
 from kubesync.domain.objects import Observation, Resource
 
@@ -157,6 +158,24 @@ def test_unknown_is_not_empty_while_endpoints_were_never_listed_i5() -> None:
     session.record(lists=(a_list(11, saw(an_endpoints("10.1.0.1", service="db"), 7, "db-1"), resource=SLICES),))
     assert deployment.upstreams() == {"prod/shop/db/80/TCP": ["10.1.0.1:8080"], "prod/shop/web/80/TCP": []}
     assert session.intended("db") == {"db.shop.svc.prod.example.com A": ["10.1.0.1"]}
+
+
+@pytest.mark.parametrize("first", [SERVICES, SLICES])
+def test_problems_stay_reported_while_the_next_plan_is_not_known_i5_i6(first: Resource) -> None:
+    deployment = FedDeployment()
+    service = saw(a_service(headless=True, annotations={"ttl": "soon"}), 5, "db")
+    pods = saw(an_endpoints("10.1.0.1", service="db"), 7, "db-1")
+    session = deployment.session()
+    session.begin(service, slices=(pods,))
+    session.land()
+    before = deployment.store.get(state_key(a_key("db")))
+    following = deployment.session()
+    following.configure(selector="")
+    lists = {SERVICES: a_list(20, identity(), service), SLICES: a_list(20, pods, resource=SLICES)}
+    following.record(lists=(lists.pop(first),))
+    assert [problem.code for problem in following.state("db").problems] == ["InvalidTtl"]
+    following.record(lists=tuple(lists.values()))
+    assert deployment.store.get(state_key(a_key("db"))) == before, "nothing was written"
 
 
 def test_events_alone_plan_nothing_while_services_were_never_listed_i5() -> None:

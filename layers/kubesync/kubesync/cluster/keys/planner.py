@@ -58,6 +58,9 @@ logger = Logger(service="kubesync", child=True)
 
 _SET_ASIDE: Final = "sessions died while they planned so many endpoints: these are not taken in, everything else is"
 
+_FOUND_IN_EVERY_PLAN: Final = ("Conflict", "DeletionHeld", "SetAside", "Unplannable", "Unreadable")
+"""Codes of problems that are found although what a key wants is not known."""
+
 
 class Planner:
     """Plans keys of one cluster.
@@ -289,7 +292,8 @@ class Planner:
         if aside := not self._states.config.deleting and self._states.set_aside(seen, self._listed):
             problems.append(Problem("SetAside", str(seen.key), _SET_ASIDE))
         if want.records is None:
-            problems += [p for p in seen.problems if p.code in ("NameTaken", *BEYOND)]
+            # What the last plan reported is as true as before; the rest is found below.
+            problems += [p for p in seen.problems if p.code not in _FOUND_IN_EVERY_PLAN]
             # Nobody can say now whose a name is that has become free: it stays in conflict, lest two keys make a set there.
             after = replace(after, conflicts={**before.conflicts, **seen.conflicts})
         else:
