@@ -16,6 +16,7 @@ from mutation.mutants_of_annotations import OF_ANNOTATIONS
 from mutation.mutants_of_fencing import OF_FENCING
 from mutation.mutants_of_heartbeats import OF_HEARTBEATS
 from mutation.mutants_of_large_keys import OF_LARGE_KEYS
+from mutation.mutants_of_limits import OF_LIMITS
 from mutation.mutants_of_names import OF_NAMES
 from mutation.mutants_of_passing import OF_PASSING
 from mutation.mutants_of_proxies import OF_PROXIES
@@ -35,6 +36,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *OF_READING,
     *OF_ABSENCE,
     *OF_NAMES,
+    *OF_LIMITS,
     *OF_TURNS,
     *OF_ROUTING,
     *OF_PASSING,

@@ -9,15 +9,12 @@ from mutation.mutant import Mutant
 _PERMISSIONS = "unit/domain/dns/test_permissions.py::"
 _RULES = "integration/names/test_name_rules.py::"
 _LIMITS = "integration/names/test_name_limits.py::"
-_CAPS = "integration/names/test_caps_of_a_namespace.py::"
-_FULL = "integration/names/test_heirs_in_a_full_namespace.py::"
 _HOSTILE = "integration/names/test_hostile_namespace.py::"
 _KEPT = "integration/names/test_names_that_are_kept.py::"
 _RANDOM = "integration/names/test_names_kept_at_random.py::"
 _RESTORED = "integration/names/test_restored_items.py::"
 _TURNS = "unit/zone/test_zone_turns.py::"
 _FILE = "domain/dns/permissions.py"
-_ALLOWED = "cluster/claims/allowed_names.py"
 
 OF_NAMES: Final[tuple[Mutant, ...]] = (
     Mutant(
@@ -250,166 +247,6 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         old="            later += group\n",
         new="            return taken, [u for each in groups for u in each if u not in taken], oversized\n",
         caught_by=(_TURNS + "test_i9_unit_that_does_not_fit_leaves_the_rest_of_the_batch_to_others",),
-    ),
-    Mutant(
-        name="limit-takes-names-away",
-        without="the limit of a Service also takes away names that it holds",
-        invariants="I9",
-        file=_FILE,
-        old="        if name not in held and room <= 0:\n",
-        new="        if room <= 0:\n",
-        caught_by=(_PERMISSIONS + "test_limit_of_a_service_leaves_it_what_it_holds",),
-    ),
-    Mutant(
-        name="namespace-without-limit",
-        without="the Services of a namespace get as many names as they ask for",
-        invariants="I9",
-        file=_ALLOWED,
-        old="        refused = frozenset(asked[max(0, self._room(seen, want, heir)) :])\n",
-        new="        refused = frozenset[str]()\n",
-        caught_by=(
-            _LIMITS + "test_i9_names_of_a_namespace_beyond_its_limit_are_refused_and_others_are_not_touched",
-            _LIMITS + "test_i9_service_without_room_does_not_stand_in_line_and_passes_on_what_it_is_given",
-        ),
-    ),
-    Mutant(
-        name="names-counted-apart",
-        without="names are counted after the transaction of their claims, not in it",
-        invariants="I9",
-        file="cluster/keys/committer.py",
-        old="        actions = [*chunk.actions, *self.states.counts.added(chunk.counts)]\n",
-        new="""        actions = list(chunk.actions)
-        for late in self.states.counts.added(chunk.counts):
-            chunk.committed.append(
-                lambda late=late: self._fenced_writer.run(
-                    [self.states.config.name], [late], self._fenced_writer.token()
-                )
-            )
-""",
-        caught_by=(_LIMITS + "test_i9_count_is_right_whenever_a_session_dies",),
-    ),
-    Mutant(
-        name="going-names-are-free",
-        without="names that are given up make room although the policy keeps their record sets",
-        invariants="I9",
-        file=_ALLOWED,
-        old=" if self._policy is Policy.SYNC else frozenset[str]()\n",
-        new="\n",
-        caught_by=(_LIMITS + "test_i9_without_deletions_names_that_are_given_up_keep_their_place",),
-    ),
-    Mutant(
-        name="heirs-need-room",
-        without="a key of a full namespace does not stand in line for a name that the namespace has counted",
-        invariants="I9",
-        file=_ALLOWED,
-        old="            and (owner in (None, key) or not neighbours(owner, key))\n",
-        new="",
-        caught_by=(_FULL + "test_i9_heir_of_a_full_namespace_stands_in_line_and_the_name_is_never_away",),
-    ),
-    Mutant(
-        name="room-of-heirs-is-free",
-        without="the room of a name that passes on within its namespace is kept for the heir",
-        invariants="I9",
-        file="aws/tables/name_counts.py",
-        old="            self._reserved.setdefault(key, set()).add(name)\n",
-        new="            pass\n",
-        caught_by=(_FULL + "test_i9_older_service_does_not_take_the_room_of_a_name_that_passes_on",),
-    ),
-    Mutant(
-        name="names-that-pass-on-make-room",
-        without="a name that passes on within its namespace makes no room for who lets it go",
-        invariants="I9",
-        file=_ALLOWED,
-        old=" + len(leaving - passes)\n",
-        new=" + len(leaving)\n",
-        caught_by=(_FULL + "test_i9_owner_that_asks_for_another_name_gets_none_for_one_that_passes_on",),
-    ),
-    Mutant(
-        name="shared-without-room",
-        without="a name is shared by types only where there is room",
-        invariants="I9",
-        file=_ALLOWED,
-        old="        return {name: sets for name, sets in beside.items() if name.name not in without}\n",
-        new="        return beside\n",
-        caught_by=(_FULL + "test_i9_name_is_shared_only_where_there_is_room_and_else_waited_for",),
-    ),
-    Mutant(
-        name="waits-without-cap",
-        without="the objects of a namespace stand in line for as many names as they ask for",
-        invariants="I9",
-        file=_ALLOWED,
-        old="            if refused := comes[max(0, room) :]:\n",
-        new="            if refused := comes[:0]:\n",
-        caught_by=(_CAPS + "test_i9_waits_beyond_the_cap_are_reported_and_stand_in_no_line",),
-    ),
-    Mutant(
-        name="record-sets-without-cap",
-        without="the objects of a namespace have as many record sets as they ask for",
-        invariants="I9",
-        file=_ALLOWED,
-        old="        if more > 0 and more > rules.sets - self._holds(SETS, namespace):\n",
-        new="        if False:\n",
-        caught_by=(_CAPS + "test_i9_record_sets_beyond_the_cap_are_reported_and_come_when_there_is_room",),
-    ),
-    Mutant(
-        name="cap-takes-what-stands",
-        without="record sets at names that a key has are not refused",
-        invariants="I9",
-        file=_ALLOWED,
-        old="        held = seen.claims | names_of(seen.intended) | {",
-        new="        held = {",
-        caught_by=(_CAPS + "test_i9_what_stands_goes_on_beyond_the_cap_and_may_change",),
-    ),
-    Mutant(
-        name="cap-keeps-what-was-given",
-        without="who was let into a line takes what it is given",
-        invariants="I9",
-        file=_ALLOWED,
-        old=" | {name for name, owner in owners.items() if owner == seen.key}\n",
-        new="\n",
-        caught_by=(_CAPS + "test_i9_heir_takes_what_it_is_given_whatever_the_cap_of_record_sets",),
-    ),
-    Mutant(
-        name="nobody-hears-of-room",
-        without="who waits for room in its namespace is planned again when there is some",
-        invariants="I9",
-        file="cluster/keys/committer.py",
-        old="        recorded.promoted |= dict.fromkeys(told)\n",
-        new="",
-        caught_by=(
-            _CAPS + "test_i9_wait_beyond_the_cap_stands_in_line_when_another_has_left",
-            _CAPS + "test_i9_record_sets_beyond_the_cap_are_reported_and_come_when_there_is_room",
-        ),
-    ),
-    Mutant(
-        name="counts-end-with-the-session",
-        without="counts that have changed by less than a step are written when the session ends",
-        invariants="I9",
-        file="cluster/run.py",
-        old="            yield from self._served.committer.write_counts()\n",
-        new="",
-        caught_by=(_CAPS + "test_i9_counts_are_written_in_steps_and_corrected_by_a_list",),
-    ),
-    Mutant(
-        name="wrong-counts-stay",
-        without="a list does not correct the counts of names",
-        invariants="I9",
-        file="aws/tables/name_counts.py",
-        old="        self._tallied = None if self.rules is None else {}\n",
-        new="        self._tallied = None\n",
-        caught_by=(
-            _LIMITS + "test_wrong_count_is_corrected_by_a_full_resync",
-            _LIMITS + "test_rules_that_are_turned_on_count_what_is_held_and_take_nothing_away",
-        ),
-    ),
-    Mutant(
-        name="counts-always-read",
-        without="the count of a namespace is read at every plan",
-        invariants="I7",
-        file=_ALLOWED,
-        old="        asked = [name for name in want.counted if name in fresh]\n",
-        new="        asked = [name for name in want.counted if name in fresh or self._counted.of(namespace) < 0]\n",
-        caught_by=(_LIMITS + "test_i7_resumed_session_reads_counts_only_where_names_change",),
     ),
     Mutant(
         name="resync-believes-every-claim",
