@@ -39,7 +39,7 @@ _OVER: Final = "over"
 OF_NAMESPACES: Final = (NAMES, WAITS, SETS, _OVER)
 _STEP: Final = 20
 _STEPS: Final = 50  # of which a limit has at least so many
-_TOLD: Final = 50  # at a time, of those that wait for room
+_REPLANNED: Final = 50  # at a time, of those that wait for room
 
 
 def _count_key(cluster: str, taken: Taken) -> Key:
@@ -67,7 +67,7 @@ class NameCountTable:
 
     def over(self, cluster: str, namespace: str) -> list[ObjectKey]:
         """Some of the keys that wait until their namespace has room."""
-        items = self._store.query(STATE, f"{cluster}#{_OVER}", prefix=f"{namespace}/", limit=_TOLD)
+        items = self._store.query(STATE, f"{cluster}#{_OVER}", prefix=f"{namespace}/", limit=_REPLANNED)
         return [ObjectKey.at(cluster, cast(str, item["sk"])) for item in items]
 
     @staticmethod
@@ -122,8 +122,8 @@ class NameCounts:
             self._known[taken] = self._table.held(self._cluster, taken) + self._unwritten[taken]
         return self._known[taken]
 
-    def told(self, changes: Mapping[Taken, int]) -> list[ObjectKey]:
-        """Keys that are planned again after these changes: they wait for room, and there is more of it now. A namespace that has taken less than half
+    def keys_with_room(self, changes: Mapping[Taken, int]) -> list[ObjectKey]:
+        """Keys to plan again after these changes: they wait for room, and there is more of it now. A namespace that has taken less than half
         of a limit is not asked for such keys.
         """
         made = {

@@ -45,7 +45,7 @@ def turns_of(
     """Names at which a key gives its sets another policy, and others of several clusters have sets. Their claims were all read.
 
     Not where something else is in its way, such as a region that another key has: then it waits for that, with what it has. Keys of one
-    cluster agree before any of them records it (``ClaimBook.agreeing``).
+    cluster agree before any of them records it (``agreeing``).
     """
     policies, found = policies_of(wanted), list[Turn]()
     begun = {(name.zone_id, name.name) for name in turning(seen)}

@@ -420,7 +420,7 @@ class Committer:
 
     def _write(self, recorded: Recorded, chunk: Chunk) -> None:
         actions = [*chunk.actions, *self.states.counts.added(chunk.counts)]
-        told = self.states.counts.told(chunk.counts)
+        fitting = self.states.counts.keys_with_room(chunk.counts)
         if chunk.entries:
             name, epoch, now = self.states.config.name, self._fenced_writer.epoch, self.clock.epoch()
             actions.append(self.tables.audit.changes(name, chunk.entries, epoch, now, chunk.token))
@@ -436,7 +436,7 @@ class Committer:
         for committed in chunk.committed:
             committed()
         self._on_written(chunk.entries)
-        recorded.promoted |= dict.fromkeys(told)
+        recorded.promoted |= dict.fromkeys(fitting)
         recorded.changed |= {state.key for state in chunk.states}
         recorded.opened |= {state.key: None for state in chunk.states if state.opened is not None}
 
