@@ -1,4 +1,7 @@
-"""Services of one cluster that change all the time, and what they lead to once the changes have ended."""
+"""Services of one cluster that change all the time, and what they lead to once the changes have ended.
+
+The last deletions come while a session watches. A list that lacks as many would be held back (I5), and each release lists anew after the other.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,11 @@ FINAL: Final = [
 ]
 """Record sets in the end: every third Service has an address, every third is an external name, every third is deleted."""
 
+SETTLED: Final = sorted(
+    [*FINAL, *(f"s{number:02d}.shop.svc.prod.example.com A 30 10.68.1.{number + 1}" for number in range(2, COUNT, 3))]
+)
+"""Record sets before those are deleted."""
+
 FINAL_UPSTREAMS: Final = {
     f"prod/shop/s{number:02d}/80/TCP": [(f"10.42.1.{number + 1}", 8080)] for number in range(0, COUNT, 3)
 }
@@ -42,12 +50,17 @@ class Churn:
         self.changes = 0
 
     def settle(self) -> None:
-        """End the changes with those that lead to ``FINAL``."""
+        """End the changes with those that lead to ``SETTLED``."""
         self._end()
         self._unname()
         for number in range(COUNT):
-            self._set(number, ("address", "external", "gone")[number % 3], last=number + 1)
+            self._set(number, ("address", "external", "address")[number % 3], last=number + 1)
         self._name(6, 7)
+
+    def delete_third(self) -> None:
+        """Delete every third Service: what leads to ``FINAL``."""
+        for number in range(2, COUNT, 3):
+            self._set(number, "gone", last=0)
 
     def _run(self) -> None:
         while not self._over.wait(_PAUSE_SECONDS):

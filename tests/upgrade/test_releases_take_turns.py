@@ -13,7 +13,7 @@ import pytest
 
 from harness.waiting import wait_until
 from kubesync_local.standins.route53.http_api.faults import Call
-from upgrade.churn import FINAL, FINAL_UPSTREAMS, a_churn
+from upgrade.churn import FINAL, FINAL_UPSTREAMS, SETTLED, a_churn
 from upgrade.deployment import Stage, a_stage, registration
 from upgrade.release import Release
 
@@ -85,8 +85,13 @@ def test_i1_i2_both_releases_take_turns_under_churn(tmp_path: Path, rounds: int)
                 first = (number + number // len(ENDS)) % 2 == 0
                 turns.play(stage.before if first else stage.now, end)
             churn.settle()
-        wanted = sorted([FOREIGN, "kubernetes.default.svc.prod.example.com A 30 10.68.0.1", *FINAL])
-        stage.session(stage.before, lambda _: stage.reader.zone(zone_id) == wanted)
+        others = [FOREIGN, "kubernetes.default.svc.prod.example.com A 30 10.68.0.1"]
+        settled, wanted = sorted([*others, *SETTLED]), sorted([*others, *FINAL])
+        with stage.before.start() as running:
+            wait_until(lambda: stage.reader.zone(zone_id) == settled, said=running.said)
+            churn.delete_third()
+            wait_until(lambda: stage.reader.zone(zone_id) == wanted and stage.stack.settled(), said=running.said)
+            running.end()
         for release in (stage.now, stage.before):
             (found,) = release.run("resync", "--dry-run")["clusters"]
             assert (found["changes"], found["drift"], found["conflicts"]) == ([], [], []), release.name
