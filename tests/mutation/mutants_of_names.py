@@ -273,8 +273,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         name="torn-batch-is-forgotten",
         without="that an inflight item was torn is known only in the session that finds it",
         invariants="I10",
-        file="zone/actor.py",
-        old="            self._journal.torn |= self._noted_problem == _TORN\n",
+        file="zone/journal.py",
+        old="            self.torn |= self.stored_problem == _TORN\n",
         new="",
         caught_by=(
             "unit/zone/test_settling.py::test_i10_batch_in_flight_of_which_an_item_is_lost_is_a_problem_over_sessions_until_a_resync",

@@ -18,7 +18,7 @@ ROOM = BatchLimits(elements=20)
 
 
 def a_queue(clock: ManualClock | None = None) -> ZoneQueue:
-    ports = SimpleNamespace(clock=clock or ManualClock(), limits=ROOM)
+    ports = SimpleNamespace(clock=clock or ManualClock(), limits=ROOM, client=None)
     return ZoneQueue("Z1", cast(ZonePorts, cast(Any, ports)))
 
 
@@ -43,7 +43,7 @@ def test_i9_namespace_with_more_than_a_batch_leaves_others_their_share() -> None
     queue = a_queue()
     queue.publish(Publish("prod", (an_intent("a", "evil", 50), *(an_intent(f"b{n}", "evil", 5) for n in range(300)))))
     queue.publish(Publish("prod", (an_intent("zoe", "shop", 2),)))
-    due = queue.due(lambda: ROOM, checks=False)
+    due = queue.due(lambda: ROOM)
     assert services(due) == [*["a"] * 18, "zoe", "zoe"]
 
 
@@ -53,9 +53,9 @@ def test_i9_zone_asks_for_a_namespace_of_which_it_knows_names_only() -> None:
     queue.publish(Publish("prod", tuple(an_intent(f"b{n}", "evil", 5) for n in range(300))))
     zoe = an_intent("zoe", "shop")
     queue.publish(Publish("prod", names=(*(ObjectKey("prod", "evil", f"c{n}") for n in range(300)), zoe.key)))
-    assert queue.due(lambda: ROOM, checks=False).unknown == [zoe.key]
+    assert queue.due(lambda: ROOM).unknown == [zoe.key]
     queue.learn((zoe,), asked=True)
-    due = queue.due(lambda: ROOM, checks=False)
+    due = queue.due(lambda: ROOM)
     assert "zoe" in services(due)
     assert len(due.units) == 20
 
@@ -63,11 +63,11 @@ def test_i9_zone_asks_for_a_namespace_of_which_it_knows_names_only() -> None:
 def test_i9_key_that_still_wants_more_goes_behind_others_of_its_namespace() -> None:
     queue = a_queue()
     queue.publish(Publish("prod", (an_intent("a", "shop", 50), an_intent("b", "shop", 20))))
-    first = queue.due(lambda: ROOM, checks=False)
+    first = queue.due(lambda: ROOM)
     assert set(services(first)) == {"a"}
     queue.record_landed(first.units)
     queue.learn((an_intent("a", "shop", 50), an_intent("b", "shop", 20)))
-    assert set(services(queue.due(lambda: ROOM, checks=False))) == {"b"}
+    assert set(services(queue.due(lambda: ROOM))) == {"b"}
 
 
 def test_i9_unit_that_does_not_fit_leaves_the_rest_of_the_batch_to_others() -> None:
@@ -75,7 +75,7 @@ def test_i9_unit_that_does_not_fit_leaves_the_rest_of_the_batch_to_others() -> N
     for namespace in ("evil", "evil-too"):
         queue.publish(Publish("prod", tuple(an_intent(f"{namespace}-{n}", namespace, values=12) for n in range(3))))
     queue.publish(Publish("prod", (an_intent("zoe", "shop", 4),)))
-    assert sorted(services(queue.due(lambda: ROOM, checks=False))) == ["evil-0", *["zoe"] * 4]
+    assert sorted(services(queue.due(lambda: ROOM))) == ["evil-0", *["zoe"] * 4]
 
 
 def test_i9_more_namespaces_than_fit_a_batch_take_turns_from_batch_to_batch() -> None:
@@ -84,7 +84,7 @@ def test_i9_more_namespaces_than_fit_a_batch_take_turns_from_batch_to_batch() ->
         queue.publish(Publish("prod", tuple(an_intent(f"s{n:02d}-{k}", f"ns{n:02d}") for k in range(3))))
     landed: list[str] = []
     for _ in range(3):
-        due = queue.due(lambda: ROOM, checks=False)
+        due = queue.due(lambda: ROOM)
         landed += (name.removesuffix("-0") for name in services(due) if name.endswith("-0"))
         queue.record_landed(due.units)
         queue.learn([Intent(unit.key, ()) for unit in due.units])
@@ -97,12 +97,12 @@ def test_i9_namespaces_take_turns_at_the_room_in_a_full_zone() -> None:
     queue = a_queue(clock)
     first, later = ([an_intent(f"{of}-{n}", of) for n in range(count)] for of, count in (("evil", 5), ("shop", 2)))
     queue.publish(Publish("prod", tuple(first)))
-    queue.record_full_zone(queue.due(lambda: ROOM, checks=False).units, "full")
-    assert queue.due(lambda: ROOM, checks=False).unknown == [first[0].key]
+    queue.record_full_zone(queue.due(lambda: ROOM).units, "full")
+    assert queue.due(lambda: ROOM).unknown == [first[0].key]
     queue.publish(Publish("prod", tuple(later)))
     tried: list[str] = []
     for _ in range(5):
-        while (due := queue.due(lambda: ROOM, checks=False)).unknown:
+        while (due := queue.due(lambda: ROOM)).unknown:
             queue.learn([intent for intent in (*first, *later) if intent.key in due.unknown], asked=True)
         tried += services(due)
         queue.record_full_zone(due.units, "full")
@@ -115,7 +115,7 @@ LARGE_ROOM = BatchLimits(elements=1000)
 
 def a_queue_of_a_list(count: int, clock: ManualClock) -> ZoneQueue:
     """As many Services as a list led to, in twenty namespaces."""
-    ports = SimpleNamespace(clock=clock, limits=LARGE_ROOM)
+    ports = SimpleNamespace(clock=clock, limits=LARGE_ROOM, client=None)
     queue = ZoneQueue("Z1", cast(ZonePorts, cast(Any, ports)))
     intents = tuple(an_intent(f"l{n:03d}", f"n{n % 20}") for n in range(count))
     queue.publish(Publish("prod", intents, since=clock.monotonic(), of_list=True))
@@ -124,7 +124,7 @@ def a_queue_of_a_list(count: int, clock: ManualClock) -> ZoneQueue:
 
 def test_list_fills_batches_while_no_events_come() -> None:
     queue = a_queue_of_a_list(900, ManualClock())
-    assert len(queue.due(lambda: LARGE_ROOM, checks=False).units) == 900
+    assert len(queue.due(lambda: LARGE_ROOM).units) == 900
 
 
 def test_list_gives_way_while_events_come_and_goes_on_in_small_batches() -> None:
@@ -132,13 +132,13 @@ def test_list_gives_way_while_events_come_and_goes_on_in_small_batches() -> None
     clock = ManualClock()
     queue = a_queue_of_a_list(900, clock)
     queue.publish(Publish("prod", tuple(an_intent(f"e{n}", "shop") for n in range(60)), since=clock.monotonic()))
-    due = queue.due(lambda: LARGE_ROOM, checks=False)
+    due = queue.due(lambda: LARGE_ROOM)
     assert sum(name.startswith("e") for name in services(due)) == 60
     assert 50 <= sum(name.startswith("l") for name in services(due)) < 100
     queue.learn(tuple(Intent(unit.key) for unit in due.units))
-    assert 50 <= len(queue.due(lambda: LARGE_ROOM, checks=False).units) < 100, "the list does not wait for a pause"
+    assert 50 <= len(queue.due(lambda: LARGE_ROOM).units) < 100, "the list does not wait for a pause"
     clock.advance(6.0)
-    assert len(queue.due(lambda: LARGE_ROOM, checks=False).units) > 800
+    assert len(queue.due(lambda: LARGE_ROOM).units) > 800
 
 
 def test_key_that_an_event_changes_does_not_give_way_any_more_and_a_list_does_not_put_it_back() -> None:
@@ -147,4 +147,4 @@ def test_key_that_an_event_changes_does_not_give_way_any_more_and_a_list_does_no
     last = an_intent("l899", "n19")
     queue.publish(Publish("prod", (last,), since=clock.monotonic()))
     queue.publish(Publish("prod", (last,), since=clock.monotonic(), of_list=True))
-    assert "l899-00.example.com" in [unit.name for unit in queue.due(lambda: LARGE_ROOM, checks=False).units]
+    assert "l899-00.example.com" in [unit.name for unit in queue.due(lambda: LARGE_ROOM).units]

@@ -58,10 +58,6 @@ from kubesync.zone.writer import BatchWriter
 _BACKOFF: Final = Backoff(initial=0.5, cap=30.0, least=0.5, most=1.5)
 _BLOCKED_SECONDS: Final = 60.0
 _AFTER_A_FAULT_SECONDS: Final = 5.0
-_TORN: Final = (
-    "an item of what was under way was deleted or restored, and is lost: names that had landed are in conflict; adopt them with "
-    "`kubesync recover`, then run `kubesync resync`"
-)
 
 
 class ZoneActor:
@@ -76,21 +72,15 @@ class ZoneActor:
         self.zone_id = zone_id
         self.report = ZoneReport(zone_id)
         self._progress = Progress()
-        self._lags: deque[float] = deque(maxlen=10_000)
-        self._lags_counted = 0
         self._ports = ports
         self._journal = ZoneJournal(zone_id, ports, zone)
         self._writer = BatchWriter(ports, self._journal, self.report, settled=settled)
         self._queue = ZoneQueue(zone_id, ports)
         self._conversations = Conversations(zone_id, ports, self._journal, self._queue, self.report.reasons)
-        self._reader = self._new_reader()
-        self._culprits: tuple[tuple[Unit, str], ...] = ()
         self._requests: deque[Reach | CompareZone] = deque()
         self._forgetting: list[str] = []
-        self._batch_first = False
         self._not_before = 0.0
         self._blocked_by: KubesyncError | None = None
-        self._noted_problem: str | None = None
         self._failures = 0
         self._drain_until: float | None = None
 
@@ -100,7 +90,8 @@ class ZoneActor:
         report = replace(self.report, blocked=blocked, reasons=dict(self.report.reasons))
         # A torn zone is not clean: so the next session looks at it, even if no key of it changes.
         clean = clean and not (self._journal.holds_landed or self._journal.torn)
-        return ZoneFigures(report, self._progress, clean, tuple(self._lags), self._lags_counted)
+        lags = self._queue.intents
+        return ZoneFigures(report, self._progress, clean, tuple(lags.lags), lags.lags_counted)
 
     def receive(self, message: object) -> None:
         """Take in a message. Sends nothing but answers of a blocked zone; ``step`` does the rest."""
@@ -159,7 +150,7 @@ class ZoneActor:
             self._blocked_by = error
             self.report.problem = str(error)
             self._fail_requests(error)
-            self._note_problem(str(error))
+            self._journal.store_problem(str(error))
             seconds = _BLOCKED_SECONDS
             self._not_before = self._now() + seconds
         return self._end_if_drained(seconds)
@@ -177,7 +168,7 @@ class ZoneActor:
             logger.error("a zone failed, settling it again", zone=self.zone_id, exc_info=error)
             self._fail_requests(ZoneError(f"zone {self.zone_id} failed: {error}"))
             self._conversations.begin_again()
-            self._culprits = ()
+            self._writer.culprits = ()
             self._writer.unsettle()
         self.report.problem = str(error)
         self._not_before = self._now() + _AFTER_A_FAULT_SECONDS
@@ -190,7 +181,7 @@ class ZoneActor:
         """Count a failure, and return how many seconds to wait. Reports a problem once the zone is stuck."""
         self._progress = self._progress.busy(self._now())
         if self._progress.state(self._now()) is ZoneState.STUCK:
-            self._note_problem(f"nothing gets through: {error}")
+            self._journal.store_problem(f"nothing gets through: {error}")
         self._failures += 1
         delay = _BACKOFF.delay(self._failures, self._ports.scheduler.random())
         self.report.problem = str(error)
@@ -204,7 +195,7 @@ class ZoneActor:
             return wait
         if self._conversations.open is not None:
             if self._conversations.problem:
-                self._note_problem(self._conversations.problem)
+                self._journal.store_problem(self._conversations.problem)
             return self._conversations.finish_if_answered(self._conversations.open)
         seconds = self._do_first_applicable()
         if seconds == AT_ONCE:
@@ -215,8 +206,8 @@ class ZoneActor:
         self._blocked_by = None
         self.report.remark = self._journal.remark or self._queue.passing.remark
         problem = self._conversations.problem or self._queue.problem
-        if seconds == AT_ONCE or self._noted_problem or problem:
-            self._note_problem(problem)
+        if seconds == AT_ONCE or self._journal.stored_problem or problem:
+            self._journal.store_problem(problem)
         return seconds
 
     def _do_first_applicable(self) -> float:
@@ -225,8 +216,8 @@ class ZoneActor:
             self._settle()
         elif self._writer.sent is not None:
             self._send()
-        elif self._culprits:
-            self._judge_culprits(self._culprits)
+        elif self._writer.culprits:
+            self._judge_culprits(self._writer.culprits)
         elif request := next(
             (r for r in self._requests if isinstance(r, Reach) or r.cluster not in self._journal.unclosed), None
         ):
@@ -234,16 +225,14 @@ class ZoneActor:
             self._answer_request(request)
         elif not self._do_what_is_due():
             if (checked_at := self._queue.checks.take_check_time()) is not None:
-                self._journal.note_check(checked_at)
+                self._journal.store_check_time(checked_at)
             retry = self._queue.next_retry()
             return ON_MESSAGE if retry is None else retry
         return AT_ONCE
 
     def _do_what_is_due(self) -> bool:
-        """Ask, check, refuse or start a batch, as the queue says. False: nothing was due. Batches and checks alternate."""
-        due = self._queue.due(self._journal.batch_limits, checks=not self._batch_first)
-        if not due.unknown:
-            self._batch_first = bool(due.checks)
+        """Ask, check, refuse or start a batch, as the queue says. False: nothing was due."""
+        due = self._queue.due(self._journal.batch_limits)
         if due.unknown:
             self._conversations.ask_for_intents(due.unknown)
         elif due.checks:
@@ -257,16 +246,6 @@ class ZoneActor:
             self._writer.start(due.units)
         return not due.is_empty
 
-    def _note_problem(self, problem: str) -> None:
-        """Store what is wrong with the zone, if it differs from what is stored. Empty: nothing is, except that the zone may be torn."""
-        if self._noted_problem is None:
-            self._noted_problem = self._ports.problems.read(self.zone_id)  # of an earlier session
-            self._journal.torn |= self._noted_problem == _TORN
-        problem = problem or (_TORN if self._journal.torn else "")
-        if problem != self._noted_problem:
-            self._journal.note_problem(problem)
-            self._noted_problem = problem
-
     def _send(self) -> None:
         """Send the batch under way. If it landed, ask the clusters to close it; else keep what the next steps must do with its units."""
         sent = self._writer.sent
@@ -275,15 +254,13 @@ class ZoneActor:
         self._failures = 0
         if refused is None:
             self._progress = self._progress.landed(self._now())
-            lags = [self._now() - since for since in self._queue.record_landed(sent.units)]
-            self._lags.extend(lags)
-            self._lags_counted += len(lags)
+            self._queue.record_landed(sent.units)
             self._conversations.close(LandedUnits(sent.batch, sent.units))
             return
         if refused.zone_is_full:
             self._queue.record_full_zone(sent.units, refused.zone_is_full)
             self.report.problem = self._queue.problem
-        self._culprits = refused.culprits
+        self._writer.culprits = refused.culprits
         self._queue.send_first(refused.again)
         if refused.not_allowed:
             self._queue.separate_denied(unit.key for unit, _ in refused.not_allowed)
@@ -297,7 +274,7 @@ class ZoneActor:
     def _judge_culprits(self, culprits: Sequence[tuple[Unit, str]]) -> None:
         """Read what exists at the names of units at fault, and ask the clusters to judge those that are."""
         found = self._new_reader().read_all({unit.name for unit, _ in culprits})  # nothing from before the refusal
-        self._culprits = ()
+        self._writer.culprits = ()
         said = dict(culprits)
         named, message = {unit for unit, text in culprits if text}, next(text for _, text in culprits if text)
         self._refuse(
@@ -320,7 +297,7 @@ class ZoneActor:
         """Read the names in conflict of these intents, and ask the clusters to judge them. If reads are throttled, put all checks off."""
         names = sorted({name for intent in intents for name in intent.conflicts})
         try:
-            found = self._reader.read_all(names, self._queue.checks.not_before_monotonic)
+            found = self._queue.checks.read(names)
         except ZoneThrottledError as error:
             logger.warning("conflict checks are put off", zone=self.zone_id, reason=str(error))
             self.report.throttled += 1

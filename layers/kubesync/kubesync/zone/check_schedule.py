@@ -20,14 +20,16 @@ Conflict checks never delay a batch. If Route 53 does not let the zone be read, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Intent
 from kubesync.domain.state import CONFLICT_CHECK_SECONDS
 from kubesync.zone.ports import ZonePorts
+from kubesync.zone.reader import ZoneReader
 from kubesync.zone.waits import Reason, Waits
 
 # The cluster judges them in a few transactions where attempts are counted: a batch does not wait for all of them.
@@ -41,7 +43,7 @@ _UNANSWERED_SECONDS: Final = 5.0
 class CheckSchedule:
     """Decides when the names in conflict of each key are checked. Keeps these times in ``Waits``, for ``Reason.CONFLICT``.
 
-    For the zone's own thread. Times are epoch seconds, unless they are said to be monotonic.
+    For the zone's own thread. Times are epoch seconds, unless they are said to be monotonic. ``go_first``: the next checks go before a batch.
     """
 
     def __init__(self, zone_id: str, ports: ZonePorts, waits: Waits) -> None:
@@ -56,8 +58,10 @@ class CheckSchedule:
         self._noted: float | None = None
         self._checked = False
         self._left = _KEYS_IN_A_CHECK
-        self.not_before_monotonic = 0.0
-        """What was read of the zone before this time does not count: a person has asked since, or a set of ours has gone."""
+        self._reader = ZoneReader(ports.client, zone_id, ports.clock)
+        # What was read of the zone before this time does not count: a person has asked since, or a set of ours has gone.
+        self._not_before_monotonic = 0.0
+        self.go_first = True
 
     def begin_step(self) -> None:
         """Begin a step of the zone: allow a full check again, and schedule keys that have settled since the last step."""
@@ -128,7 +132,7 @@ class CheckSchedule:
     def check_afresh(self, key: ObjectKey) -> None:
         """Make a check of a key due at once. What was read of the zone before this moment does not count."""
         self._check_at(key, 0.0)
-        self.not_before_monotonic = self._ports.clock.monotonic()
+        self._not_before_monotonic = self._ports.clock.monotonic()
 
     def add_conflict(self, key: ObjectKey, name: str, retry_at: float) -> None:
         """Schedule the check of a name at which a foreign set was found."""
@@ -168,6 +172,10 @@ class CheckSchedule:
                 self._left -= 1
                 due.append(intent)
         return due
+
+    def read(self, names: Collection[str]) -> dict[str, dict[RecordKey, RecordSet]]:
+        """Read what exists at these names, for a check. Raises what the client raises."""
+        return self._reader.read_all(names, self._not_before_monotonic)
 
     def record_checked(self, keys: Sequence[ObjectKey], intents: Mapping[ObjectKey, Intent]) -> None:
         """Schedule the next checks of keys that were checked. Keys without an intent got no answer: they are checked again soon."""

@@ -7,6 +7,7 @@ for days, and must not make a name that its Service adds later look late. A unit
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
@@ -23,9 +24,12 @@ class IntentCache:
     """Holds the intents of at most ``MOST_INTENTS`` keys. For other keys, the zone asks the cluster when their turn comes.
 
     Times are monotonic seconds. If several events change a key before the zone learns its intent, the lag counts from the first event.
+    ``lags``: seconds, of the newest of all units that have landed; there were ``lags_counted``.
     """
 
     def __init__(self) -> None:
+        self.lags: deque[float] = deque(maxlen=10_000)
+        self.lags_counted = 0
         self._intents: dict[ObjectKey, Intent] = {}
         self._since: dict[ObjectKey, float] = {}  # of every unit that is not in ``_earlier``
         self._earlier: dict[ObjectKey, dict[int, float | None]] = {}  # by the hash of a unit: a unit itself is large
@@ -85,11 +89,13 @@ class IntentCache:
             known.pop(key, None)
         self._of_lists.discard(key)
 
-    def record_landed(self, units: Sequence[Unit]) -> list[float]:
-        """Remove units that have landed, and the cached intents of their keys. Return since when each unit waited, where that is known."""
+    def record_landed(self, units: Sequence[Unit], now: float) -> None:
+        """Remove units that have landed, and the cached intents of their keys. Keep how long each unit waited, where that is known."""
         since = [self._earlier.get(unit.key, {}).get(hash(unit), self._since.get(unit.key)) for unit in units]
         self.drop(unit.key for unit in units)
         for unit in units:
             self._since.pop(unit.key, None)
             self._earlier.get(unit.key, {}).pop(hash(unit), None)
-        return [each for each in since if each is not None]
+        lags = [now - each for each in since if each is not None]
+        self.lags.extend(lags)
+        self.lags_counted += len(lags)

@@ -37,6 +37,10 @@ from kubesync.zone.ports import ZonePorts
 _MAX_CLUSTERS: Final = 80
 _SWAP_ELEMENTS: Final = 2  # DELETE of the known journal, CREATE of the next
 _ANY_BATCH: Final = "0" * 32  # as long as a batch's id
+_TORN: Final = (
+    "an item of what was under way was deleted or restored, and is lost: names that had landed are in conflict; adopt them with "
+    "`kubesync recover`, then run `kubesync resync`"
+)
 
 
 class ZoneBlockedError(ZoneError):
@@ -50,6 +54,7 @@ class ZoneJournal:
     ``served``: clusters that have published here in this session. An announcement checks their fences.
     ``unclosed``: by cluster, landed units that it has not closed. What is written next holds them.
     ``torn``: a part of an inflight item was missing, and nobody has compared the zone since.
+    ``stored_problem``: what is stored as wrong with the zone. Empty: nothing is. None: not read yet.
     """
 
     def __init__(self, zone_id: str, ports: ZonePorts, zone: Zone | None) -> None:
@@ -58,6 +63,7 @@ class ZoneJournal:
         self.served: set[str] = set()
         self.unclosed: dict[str, LandedUnits] = {}
         self.torn = False
+        self.stored_problem: str | None = None
         self._ports = ports
         self._zone = zone
         self._journal: Journal | None = None
@@ -283,14 +289,20 @@ class ZoneJournal:
         if inflight is not None and (inflight.journal_epoch != epoch or inflight.unclosed != self.unclosed):
             self._write(replace(inflight, epoch=epoch))
 
-    # --- notes ---
+    # --- for people, and for a successor ---
 
-    def note_problem(self, problem: str) -> None:
-        """Keep what is wrong with the zone (empty: nothing any more) where ``kubesync status`` finds it."""
-        token, now = self._ports.fenced_writer.token(), self._ports.clock.epoch()
-        self._ports.fenced_writer.run((), [self._ports.problems.put(self.zone_id, problem, now, token)], token)
+    def store_problem(self, problem: str) -> None:
+        """Store what is wrong with the zone, if it differs from what is stored. Empty: nothing is, except that the zone may be torn."""
+        if self.stored_problem is None:
+            self.stored_problem = self._ports.problems.read(self.zone_id)  # of an earlier session
+            self.torn |= self.stored_problem == _TORN
+        problem = problem or (_TORN if self.torn else "")
+        if problem != self.stored_problem:
+            token, now = self._ports.fenced_writer.token(), self._ports.clock.epoch()
+            self._ports.fenced_writer.run((), [self._ports.problems.put(self.zone_id, problem, now, token)], token)
+            self.stored_problem = problem
 
-    def note_check(self, checked_at: float) -> None:
-        """Keep since when (epoch seconds) every settled name in conflict has been checked: a successor goes on from there."""
+    def store_check_time(self, checked_at: float) -> None:
+        """Store since when (epoch seconds) every settled name in conflict has been checked: a successor goes on from there."""
         token = self._ports.fenced_writer.token()
         self._ports.fenced_writer.run((), [self._ports.problems.put_check(self.zone_id, checked_at, token)], token)

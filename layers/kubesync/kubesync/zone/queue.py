@@ -62,13 +62,13 @@ class Due:
 class ZoneQueue:
     """The keys of one zone that want changes, and what holds each of them back. For the zone's own thread.
 
-    ``held``: clusters of which nothing is sent now. ``checks`` and ``passing`` belong to this queue; the zone calls them, too.
+    ``held``: clusters of which nothing is sent now. ``intents``, ``checks`` and ``passing`` belong to this queue; the zone calls them, too.
     """
 
     def __init__(self, zone_id: str, ports: ZonePorts) -> None:
         self._ports = ports
         self._queue: dict[ObjectKey, None] = {}
-        self._intents = IntentCache()
+        self.intents = IntentCache()
         # Keys that were published, and whose intents ``learn`` has not received since. True: open since before the session.
         self._unlearned: dict[ObjectKey, bool] = {}
         self._late: dict[str, float] = {}
@@ -89,7 +89,7 @@ class ZoneQueue:
         self._late.pop(message.cluster, None)
         self.checks.set_listed(message.cluster, message.listed)
         for key in (*message.names, *(intent.key for intent in message.intents)):
-            self._intents.mark_changed(key, message.since, of_list=message.of_list or message.inherited)
+            self.intents.mark_changed(key, message.since, of_list=message.of_list or message.inherited)
             self._waits.wake(key)
             self._queue.setdefault(key)
             self._unlearned[key] = message.inherited or self._unlearned.get(key, False)
@@ -106,7 +106,7 @@ class ZoneQueue:
             if key not in self._waits.waiting(Reason.FULL):
                 self._queue.setdefault(key)
             self._waits.wake(key)
-            self._intents.put(intent, asked=asked)
+            self.intents.put(intent, asked=asked)
             self.checks.update(intent)
             self.passing.update(intent)
             if news and not intent.attempts:
@@ -120,7 +120,7 @@ class ZoneQueue:
         """Remove a key that wants nothing, with all its waits and checks."""
         self._queue.pop(key, None)
         self._unlearned.pop(key, None)
-        self._intents.forget(key)
+        self.intents.forget(key)
         self.passing.update(Intent(key))
         self.checks.drop(key)
         self._waits.forget(key)
@@ -136,7 +136,7 @@ class ZoneQueue:
 
     def skip_for_a_while(self, cluster: str) -> None:
         """Skip the keys of a cluster that did not answer for ``LATE_SECONDS``, and ask for their intents again after that."""
-        self._intents.drop_cluster(cluster)
+        self.intents.drop_cluster(cluster)
         self._late[cluster] = self._ports.clock.monotonic() + LATE_SECONDS
 
     def request_checks(self, keys: Iterable[ObjectKey]) -> None:
@@ -164,8 +164,8 @@ class ZoneQueue:
             others = [unit for unit in group if namespace_of(unit.key) not in found]
             self._groups.extend(part for part in (apart, others) if part)
 
-    def record_landed(self, units: Sequence[Unit]) -> list[float]:
-        """Note that a batch with these units has landed. Returns what ``IntentCache.record_landed`` returns.
+    def record_landed(self, units: Sequence[Unit]) -> None:
+        """Note that a batch with these units has landed.
 
         The cached intents of their keys are dropped, because the clusters send new ones when they close.
         """
@@ -175,7 +175,7 @@ class ZoneQueue:
         for key in dict.fromkeys(unit.key for unit in units):
             if key in self._queue:  # if it wants more, other keys of its namespace come first
                 self._queue[key] = self._queue.pop(key)
-        return self._intents.record_landed(units)
+        self.intents.record_landed(units, self._ports.clock.monotonic())
 
     def record_full_zone(self, units: Sequence[Unit], message: str) -> None:
         """Hold back units that add sets, after Route 53 refused this batch because the zone is full."""
@@ -204,38 +204,43 @@ class ZoneQueue:
         """That the zone is full, in one line. Empty: it is not."""
         return "" if self._full is None else self._full.problem
 
-    def due(self, room: Callable[[], BatchLimits], *, checks: bool) -> Due:
+    def due(self, room: Callable[[], BatchLimits]) -> Due:
         """Return what the zone does next. Call it once a step: it takes units, moves turns on and puts keys to sleep.
 
-        Args:
-            room: returns what a batch may hold. Called only if there is something to send.
-            checks: True: conflict checks go before a batch this time. False: after it.
+        Batches and conflict checks alternate. ``room`` returns what a batch may hold. Called only if there is something to send.
         """
         self.checks.begin_step()
+        found = self._due_of_all(room)
+        if not found.unknown:
+            self.checks.go_first = not found.checks
+        return found
+
+    def _due_of_all(self, room: Callable[[], BatchLimits]) -> Due:
+        """Return what is due of all keys. Namespaces with denied names and all others take turns."""
         if not self._denied:
-            return self._due(room, lambda _key: True, checks=checks)
+            return self._due(room, lambda _key: True)
         self._turn_of_denied = not self._turn_of_denied
         turns = self._due_of_denied, self._due_of_others
         first, second = turns if self._turn_of_denied else reversed(turns)
-        found = first(room, checks=checks)
-        return second(room, checks=checks) if found.is_empty else found
+        found = first(room)
+        return second(room) if found.is_empty else found
 
-    def _due_of_others(self, room: Callable[[], BatchLimits], *, checks: bool) -> Due:
-        return self._due(room, lambda key: namespace_of(key) not in self._denied, checks=checks)
+    def _due_of_others(self, room: Callable[[], BatchLimits]) -> Due:
+        return self._due(room, lambda key: namespace_of(key) not in self._denied)
 
-    def _due_of_denied(self, room: Callable[[], BatchLimits], *, checks: bool) -> Due:
+    def _due_of_denied(self, room: Callable[[], BatchLimits]) -> Due:
         """Return what is due of one namespace with denied names: of those that have something due, the least recently served."""
         now = self._ports.clock.epoch()
         waiting = {namespace_of(key) for key in self._queue if self._waits.wakes_at(key) <= now}
         waiting.update(namespace_of(group[0].key) for group in self._groups)
         for namespace in [each for each in self._denied if each in waiting]:
-            found = self._due(room, _in_namespace(namespace), checks=checks)
+            found = self._due(room, _in_namespace(namespace))
             if not found.is_empty:
                 self._denied[namespace] = self._denied.pop(namespace)
                 return found
         return Due()
 
-    def _due(self, room: Callable[[], BatchLimits], of: Callable[[ObjectKey], bool], *, checks: bool) -> Due:
+    def _due(self, room: Callable[[], BatchLimits], of: Callable[[ObjectKey], bool]) -> Due:
         """Return what is due of the keys for which ``of`` is true: parts of refused batches first, without units that nobody wants any more."""
         while (first := next((group for group in self._groups if of(group[0].key)), None)) is not None:
             keys = list(dict.fromkeys(unit.key for unit in first))
@@ -246,8 +251,8 @@ class ZoneQueue:
             group = self.passing.ready([unit for unit in first if unit in current])
             if group:
                 return Due(group)
-        found = self._next_due(room, of, checks=checks)
-        return self._next_due(room, of, checks=True) if found.is_empty and not checks else found
+        found = self._next_due(room, of, checks=self.checks.go_first)
+        return self._next_due(room, of, checks=True) if found.is_empty and not self.checks.go_first else found
 
     def _next_due(self, room: Callable[[], BatchLimits], of: Callable[[ObjectKey], bool], *, checks: bool) -> Due:
         """Return what is due of queued keys for which ``of`` is true.
@@ -264,7 +269,7 @@ class ZoneQueue:
         awake = (key for key in self._queue if key.cluster not in late and wakes_at(key) <= now and of(key))
         in_time = by_turns(awake, _identity, self._last_turns)
         # While single events arrive, keys of lists go in small batches: a large batch takes long, and events would wait for it.
-        gives_way = self._intents.low_priority_keys(self._ports.clock.monotonic())
+        gives_way = self.intents.low_priority_keys(self._ports.clock.monotonic())
         listed, at_a_time = 0, _LISTED_BESIDE_EVENTS if gives_way else KEYS_AT_A_TIME
         for some in batched(self.checks.limit_checks(in_time, checks=checks), at_a_time):
             keys = some if listed < _LISTED_BESIDE_EVENTS else [key for key in some if key not in gives_way]
@@ -283,7 +288,7 @@ class ZoneQueue:
             asleep = [key for key in keys if key in self._queue and key not in busy]
             # A sleeping key's intent is not kept (I7), except where the key waits for an heir only.
             self._waits.sleep(asleep, now, self.passing.waits_until)
-            self._intents.drop(key for key in asleep if self.passing.waits_until(key) is None)
+            self.intents.drop(key for key in asleep if self.passing.waits_until(key) is None)
             listed += len(busy & gives_way)
             if self._fill_a_batch(units) or len(unknown) >= KEYS_AT_A_TIME or ready_keys + len(unknown) >= MOST_INTENTS:
                 break
@@ -327,7 +332,7 @@ class ZoneQueue:
         busy = {unit.key for unit in fitting}
         for key in {unit.key: None for unit in units if unit.key not in busy}:
             self._queue.pop(key, None)
-            self._intents.drop([key])
+            self.intents.drop([key])
             self._waits.put(key, Reason.FULL, now)
         return fitting
 
@@ -368,14 +373,14 @@ class ZoneQueue:
 
         Leaves out keys of held clusters, keys whose intents are unknown, and keys still in a retry delay that an earlier session set.
         """
-        found = ((key, self._intents.get(key)) for key in keys if key.cluster not in self.held)
+        found = ((key, self.intents.get(key)) for key in keys if key.cluster not in self.held)
         return {key: intent for key, intent in found if intent is not None and not self._inherited_wait_lasts(intent)}
 
     def _keys_to_ask(self, keys: Iterable[ObjectKey]) -> list[ObjectKey]:
         """Return those of these keys whose clusters must be asked for their intents. A key that is not queued wants nothing."""
         full, late = self._waits.waiting(Reason.FULL), self._skipped_clusters()
         waiting = (key for key in keys if (key in self._queue or key in full) and key.cluster not in late)
-        return [key for key in waiting if self._intents.get(key) is None]
+        return [key for key in waiting if self.intents.get(key) is None]
 
     def _sendable_units(self, keys: Iterable[ObjectKey]) -> list[Unit]:
         """Return the units of these keys that may be sent now (see ``_sendable``), without names in conflict."""

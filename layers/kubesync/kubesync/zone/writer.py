@@ -62,11 +62,15 @@ class Isolation:
 
 
 class BatchWriter:
-    """Sends the batches of one zone. ``settled``: see ``ZoneActor``. ``sent``: the batch under way. None: there is none."""
+    """Sends the batches of one zone. ``settled``: see ``ZoneActor``. ``sent``: the batch under way. None: there is none.
+
+    ``culprits``: units at fault that the clusters have not been asked to judge yet, as in ``Isolation``.
+    """
 
     def __init__(self, ports: ZonePorts, journal: ZoneJournal, report: ZoneReport, *, settled: bool) -> None:
         self.settled = settled
         self.sent: SentBatch | None = None
+        self.culprits: tuple[tuple[Unit, str], ...] = ()
         self._ports = ports
         self._journal = journal
         self._report = report
