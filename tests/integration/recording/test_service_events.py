@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import requests
 
+from harness.secrets_watch import TOKEN
 from harness.seen.builders import a_key
 from harness.stack import Stack, a_stack
 from harness.waiting import wait_until
@@ -82,6 +84,38 @@ def test_new_reason_is_shown_on_its_service_once_over_sessions(writers: list[Ser
         running.wait_for(lambda: "late.shop.svc.prod.example.com A" in stack.records())
         assert notes_of(running.end()) == {"written": 0, "dropped": 0, "refused": ""}
         assert len(events(stack)) == 1
+
+
+def test_event_of_an_ingress_names_its_kind_and_its_api_version(writers: list[ServiceEvents]) -> None:
+    """``kubectl describe ingress`` finds Events by these fields. A Service of the same name has an Event of its own."""
+    with a_stack() as stack:
+        url = f"{stack.api.url}/apis/networking.k8s.io/v1/namespaces/shop/ingresses"
+        metadata = {
+            "name": "bad",
+            "namespace": "shop",
+            "annotations": {"external-dns.alpha.kubernetes.io/ingress-hostname-source": "everything"},
+        }
+        spec = {"rules": [{"host": "www.prod.example.com"}]}
+        document = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata, "spec": spec}
+        made = requests.post(url, json=document, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=5)
+        assert made.status_code == 201, made.text
+        a_stack_with(stack, sources=("service", "ingress"))
+        running = stack.start()
+        running.wait_for(lambda: sum(each.report.written for each in writers) == 2)
+        assert running.end().clean
+        objects = [stored.item["involvedObject"] for stored in stack.api.store.objects(EVENTS)]
+        uid, version = (made.json()["metadata"][field] for field in ("uid", "resourceVersion"))
+        assert [each for each in objects if each["kind"] != "Service"] == [
+            {
+                "apiVersion": "networking.k8s.io/v1",
+                "kind": "Ingress",
+                "name": "bad",
+                "namespace": "shop",
+                "uid": uid,
+                "resourceVersion": version,
+            }
+        ]
+        assert [(each["apiVersion"], each["name"]) for each in objects if each["kind"] == "Service"] == [("v1", "bad")]
 
 
 def test_nothing_is_written_where_nobody_asked_for_it() -> None:
