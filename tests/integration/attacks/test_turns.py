@@ -1,87 +1,28 @@
 """What one namespace does delays no other namespace of its cluster: a change of one Service beside each attack (I9).
 
-Whole sessions on virtual time. Each write of the tables takes a fifth of a second, so that a few hundred objects are as much work as
-many thousands are for DynamoDB.
+Whole sessions on virtual time, with tables that take their time (``harness.slow_tables``).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from harness.deployment import ZONE_ID, Deployment
+from harness.deployment import ZONE_ID
 from harness.seen.builders import a_service, an_endpoints
+from harness.slow_tables import EVIL, Slow, slow
 from kubesync.aws.dynamodb.store import UPSTREAMS
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.cluster.keys import committer
 from kubesync.cluster.keys.planner import Planner
 from kubesync.domain.objects import EndpointPort, Resource, ServicePort
 from kubesync.domain.state import KeyState
-from simulation.gate import Outward
 from simulation.writes import RECORD
 
-EVIL = "evil"
 LARGE = "large.evil.svc.prod.example.com A"
-WRITE_SECONDS = 0.2
 MOST_SECONDS = 5.0
-LONG_SECONDS = 600.0
-
-
-class Slow(Deployment):
-    """A deployment whose writes take time. ``www.example.com`` is taken."""
-
-    def __init__(self, write_seconds: float = WRITE_SECONDS, *domains: str) -> None:
-        super().__init__(domain_filter=domains)
-        self._write_seconds = write_seconds
-        self.slow: tuple[str, ...] = ()  # kinds of writes; empty: all
-        self.writes = 0
-        self.apply("owner", a_service(annotations={"hostname": "www.example.com"}))
-
-    def begin(self) -> None:
-        """A session that has listed."""
-        gate = self.world.new_gate()
-        gate.on_after = self._takes_time
-        self.running = self.world.start(gate)
-
-    def _takes_time(self, call: Outward) -> None:
-        if call.writes and call.service != "route53" and (not self.slow or call.kind in self.slow):
-            self.writes += 1
-            self.hold(self._write_seconds)
-
-    def evil(self, number: int, *, asks: str = "", created: str = "2026-01-02") -> None:
-        hostname = {"hostname": asks} if asks else {}
-        service = a_service(cluster_ips=("10.9.0.1",), annotations=hostname, created_at=f"{created}T00:00:00Z")
-        self.apply(f"h{number:05d}", service, namespace=EVIL)
-
-    def until(self, there: Callable[[], bool], within: float = LONG_SECONDS) -> float:
-        """Seconds until it is there."""
-        began = self.world.clock.monotonic()
-        while not there() and self.world.clock.monotonic() < began + within:
-            self.pass_time(0.1)
-        assert there()
-        return self.world.clock.monotonic() - began
-
-    def lag(self, name: str) -> float:
-        """A friend makes a Service now: seconds until it is published."""
-        self.want(name, "10.0.0.2")
-        return self.until(lambda: f"{name} A" in self.sets(), within=60.0)
-
-    def recorded(self) -> int:
-        """How many of the others' changes are recorded."""
-        published = {name.partition(" ")[0] for name in self.sets()}
-        return sum(name.startswith("h0") for name in published | self.open().keys())
-
-    def quiet(self) -> None:
-        """Let everything be recorded and published."""
-        self.until(lambda: bool(self.running and self.running.session) and not self.open())
-        self.pass_time(3.0)
-
-    def checkpoint(self) -> int:
-        return ListenerTable(self.store).checkpoints("prod")[Resource.SERVICES].resource_version
 
 
 def plans_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -95,17 +36,6 @@ def plans_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(Planner, "_write", write)
     return planned
-
-
-@contextmanager
-def slow(write_seconds: float = WRITE_SECONDS, *, rules: bool = True) -> Iterator[Slow]:
-    """``rules``: the cluster has rules for names."""
-    deployment = Slow(write_seconds, *(["example.com"] if rules else []))
-    try:
-        yield deployment
-    finally:
-        deployment.kill()
-        deployment.close()
 
 
 def changes(deployment: Slow, count: int) -> None:
