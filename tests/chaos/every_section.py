@@ -15,6 +15,7 @@ from chaos.faults import (
     schedules,
     situations,
     tables,
+    turning,
     turns,
     two_masters,
     unexpected,
@@ -42,5 +43,6 @@ SECTIONS: Final[tuple[Section, ...]] = (
     lists_in_steps.SECTION,
     turns.SECTION,
     passing.SECTION,
+    turning.SECTION,
 )
 BY_NUMBER: Final = {section.number: section for section in SECTIONS}
