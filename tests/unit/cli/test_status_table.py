@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubesync_local.commands.show.status_table import lease_style, show_status
+from kubesync_local.commands.show.status_table import lease_in_words, lease_style, show_status
 
 NOW = 1_800_000_000.0
 WHY = "www.example.com A stands there and is not ours (192.0.2.9)"
@@ -71,6 +71,13 @@ def test_lease_that_was_released_in_order_is_no_warning() -> None:
     assert lease_style("held") == "green"
     for state in ("expired", "released, not clean", "released clean, but for Z1", "never held"):
         assert lease_style(state) == "yellow"
+
+
+def test_zones_that_the_next_session_settles_are_said_in_words() -> None:
+    assert lease_in_words("released clean, but for Z1, Z2", "a1") == (
+        "session a1 ",
+        "released the lease; the next one first finds out which changes to Z1, Z2 landed",
+    )
 
 
 def test_deletions_that_are_held_back_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:

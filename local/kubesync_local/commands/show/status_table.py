@@ -25,6 +25,7 @@ from kubesync_local.terminal.output import counted, new_console, print_folded, p
 
 _PROBLEMS_SHOWN: Final = 50
 _RELEASED: Final = "released clean"
+_RELEASED_BUT: Final = f"{_RELEASED}, but for "
 # Of a function. What runs longer after a pause was started after it.
 _LONGEST_SESSION: Final = 900.0
 
@@ -97,8 +98,14 @@ def lease_in_words(state: str, holder: str | None) -> tuple[str, str]:
             return f"the lease of session {holder} ", "has expired"
         case "released, not clean":
             return f"session {holder} ", "ended without a clean release"
-        case _ if state.startswith(_RELEASED):
-            return f"session {holder} ", f"released the lease cleanly{state.removeprefix(_RELEASED)}"
+        case _ if state == _RELEASED:
+            return f"session {holder} ", "released the lease cleanly"
+        case _ if state.startswith(_RELEASED_BUT):
+            zones = state.removeprefix(_RELEASED_BUT)
+            return (
+                f"session {holder} ",
+                f"released the lease; the next one first finds out which changes to {zones} landed",
+            )
         case _:
             return "the lease ", "was never held"
 
