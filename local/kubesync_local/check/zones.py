@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.route53.accounts import ZoneAccounts
 from kubesync.aws.route53.journal import Journal, journal_record_key, read_journal
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.lease import EPOCH
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.domain.dns.names import zones_of
 from kubesync.domain.errors import ZoneError, ZoneThrottledError
@@ -84,7 +85,8 @@ class ZoneCheck:
                 )
                 return _failed(name, details, f"remove it, or {advice}")
             return _failed(name, f"its journal belongs to {journal.owner}", advice)
-        epoch = LeaseTable(self.store, self.settings.shard).last_epoch()
+        drawn = self.store.get(EPOCH)
+        epoch = cast(int, drawn["value"]) if drawn else 0
         if journal.epoch > epoch:
             return _failed(
                 name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -10,9 +10,10 @@ from typing import Any, Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.upstreams import StoredUpstream, timestamp
 from kubesync.cluster.keys.key_states import rules_of
+from kubesync.domain.dns.addresses import parse_address
 from kubesync.domain.dns.annotations.reading import annotation_used, read_annotations
-from kubesync.domain.dns.desired import Desired, asked_of, without_valid_target
-from kubesync.domain.dns.names import NO_NAMES
+from kubesync.domain.dns.desired import Desired, DnsRules, asked_of, why_no_host
+from kubesync.domain.dns.names import NO_NAMES, canonical_name, why_illegal
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.dns.routing.reading import POLICY_ANNOTATIONS
@@ -62,6 +63,16 @@ class Evidence:
     listed: AbstractSet[Resource] = frozenset()
     withheld: frozenset[RecordKey] = frozenset()
     sharing: Mapping[Name, Mapping[Name, ObjectKey]] = field(default_factory=dict)
+
+
+def without_valid_target(annotations: Iterable[tuple[str, str]], rules: DnsRules) -> bool:
+    """Whether the target annotation replaces an object's own targets, and holds neither an address nor a DNS name."""
+    targets = asked_of(annotations, rules).targets
+    return targets is not None and not any(_is_target(canonical_name(text)) for text in targets)
+
+
+def _is_target(host: str) -> bool:
+    return parse_address(host) is not None or not (why_illegal(host) or why_no_host(host))
 
 
 def document(found: Evidence) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.claims.allowed_names import held_only
 from kubesync.cluster.keys.key_states import rules_of
-from kubesync.domain.dns.desired import Desired, with_zone_aliases, without_valid_target
+from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import (
     SERVICE,
@@ -42,7 +42,7 @@ from kubesync.domain.state import KeyState, Name, Part, PartId, Reference, names
 from kubesync.domain.upstreams.nodes import node_document
 from kubesync.kubernetes.wire.decode import read_list_page
 from kubesync.kubernetes.wire.registry import WIRE
-from kubesync_local.documents.explanation import NO_TARGET_LEFT
+from kubesync_local.documents.explanation import NO_TARGET_LEFT, without_valid_target
 from kubesync_local.documents.lint_refusals import why_unnamed, whys_unread
 from kubesync_local.registration.private_addresses import CLUSTER_IP, exposed
 from kubesync_local.registration.private_addresses import in_words as exposed_in_words

@@ -15,7 +15,7 @@ from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.sessions import aws_session
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.lease import DEPLOYMENT, LeaseTable, check_owner
 from kubesync.domain.errors import UsageError
 from kubesync.settings import Settings
 from kubesync_local.terminal.logs import set_up_logs
@@ -69,7 +69,7 @@ class Workplace:
             from kubesync_local.workplace.access import LocalAccess
 
         application = Application(self.settings, local=True, session=self.boto)
-        application.access_for = LocalAccess(self.boto, application.clock)
+        application.access_for = LocalAccess(self.boto, application.scheduler)
         return application
 
     @cached_property
@@ -80,7 +80,8 @@ class Workplace:
             UsageError: they belong to another deployment.
         """
         store = stores.open_store(self.boto, self.settings, ThreadScheduler())
-        LeaseTable(store, self.settings.shard).check_owner(self.settings.deployment)
+        if (owner := store.get(DEPLOYMENT)) is not None:
+            check_owner(owner, self.settings.deployment)
         return store
 
     @cached_property

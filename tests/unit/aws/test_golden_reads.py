@@ -12,7 +12,7 @@ from kubesync.aws.dynamodb.store import STATE, Key
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
 from kubesync.aws.tables.control.inflight import InflightTable
-from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync.aws.tables.control.lease import EPOCH, LeaseTable
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration, Registry
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
@@ -176,7 +176,7 @@ def test_promotion_of_the_next_in_line() -> None:
 
 
 def test_services_of_endpoint_slices() -> None:
-    assert StateTable(tables("at-rest")).all_slices("prod") == {
+    assert dict(StateTable(tables("at-rest")).all_slices("prod")) == {
         ("default", "kubernetes"): "kubernetes", ("shop", "db-zzx4d"): "db", ("shop", "web-6mm7s"): "web",
     }  # fmt: skip
 
@@ -224,7 +224,7 @@ def test_lease_of_a_master_that_was_killed_and_of_one_that_ended_cleanly() -> No
     assert ended.released_at_ms == int(START * 1000)
     for name, epoch in (("swap-announced", 2), ("at-rest", 1)):
         store = tables(name)
-        assert LeaseTable(store, "0").last_epoch() == epoch
+        assert cast("dict[str, Any]", store.get(EPOCH))["value"] == epoch
         LeaseTable(store, "0").bind("test")
         for fence in (fence_key("prod"), shard_fence_key("0")):
             assert cast("dict[str, Any]", store.get(fence))["epoch"] == epoch

@@ -235,16 +235,6 @@ def with_zone_aliases(
     return replace(want, records=records, problems=tuple(sorted(problems)))
 
 
-def without_valid_target(annotations: Iterable[tuple[str, str]], rules: DnsRules) -> bool:
-    """Whether the target annotation replaces an object's own targets, and holds neither an address nor a DNS name."""
-    targets = asked_of(annotations, rules).targets
-    return targets is not None and not any(_is_target(canonical_name(text)) for text in targets)
-
-
-def _is_target(host: str) -> bool:
-    return parse_address(host) is not None or not (why_illegal(host) or _why_no_host(host))
-
-
 def classified(texts: Iterable[str], code: str, plan: RecordPlan, *, alias: bool = False) -> Targets:
     """Separate addresses from host names. A text that is neither is reported under ``code``."""
     addresses, hosts = set(), set()
@@ -252,14 +242,14 @@ def classified(texts: Iterable[str], code: str, plan: RecordPlan, *, alias: bool
         host = canonical_name(text)
         if (address := parse_address(host)) is not None:
             addresses.add(address)
-        elif reason := why_illegal(host) or _why_no_host(host):
+        elif reason := why_illegal(host) or why_no_host(host):
             plan.problems.add(Problem(code, text, f"neither an IP address nor a DNS name: {reason}"))
         else:
             hosts.add(host)
     return Targets(frozenset(addresses), frozenset(hosts), alias)
 
 
-def _why_no_host(host: str) -> str:
+def why_no_host(host: str) -> str:
     """Reject a mistyped address such as ``192.0.2.256``: it is a legal name, but no top-level domain is a number (RFC 3696 2)."""
     return "it ends in a number" if host.rpartition(".")[2].isdecimal() else ""
 

@@ -48,8 +48,9 @@ from kubesync.domain.errors import (
     UsageError,
 )
 
-_EPOCH: Final = Key(CONTROL, "lease", "epoch")
-_DEPLOYMENT: Final = Key(CONTROL, "lease", "deployment")
+EPOCH: Final = Key(CONTROL, "lease", "epoch")
+"""Its ``value`` is the epoch that was drawn last."""
+DEPLOYMENT: Final = Key(CONTROL, "lease", "deployment")
 # The item is read and written often. A master that left more zones than this unsettled reports all as unsettled.
 _MAX_UNSETTLED: Final = 500
 
@@ -141,24 +142,18 @@ class LeaseTable:
             UsageError: another deployment owns them.
             NewerSchemaError: a session of a newer release was master.
         """
-        item = self._store.get(_DEPLOYMENT)
+        item = self._store.get(DEPLOYMENT)
         if item is None:
             try:
-                item = self._store.write(Update(_DEPLOYMENT, set={"name": deployment}, conditions=(Absent(),)))
+                item = self._store.write(Update(DEPLOYMENT, set={"name": deployment}, conditions=(Absent(),)))
             except ConditionFailedError as refused:
-                item = self._store.get(_DEPLOYMENT)
+                item = self._store.get(DEPLOYMENT)
                 if item is None:
                     raise StoreBusyError("cannot find out which deployment owns these tables: try again") from refused
             except StoreOutcomeUnknownError as unknown:
                 raise StoreBusyError(str(unknown)) from unknown  # the next try reads it again
-        _check_owner(item, deployment)
+        check_owner(item, deployment)
         self._check_schema(item)
-
-    def check_owner(self, deployment: str) -> None:
-        """As ``bind``, but write nothing: for commands that only read. Raises UsageError if another deployment owns the tables."""
-        item = self._store.get(_DEPLOYMENT)
-        if item is not None:
-            _check_owner(item, deployment)
 
     def enter(self) -> None:
         """After taking the lease: record which schema versions this session may write.
@@ -169,17 +164,17 @@ class LeaseTable:
         Raises:
             NewerSchemaError: a session of a newer release was master. Nothing was written; the caller releases the lease.
         """
-        item = self._store.get(_DEPLOYMENT)
+        item = self._store.get(DEPLOYMENT)
         self._check_schema(item)
         if _schema_of(item) < self._schema:
             raising = Update(
-                _DEPLOYMENT, set={"schema": self._schema}, conditions=(AbsentOrBelow("schema", self._schema),)
+                DEPLOYMENT, set={"schema": self._schema}, conditions=(AbsentOrBelow("schema", self._schema),)
             )
             try:
                 self._store.write(raising)
             except (ConditionFailedError, StoreOutcomeUnknownError) as unclear:
                 # Another shard's session was faster, perhaps one of a still newer release; or the answer is unknown.
-                item = self._store.get(_DEPLOYMENT)
+                item = self._store.get(DEPLOYMENT)
                 self._check_schema(item)
                 if _schema_of(item) < self._schema:
                     raise StoreBusyError("cannot find out which schema the tables have: try again") from unclear
@@ -191,18 +186,13 @@ class LeaseTable:
 
     def draw_epoch(self) -> int:
         """Draw the next epoch. An epoch that is never used does no harm."""
-        return cast(int, self._store.write(Update(_EPOCH, add={"value": 1}))["value"])
-
-    def last_epoch(self) -> int:
-        """The last epoch that was drawn; 0: none so far."""
-        current = self._store.get(_EPOCH)
-        return cast(int, current["value"]) if current else 0
+        return cast(int, self._store.write(Update(EPOCH, add={"value": 1}))["value"])
 
     def raise_epoch(self, at_least: int) -> None:
         """Raise the counter to an epoch that a fence or a journal has, after tables were lost or restored. It never goes down."""
         known = (AbsentOrBelow("value", at_least),)
         with suppress(ConditionFailedError):
-            self._store.write(Update(_EPOCH, set={"value": at_least}, conditions=known))
+            self._store.write(Update(EPOCH, set={"value": at_least}, conditions=known))
 
     def take(self, seen: Lease, holder: str, epoch: int, expires_at_ms: int) -> Lease:
         """Become the holder, if the lease is unchanged since it was read.
@@ -259,7 +249,8 @@ class LeaseTable:
         self._store.write(Update(self._key, add={"signal": 1}))
 
 
-def _check_owner(item: Item, deployment: str) -> None:
+def check_owner(item: Item, deployment: str) -> None:
+    """Raise UsageError if the item ``DEPLOYMENT`` says that the tables belong to another deployment."""
     owner = cast(str, item["name"])
     if owner != deployment:
         raise UsageError(
