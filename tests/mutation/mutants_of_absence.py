@@ -89,7 +89,7 @@ OF_ABSENCE: Final[tuple[Mutant, ...]] = (
         without="if no list shows the identity of a cluster, nobody asks for it",
         invariants="I5",
         file="cluster/keys/reconciler.py",
-        old="        if not content.snapshots or (self._states.shows_identity if remembers else self._states.identity is None):\n",
+        old="        if not content.snapshots or (config.shows_identity if remembers else self._states.identity is None):\n",
         new="        if not content.snapshots or listed or self._states.identity is None:\n",
         caught_by=(
             _SCOPED + "test_changed_selector_at_another_cluster_deletes_nothing_i5",

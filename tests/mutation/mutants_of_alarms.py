@@ -216,8 +216,8 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="figures of a cluster change after they were published",
         invariants="I10",
         file="cluster/run.py",
-        old="        return RunFigures(deepcopy(self._report), ",
-        new="        return RunFigures(self._report, ",
+        old="        return RunFigures(deepcopy(self.report), ",
+        new="        return RunFigures(self.report, ",
         caught_by=(_FIGURES + "test_beat_tells_what_happened_until_a_second_before",),
     ),
     Mutant(

@@ -109,7 +109,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="lists that are never recorded keep their room",
         invariants="I4",
         file="kubernetes/list_room.py",
-        old="            self._unrecorded = 0\n",
+        old="            self.unrecorded = 0\n",
         new="            pass\n",
         caught_by=(_IN_TURN + "test_i4_cluster_that_is_disabled_while_it_holds_the_room_holds_nobody_up",),
     ),

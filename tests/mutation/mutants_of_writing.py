@@ -205,8 +205,8 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a newly referred Service is read while its cluster may still write it without a note",
         invariants="I1",
         file="upstreams/composer.py",
-        old="            self.references.refer(self._read_registry())\n",
-        new="            self._read_registry()\n",
+        old="            self.references.refer(self.load())\n",
+        new="            self.load()\n",
         caught_by=(
             _COMPOSER + "test_i1_service_that_is_just_being_recorded_when_it_is_first_referred_to_is_not_lost",
             "unit/upstreams/test_actor.py::test_i1_nothing_is_read_for_a_new_reference_before_its_cluster_has_noted_it",
@@ -301,7 +301,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a unit whose name is denied leaves the queue without a word to its cluster",
         invariants="I4",
         file="zone/actor.py",
-        old='            self._refuse([Refusal(unit, why, code="NameNotAllowed") for unit, why in refused.not_allowed])\n',
+        old='            self._refuse([messages.Refusal(unit, why, code="NameNotAllowed") for unit, why in refused.not_allowed])\n',
         new="            for unit, _ in refused.not_allowed:\n                self._queue._remove_key(unit.key)\n",
         caught_by=(
             _DENIED + "test_i4_name_that_is_denied_is_refused_and_the_rest_of_its_batch_goes_at_once",

@@ -105,7 +105,7 @@ class SharedStore(MemoryStore):
         """Each process has its own."""
 
     def _log(self, call: Call) -> None:
-        self.counted.asked()
+        self.counted.count("requests")
 
 
 class _Gated:

@@ -136,7 +136,7 @@ class Gatherer:
 
     def __init__(self, work: Workplace) -> None:
         self._work = work
-        self._clock = work.application.clock
+        self._clock = work.application.scheduler
         self._one = threading.Lock()  # held by whoever reads
         self._overview: Overview | None = None
         self._parallel = ParallelMap(ThreadScheduler(), _THREADS)

@@ -277,7 +277,7 @@ def _of_cluster(world: World, config: ClusterConfig, keys: set[ObjectKey], table
         and isinstance(seen.value, EndpointsObject)
         and visible(seen, config.scope)
     }
-    remembered = table.all_slices(config.name)
+    remembered = dict(table.all_slices(config.name))
     if {place: service for place, service in slices.items() if service} != remembered:
         yield f"slices remembered of {config.name}: {remembered}, there are {slices}"
     for resource, checkpoint in ListenerTable(world.store).checkpoints(config.name).items():

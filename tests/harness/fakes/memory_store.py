@@ -204,7 +204,7 @@ class MemoryStore:
         call = Call(_METHODS[type(action)], (action.key.table,), actions=(action,))
         with self._call(call):
             if action.key in self._under_way:
-                self.counted.refused("writes")
+                self.counted.count("refused_writes")
                 raise StoreBusyError("a transaction is under way on this item: nothing was written")
             after = self._apply_write(action)
         return {} if after is None else copy_item(after)
@@ -255,14 +255,14 @@ class MemoryStore:
             raise StoreOutcomeUnknownError("no answer to a write: it may have happened") from None
         except StoreBusyError:
             single: Kind = "writes" if call.actions else "reads"
-            self.counted.refused("transactions" if call.token else single)
+            self.counted.count(f"refused_{'transactions' if call.token else single}")
             raise
         with self._lock:
             yield
         self.faults.after(call)
 
     def _log(self, call: Call) -> None:
-        self.counted.asked()
+        self.counted.count("requests")
         with self._lock:
             self.calls.append(call)
 
@@ -274,7 +274,7 @@ class MemoryStore:
             return
         with self._lock:
             if not self._under_way.isdisjoint(keys):
-                self.counted.refused("transactions")
+                self.counted.count("refused_transactions")
                 raise StoreBusyError("another transaction is under way on an item: nothing was written")
             self._under_way |= keys
         try:

@@ -34,7 +34,7 @@ def test_large_key_with_more_slices_than_a_transaction_takes_is_written_and_shri
     assert state.upstreams["prod/shop/web/80/TCP"].slices == len(sliced) + 1 == 5
     assert len(deployment.upstreams()["prod/shop/web/80/TCP"]) == 3602
     assert {s.key: s for s in session.state_table.load_all("prod")}[a_key()] == state
-    assert len(session.state_table.all_slices("prod")) == 121
+    assert len(dict(session.state_table.all_slices("prod"))) == 121
 
     session.record(*(saw(None, 20_000 + n, f"web-x{n}", resource=SLICES, deleted=True) for n in range(120)))
     assert len(deployment.upstream_items()) == 1
@@ -42,7 +42,7 @@ def test_large_key_with_more_slices_than_a_transaction_takes_is_written_and_shri
     session.end()
     assert session.state().slices == 1
     assert [str(k.sort) for k in deployment.items(STATE) if str(k.sort).startswith("key#shop")] == ["key#shop/web"]
-    assert session.state_table.all_slices("prod") == {("shop", "web-1"): "web"}
+    assert dict(session.state_table.all_slices("prod")) == {("shop", "web-1"): "web"}
 
 
 def test_service_with_more_nodes_than_a_transaction_takes_is_cut_and_blocks_no_other_i4() -> None:

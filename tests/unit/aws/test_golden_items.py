@@ -91,7 +91,7 @@ def test_states_marks_and_slices_are_read(store: Store) -> None:
     queued = table.queued("prod")
     assert queued.marks == {WEB: expected.opened, OLD: OpenMark()}
     assert (queued.promoted, queued.unswept) == ({API}, {WEB, OLD})
-    assert table.all_slices("prod") == {("shop", "web-abcde"): "web"}
+    assert dict(table.all_slices("prod")) == {("shop", "web-abcde"): "web"}
 
 
 def test_what_was_in_flight_is_read(store: Store) -> None:

@@ -13,7 +13,7 @@ from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTab
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync.operations.asking import ResyncError
-from kubesync.operations.resync_invocation import InvocationParts, ResyncEvent, ResyncInvocation
+from kubesync.operations.resync_invocation import ResyncEvent, ResyncInvocation
 from kubesync_local.commands.run.resync import has_errors
 
 REPORT = {"dry_run": True, "forced": False, "clusters": [{"cluster": "prod", "changes": []}]}
@@ -56,7 +56,8 @@ class Scene:
             self.ran.append(request)
             return self.session_report()
 
-        parts = InvocationParts(
+        invocation = ResyncInvocation(
+            ResyncEvent(cluster=cluster, dry_run=dry_run),
             self.lease,
             self.requests,
             run_session,
@@ -65,7 +66,7 @@ class Scene:
             by_person=by_person,
             progress=self.hear,
         )
-        return ResyncInvocation(parts, ResyncEvent(cluster=cluster, dry_run=dry_run)).run()
+        return invocation.run()
 
     def hear(self, what: str, details: dict[str, object]) -> None:
         if what == "waiting":

@@ -154,7 +154,7 @@ def test_slice_that_is_relabelled_moves_its_endpoints() -> None:
         assert {name: nodes for name, nodes in deployment.upstreams().items() if nodes} == {
             f"prod/shop/{service}/80/TCP": ["10.1.0.1:8080", "10.1.0.2:8080"]
         }
-    assert session.state_table.all_slices("prod") == {("shop", "web-1"): "web"}
+    assert dict(session.state_table.all_slices("prod")) == {("shop", "web-1"): "web"}
 
 
 def test_slice_listed_and_relabelled_in_one_window_is_not_left_behind() -> None:
@@ -169,7 +169,7 @@ def test_slice_listed_and_relabelled_in_one_window_is_not_left_behind() -> None:
         "prod/shop/other/80/TCP": ["10.1.0.1:8080", "10.1.0.2:8080"],
         "prod/shop/web/80/TCP": [],
     }
-    assert session.state_table.all_slices("prod") == {("shop", "web-1"): "other"}
+    assert dict(session.state_table.all_slices("prod")) == {("shop", "web-1"): "other"}
 
 
 def test_slice_listed_at_another_service_leaves_the_old_one_even_if_its_note_is_lost() -> None:
@@ -185,12 +185,12 @@ def test_slice_that_loses_its_label_or_is_deleted_is_gone() -> None:
     deployment, session = begun()
     session.record(saw(replace(PODS, service=""), 20, "web-1"))
     assert deployment.upstreams() == {"prod/shop/web/80/TCP": []}
-    assert session.state_table.all_slices("prod") == {}
+    assert dict(session.state_table.all_slices("prod")) == {}
     session.record(saw(PODS, 21, "web-1"))
     assert deployment.upstreams() == {"prod/shop/web/80/TCP": ["10.1.0.1:8080", "10.1.0.2:8080"]}
     session.record(saw(PODS, 22, "web-1", deleted=True))
     assert deployment.upstreams() == {"prod/shop/web/80/TCP": []}
-    assert session.state_table.all_slices("prod") == {}
+    assert dict(session.state_table.all_slices("prod")) == {}
     session.record(saw(PODS, 21, "web-1"))
     assert deployment.upstreams() == {"prod/shop/web/80/TCP": []}, "a late event does not bring it back"
 

@@ -71,7 +71,10 @@ def _given(call: ast.Call) -> list[ast.expr]:
 
 
 def _name(call: ast.Call) -> str:
-    return call.func.id if isinstance(call.func, ast.Name) else ""
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="messages"), attr=name):
+            return name
+    return ""
 
 
 def _texts(node: ast.expr) -> list[str]:

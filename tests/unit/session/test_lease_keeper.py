@@ -127,7 +127,7 @@ def test_i2_successor_that_comes_while_the_counter_is_raised_keeps_the_lease(ben
             raise_epoch(at_least)
             came.append(bench.other(ends_in=600))
 
-    keeper._table = Interrupted(bench.store, "0")
+    keeper.table = Interrupted(bench.store, "0")
     with pytest.raises(NotMasterError):
         keeper.take_again(41)
     assert table.read() == came[0]

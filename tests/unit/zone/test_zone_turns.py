@@ -18,7 +18,7 @@ ROOM = BatchLimits(elements=20)
 
 
 def a_queue(clock: ManualClock | None = None) -> ZoneQueue:
-    ports = SimpleNamespace(clock=clock or ManualClock(), limits=ROOM, client=None)
+    ports = SimpleNamespace(scheduler=clock or ManualClock(), limits=ROOM, client=None)
     return ZoneQueue("Z1", cast(ZonePorts, cast(Any, ports)))
 
 
@@ -115,7 +115,7 @@ LARGE_ROOM = BatchLimits(elements=1000)
 
 def a_queue_of_a_list(count: int, clock: ManualClock) -> ZoneQueue:
     """As many Services as a list led to, in twenty namespaces."""
-    ports = SimpleNamespace(clock=clock, limits=LARGE_ROOM, client=None)
+    ports = SimpleNamespace(scheduler=clock, limits=LARGE_ROOM, client=None)
     queue = ZoneQueue("Z1", cast(ZonePorts, cast(Any, ports)))
     intents = tuple(an_intent(f"l{n:03d}", f"n{n % 20}") for n in range(count))
     queue.publish(Publish("prod", intents, since=clock.monotonic(), of_list=True))

@@ -45,7 +45,7 @@ from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess, Token
 from kubesync.kubernetes.transport.credential_ends import CredentialEnds
 from kubesync.kubernetes.wire import decode
 from kubesync.operations.ports import MasterParts
-from kubesync.operations.resync_invocation import InvocationParts, ResyncEvent, ResyncInvocation
+from kubesync.operations.resync_invocation import ResyncEvent, ResyncInvocation
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.session import Session, new_session_id
 from kubesync.session.stand_by import LeaseTimes
@@ -198,10 +198,6 @@ class Application:
     session: boto3.Session = field(default_factory=aws_session)
     schema: int = SCHEMA
 
-    @property
-    def clock(self) -> Clock:
-        return self.scheduler
-
     def in_shard(self, shard: str) -> Self:
         """The same, for another shard."""
         other = copy(self)
@@ -292,7 +288,8 @@ class Application:
             on_session(session)
             return session.run(remaining_seconds, resync=request)
 
-        parts = InvocationParts(
+        return ResyncInvocation(
+            wanted,
             LeaseTable(store, shard, self.schema),
             ResyncTable(store, shard),
             run_session,
@@ -302,4 +299,3 @@ class Application:
             self.settings.deployment,
             by_person=self.local,
         )
-        return ResyncInvocation(parts, wanted)

@@ -20,8 +20,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
+from kubesync import messages
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Host, Steps
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
@@ -31,27 +30,7 @@ from kubesync.cluster.ports import ClusterPorts
 from kubesync.cluster.serving import ClusterFigures, Relisting, Serving
 from kubesync.cluster.tasks import Command, Lane, Task
 from kubesync.domain.errors import ErrorCode, NotMasterError, StoreError
-from kubesync.messages import (
-    Compare,
-    Configure,
-    ConflictsChecked,
-    EndCluster,
-    Follow,
-    Forgotten,
-    Landed,
-    Listen,
-    Noted,
-    Observed,
-    Promoted,
-    Refer,
-    Refused,
-    Relist,
-    StopListening,
-    Want,
-    WithdrawRelist,
-)
-
-logger = Logger(service="kubesync", child=True)
+from kubesync.log import logger
 
 _BACKOFF: Final = Backoff(initial=0.5, cap=10.0)
 _PROMPT: Final = replace(_BACKOFF, cap=_BACKOFF.initial)  # zones wait for what is recorded
@@ -85,7 +64,7 @@ class ClusterActor:
 
     def hosted(self, host: Host[ClusterFigures]) -> None:
         """Set the host of this actor: its listeners send messages there."""
-        self._serving.hosted(host)
+        self._serving.host = host
 
     def figures(self) -> ClusterFigures:
         return self._serving.figures()
@@ -96,31 +75,37 @@ class ClusterActor:
         """Queue the message for a later step. Notes, withdrawals, follows and stops take effect at once."""
         serving = self._serving
         match message:
-            case Landed() | Refused() | ConflictsChecked() | Compare() | Want():
+            case (
+                messages.Landed()
+                | messages.Refused()
+                | messages.ConflictsChecked()
+                | messages.Compare()
+                | messages.Want()
+            ):
                 self._queue_question(message)
-            case Observed():
+            case messages.Observed():
                 if serving.run is not None:
                     serving.keys.promoted.add(serving.run.listeners.observed(message))
-            case Promoted():
+            case messages.Promoted():
                 serving.keys.promoted.add(message.keys)
-            case Follow():
+            case messages.Follow():
                 if serving.keys.committer.followers.add(message.name, message.key) and message.owns:
-                    self._ports.to_cluster(message.key.cluster, Promoted((message.key,)))
-            case Refer():
+                    self._ports.to_cluster(message.key.cluster, messages.Promoted((message.key,)))
+            case messages.Refer():
                 # Between two steps: whatever was planned is written.
-                self._ports.to_named(Noted(serving.keys.states.config.name))
-            case Forgotten():
+                self._ports.to_named(messages.Noted(serving.keys.states.config.name))
+            case messages.Forgotten():
                 if serving.removal is not None:
                     serving.removal.forgotten(message.zone)
-            case WithdrawRelist():
+            case messages.WithdrawRelist():
                 if isinstance(self._relisting.under_way, Relisting):
                     self._relisting.under_way.withdraw()
                 message.reply.set_result({} if serving.run is None else serving.run.listeners.last_errors)
-            case Relist():
+            case messages.Relist():
                 self._relisting.put(Relisting(message, serving, self._clock, self._commands_are_done))
-            case StopListening():
+            case messages.StopListening():
                 self._stop_listening(message)
-            case EndCluster():
+            case messages.EndCluster():
                 self._ended = True
             case _:
                 self._commands.append(message)
@@ -140,7 +125,7 @@ class ClusterActor:
         questions = ZoneQuestions(self._serving.keys)
         return questions, Lane(self._clock, _BACKOFF, lambda: deque((questions,)))
 
-    def _stop_listening(self, message: StopListening) -> None:
+    def _stop_listening(self, message: messages.StopListening) -> None:
         """Cut the listeners now, drop commands that would start them, and queue the rest of the stop as a command."""
         self._not_master = self._not_master or message.abandon
         if self._serving.removal is not None:
@@ -152,7 +137,7 @@ class ClusterActor:
             if self._serving.run is not None:
                 self._serving.run.fail()
         self._relisting.put(None)
-        kept = (command for command in self._commands if not isinstance(command, Listen))
+        kept = (command for command in self._commands if not isinstance(command, messages.Listen))
         self._commands = deque([*kept, message])
         if self._serving.run is not None:
             self._serving.run.commands_wait()
@@ -185,7 +170,7 @@ class ClusterActor:
     @property
     def _drain_until(self) -> float:
         """Until when (monotonic) a run that is being stopped may record. Infinite: none is being stopped."""
-        return next((c.drain_until for c in self._commands if isinstance(c, StopListening)), math.inf)
+        return next((c.drain_until for c in self._commands if isinstance(c, messages.StopListening)), math.inf)
 
     def _drop_unrecorded(self) -> None:
         """End the run without recording the rest: its time is over. Drops commands before the stop.
@@ -193,7 +178,7 @@ class ClusterActor:
         They are superseded: the session ends, or another configuration follows.
         """
         self._work.put(None)
-        while not isinstance(command := self._commands.popleft(), StopListening):
+        while not isinstance(command := self._commands.popleft(), messages.StopListening):
             pass
         self._serving.ended(command, clean=False)
 
@@ -238,7 +223,7 @@ class ClusterActor:
     def _report_ends_unfenced(self) -> float:
         """Another master writes: do nothing more than report how the listeners ended, where no fence forbids it."""
         while self._commands:
-            if isinstance(command := self._commands.popleft(), StopListening):
+            if isinstance(command := self._commands.popleft(), messages.StopListening):
                 self._serving.ended(command, clean=False)
         return ON_MESSAGE
 
@@ -249,7 +234,7 @@ class ClusterActor:
         if not self._commands:
             return self._serving.turns
         command = self._commands[0]
-        if isinstance(command, StopListening):
+        if isinstance(command, messages.StopListening):
             # It stays a command until it is done: its time may be over before.
             return deque((Command(partial(self._finish_run, command)),))
         return deque((Command(partial(self._obey, command)),))
@@ -264,7 +249,7 @@ class ClusterActor:
         """Whether no command waits or is under way."""
         return not self._commands and not isinstance(self._work.under_way, Command)
 
-    def _finish_run(self, stopping: StopListening) -> Steps[None]:
+    def _finish_run(self, stopping: messages.StopListening) -> Steps[None]:
         """Record the rest of the run, wait until it is published, and answer the stop."""
         if self._serving.run is not None:
             yield from self._serving.run.finish()
@@ -286,7 +271,7 @@ class ClusterActor:
             self._work.put(None)
         elif self._faults > 1:
             # Nothing goes on by half a configuration, or by the one before.
-            self._work.put(Command(partial(self._serving.obey, Configure(None))))
+            self._work.put(Command(partial(self._serving.obey, messages.Configure(None))))
 
     def _begin_again(self, *, lost: bool) -> None:
         """Drop what is not recorded, and start the listeners again a little later: from the checkpoints, or with a list.
@@ -301,5 +286,5 @@ class ClusterActor:
             later = self._clock.monotonic() + _FAULT_SECONDS
             self._restart_task = Command(self._serving.begin_again, not_before=later)
             self._work.put(self._restart_task)
-        if isinstance(relisting, Relisting) and not relisting.cut(run.problem) and run.works:
+        if isinstance(relisting, Relisting) and not relisting.cut(run.report.problem) and run.works:
             self._relisting.again(_FAULT_SECONDS + _POLL_SECONDS)

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
+from kubesync import messages
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Steps
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import Entry
@@ -23,28 +22,11 @@ from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState, Name, OpenMark, UpstreamState
 from kubesync.domain.window import Mode
-from kubesync.messages import (
-    Claim,
-    Closed,
-    Compare,
-    Compared,
-    ConflictsChecked,
-    Decision,
-    Intents,
-    Landed,
-    RecordLists,
-    Refusal,
-    Refused,
-    RemoveOrphans,
-    Sets,
-    Want,
-)
-
-logger = Logger(service="kubesync", child=True)
+from kubesync.log import logger
 
 _PARTS_OF_KEY: Final = 3
 
-type Question = Landed | Refused | ConflictsChecked | Compare | Want
+type Question = messages.Landed | messages.Refused | messages.ConflictsChecked | messages.Compare | messages.Want
 
 
 class ZoneQuestions:
@@ -63,7 +45,7 @@ class ZoneQuestions:
             Whether another question comes first now, so that work on the former one has to stop.
         """
         first = next(iter(self._questions), question)
-        self._questions = deque([*(each for each in self._questions if isinstance(each, Landed)), question])
+        self._questions = deque([*(each for each in self._questions if isinstance(each, messages.Landed)), question])
         return self._questions[0] is not first
 
     def due_at(self) -> float:
@@ -76,30 +58,30 @@ class ZoneQuestions:
 
     def _handle(self, question: Question) -> Steps[None]:
         match question:
-            case Landed():
+            case messages.Landed():
                 outcomes = [Outcome(unit, landed=True) for unit in question.units]
                 yield from self._close_keys(outcomes, "settled", question.batch)  # for the audit
                 self._send_answer(question, {unit.key for unit in question.units})
-            case Refused():
+            case messages.Refused():
                 yield from self._answer_refusals(question)
-            case ConflictsChecked():
+            case messages.ConflictsChecked():
                 yield from self._recheck_conflicts(question)
-            case Compare():
+            case messages.Compare():
                 yield from self._compare_with_zone(question)
-            case Want():
+            case messages.Want():
                 intents = self._served.published.intents(question.keys, question.zone)
-                self._ports.to_zone(question.zone, Intents(self._states.config.name, intents))
+                self._ports.to_zone(question.zone, messages.Intents(self._states.config.name, intents))
 
     def _send_answer(
         self,
-        question: Landed | Refused | ConflictsChecked | Compare,
+        question: messages.Landed | messages.Refused | messages.ConflictsChecked | messages.Compare,
         keys: Iterable[ObjectKey],
-        decisions: tuple[Decision, ...] = (),
-        compared: Compared | None = None,
+        decisions: tuple[messages.Decision, ...] = (),
+        compared: messages.Compared | None = None,
     ) -> None:
         """Send the answer to the zone, with what these keys want there now. The zone counts as informed about them."""
         intents = self._served.published.intents(keys, question.zone)
-        answer = Closed(self._states.config.name, question.question, intents, decisions, compared)
+        answer = messages.Closed(self._states.config.name, question.question, intents, decisions, compared)
         self._ports.to_zone(question.zone, answer)
 
     def _close_keys(
@@ -116,7 +98,7 @@ class ZoneQuestions:
             self._served.follow_up(Recorded(dict.fromkeys(opened), recorded.promoted))
         return closing.marks
 
-    def _answer_refusals(self, question: Refused) -> Steps[None]:
+    def _answer_refusals(self, question: messages.Refused) -> Steps[None]:
         """Decide about units that Route 53 refused, write the decisions, and answer the zone."""
         states = self._states.states({refusal.unit.key for refusal in question.refusals})
         if self._ports.scheduler.monotonic() >= question.until:
@@ -129,14 +111,14 @@ class ZoneQuestions:
             if self._still_wants(refusal.unit, states[refusal.unit.key])
         ]
         marks = yield from self._close_keys(outcomes, "refused")
-        decisions: list[Decision] = []
+        decisions: list[messages.Decision] = []
         for outcome in outcomes:
             mark = None if outcome.landed else marks.get(outcome.unit.key)
             retry_at = None if mark is None else mark.retry_at
-            decisions.append(Decision(outcome.unit, outcome.reason_code, retry_at, outcome.conflict))
+            decisions.append(messages.Decision(outcome.unit, outcome.reason_code, retry_at, outcome.conflict))
         self._send_answer(question, states, tuple(decisions))
 
-    def _of_others(self, refusal: Refusal, outcome: Outcome) -> Outcome:
+    def _of_others(self, refusal: messages.Refusal, outcome: Outcome) -> Outcome:
         """At a name that changes its policy, a set of another key is not foreign: planned again, the key waits for it too."""
         changes = [change for change in refusal.unit.changes if change.turns]
         if outcome.conflict and changes:
@@ -153,7 +135,7 @@ class ZoneQuestions:
         """Whether the key still wants every change of the unit."""
         return set(unit.changes) <= set(changes_of(state, self._states.config.policy))
 
-    def _recheck_conflicts(self, question: ConflictsChecked) -> Steps[None]:
+    def _recheck_conflicts(self, question: messages.ConflictsChecked) -> Steps[None]:
         """Compare names in conflict with what exists there now. Plans keys whose names are free; postpones the others."""
         if not self._served.published.served:
             self._send_answer(question, ())
@@ -173,7 +155,7 @@ class ZoneQuestions:
             yield from self._close_keys(outcomes, "still foreign")
         self._send_answer(question, question.actual)
 
-    def _compare_with_zone(self, question: Compare) -> Steps[None]:
+    def _compare_with_zone(self, question: messages.Compare) -> Steps[None]:
         """Find the drift of keys, compared with what exists in the zone. With ``question.mend``, record it: the keys are then planned.
 
         Keys that changed since the caller read them (``moved``) are not compared.
@@ -194,30 +176,32 @@ class ZoneQuestions:
                 by_key.setdefault(drift.service, []).append(drift)
             steps = self._served.reconciler.transform(by_key, lambda s: as_it_stands(s, by_key[s.key]), question.why)
             self._served.follow_up((yield from steps))
-        self._send_answer(question, keys, compared=Compared(tuple(drifts), moved))
+        self._send_answer(question, keys, compared=messages.Compared(tuple(drifts), moved))
 
 
-def answer_request(served: ServedKeys, asked: RecordLists | Claim | RemoveOrphans) -> Steps[None]:
+def answer_request(
+    served: ServedKeys, asked: messages.RecordLists | messages.Claim | messages.RemoveOrphans
+) -> Steps[None]:
     """Do what an operation asks for, and answer: record lists of a recovery, adopt record sets, or remove orphaned upstreams.
 
     An error goes to the caller. What is recorded is not published here: zones read it as open keys later.
     """
 
     def claimed(state: KeyState) -> KeyState | None:
-        assert isinstance(asked, Claim)
+        assert isinstance(asked, messages.Claim)
         taken = {key: found for key, found in asked.sets[state.key].items() if state.intended.get(key) == found}
         return _with_taken(state, taken) if taken else None
 
     try:
         match asked:
-            case RecordLists():
+            case messages.RecordLists():
                 mode = Mode(reread_upstreams=True)
                 recorded = yield from served.reconciler.record(asked.content, mode, flush=True)
                 asked.reply.set_result({r.value: why for r, why in recorded.held.items()})
-            case Claim():
+            case messages.Claim():
                 yield from served.reconciler.transform(asked.sets, claimed, "recover")
                 asked.reply.set_result(None)
-            case RemoveOrphans():
+            case messages.RemoveOrphans():
                 asked.reply.set_result(sum(_remove_orphan(served, *each) for each in asked.upstreams.items()))
     except KubesyncError as error:
         asked.reply.set_exception(error)
@@ -248,7 +232,7 @@ def _remove_orphan(served: ServedKeys, upstream: str, stands: UpstreamState) -> 
     return True
 
 
-def _with_taken(state: KeyState, taken: Sets) -> KeyState:
+def _with_taken(state: KeyState, taken: messages.Sets) -> KeyState:
     """The state with these record sets as applied. Ends the conflict of each name where no other set is missing."""
     applied = {**state.applied, **taken}
     missing = {Name.of(key) for key in state.intended if key not in applied}

@@ -9,8 +9,6 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.actor import Host
 from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.cluster.keys.key_states import KeyStates
@@ -23,9 +21,8 @@ from kubesync.domain.sources.registry import may_be_absent
 from kubesync.domain.window import Mode, Window, WindowContent
 from kubesync.kubernetes.list_room import ClusterReservation
 from kubesync.kubernetes.ports import Reflector
+from kubesync.log import logger
 from kubesync.messages import ListingFailedError, Observed, Relisted, Reply
-
-logger = Logger(service="kubesync", child=True)
 
 # One refusal may come from a server that is just starting. After this many in a row a person must act.
 _REFUSED_AFTER: Final = 3
@@ -214,17 +211,14 @@ class Listener:
         self._counted.bookmarks += 1
         self._window.bookmark(self.resource, resource_version)
 
-    def on_page(self, items: int, left: int | None) -> None:
-        self._tell_how_far(items, left)
-
     def on_snapshot(self, snapshot: Snapshot) -> None:
         self._counted.lists += 1
-        self._tell_how_far(len(snapshot.items), 0)
+        self.on_page(len(snapshot.items), 0)
         log_list(self._counted.cluster, snapshot)
         self.refused = self.failing = None
         self._window.snapshot(snapshot, self._lists_for)
 
-    def _tell_how_far(self, items: int, left: int | None) -> None:
+    def on_page(self, items: int, left: int | None) -> None:
         listener = {"cluster": self._counted.cluster, "resource": self.resource.value}
         self._progress("list", {**listener, "items": items, "left": left})
 

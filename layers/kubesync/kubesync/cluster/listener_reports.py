@@ -6,8 +6,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Steps
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import StaleStateError
@@ -19,8 +17,7 @@ from kubesync.cluster.ports import ClusterPorts
 from kubesync.domain.credential_ends import ALARM_DAYS, Credential, days_left, end_in_words
 from kubesync.domain.errors import ErrorCode, ListenerError, StoreError
 from kubesync.domain.objects import Resource
-
-logger = Logger(service="kubesync", child=True)
+from kubesync.log import logger
 
 _ENDED: Final = {
     ErrorCode.WORKER_EXITING: "the process was told to end",

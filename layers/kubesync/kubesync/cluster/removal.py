@@ -15,8 +15,6 @@ from dataclasses import replace
 from itertools import batched, chain
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.actor import AT_ONCE, Steps
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.clusters import retains
@@ -24,9 +22,8 @@ from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME
 from kubesync.cluster.served_keys import ServedKeys
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import EMPTY, KeyState
+from kubesync.log import logger
 from kubesync.messages import Compared, CompareZone, Forget
-
-logger = Logger(service="kubesync", child=True)
 
 _PLACES_AT_A_TIME: Final = 90
 _COMPARE_SECONDS: Final = 5.0
@@ -119,7 +116,7 @@ class Removal:
     def _forget(self) -> Steps[None]:
         """Delete what is left of the cluster: slices, notes, listener items, and last the configuration."""
         name, state = self._config.name, self._ports.tables.state
-        slices = (state.remember_slice(name, *place, service=None) for place in state.slices(name))
+        slices = (state.remember_slice(name, *place, service=None) for place, _ in state.all_slices(name))
         for places in batched(chain(slices, state.leftover_marks(name)), _PLACES_AT_A_TIME):
             self._ports.write(name, places)
             yield 0.0

@@ -7,8 +7,6 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Host, Steps
 from kubesync.cluster.keys.key_writes import Recorded
 from kubesync.cluster.keys.reconciler import CHECKPOINT_SECONDS
@@ -23,9 +21,8 @@ from kubesync.domain.objects import Resource
 from kubesync.domain.report import ClusterReport
 from kubesync.domain.state import KeyState
 from kubesync.domain.window import Mode, WindowContent
+from kubesync.log import logger
 from kubesync.messages import ListingFailedError, Relisted, StopListening
-
-logger = Logger(service="kubesync", child=True)
 
 GIVE_UP_SECONDS: Final = 15.0
 """A requested list that fails for so long is given up. The listeners retry all that time."""
@@ -54,7 +51,7 @@ class RunFigures:
 class ListeningRun:
     """The windows of one run: a task of the cluster's actor, which calls every method.
 
-    ``listeners``: of the run.
+    ``listeners`` and ``report``: of the run. ``failed``: nothing of it is recorded any more.
 
     Args:
         host: of the actor. Listeners send to it.
@@ -64,8 +61,8 @@ class ListeningRun:
         self, number: int, served: ServedKeys, errors: ListenerErrors, credentials: CredentialDates, host: Host[Any]
     ) -> None:
         self.listeners = Listeners(number, served.states, served.ports, errors, host)
-        self._failed = False
-        self._report = ClusterReport(served.states.config.name)
+        self.failed = False
+        self.report = ClusterReport(served.states.config.name)
         self._served = served
         self._credentials = credentials
         self._clock = served.ports.scheduler
@@ -78,22 +75,18 @@ class ListeningRun:
         self._stopping: StopListening | None = None
         self._event_writer: EventWriter | None = served.ports.event_writer(served.states.config)
         served.states.on_problems = self._report_problems
-        self._report.credential_days = credentials.days_left()
+        self.report.credential_days = credentials.days_left()
         if self._event_writer is not None:
-            self._report.events_on_services = self._event_writer.report
+            self.report.events_on_services = self._event_writer.report
 
     def start(self, deadline_monotonic: float, made_for: ListRound | None = None) -> None:
         """Start listeners until this time. ``made_for``: see ``Listeners.start``."""
         self._idle_at = self._clock.monotonic() + CHECKPOINT_SECONDS
         if problem := self.listeners.start(deadline_monotonic, self._reservation, made_for):
-            self.note(problem)
-
-    def note(self, problem: str) -> None:
-        """Report this problem."""
-        self._report.problem = problem
+            self.report.problem = problem
 
     def _report_problems(self, state: KeyState, fresh: Collection[Problem]) -> None:
-        reasons = self._report.reasons
+        reasons = self.report.reasons
         for problem in fresh:
             reasons[problem.code] = reasons.get(problem.code, 0) + 1
         if self._event_writer is not None:
@@ -101,32 +94,17 @@ class ListeningRun:
 
     def figures(self) -> RunFigures:
         turn = None if self._recording is None else self._recording.oldest_event
-        return RunFigures(deepcopy(self._report), *self.listeners.all, self._unrecorded_since, turn)
-
-    @property
-    def failed(self) -> bool:
-        """Whether it has failed: nothing of it is recorded any more."""
-        return self._failed
+        return RunFigures(deepcopy(self.report), *self.listeners.all, self._unrecorded_since, turn)
 
     @property
     def works(self) -> bool:
         """Whether it still listens: it has not failed and is not being stopped."""
-        return self._stopping is None and not self._failed
+        return self._stopping is None and not self.failed
 
     @property
     def blocks_others(self) -> bool:
         """Whether its unrecorded lists hold room that other clusters wait for."""
         return self._stopping is None and self._reservation.blocks_others
-
-    @property
-    def problem(self) -> str:
-        """What it reports. Empty: nothing."""
-        return self._report.problem
-
-    @property
-    def changed_keys(self) -> int:
-        """How many keys have changed so far."""
-        return self._report.changed_keys
 
     @property
     def quiet(self) -> bool:
@@ -140,7 +118,7 @@ class ListeningRun:
             return self.listeners.window.opened_at() if self._left_since is None else self._left_since
         if (oldest := self._recording.oldest_event) is None:
             return None
-        return max(oldest[0], self._served.reconciler.written_at if self._recording.content.snapshots else 0.0)
+        return max(oldest[0], self._served.committer.written_at if self._recording.content.snapshots else 0.0)
 
     def commands_wait(self) -> None:
         """Let no other window join the one that is being recorded, because commands wait."""
@@ -150,7 +128,7 @@ class ListeningRun:
     # --- recording ---
 
     def due_at(self) -> float:
-        if self._failed:
+        if self.failed:
             return ON_MESSAGE
         if self._recording is not None:
             return AT_ONCE
@@ -189,13 +167,13 @@ class ListeningRun:
         if content.snapshots:
             self._note_lists(content.snapshots, recorded, requested)
         self._credentials.update(self._served.states.config)
-        self._report.credential_days = self._credentials.days_left()
+        self.report.credential_days = self._credentials.days_left()
         yield from self._sweep_some(flush=flush, quiet=content.empty)
 
     def _note_lists(self, resources: Iterable[Resource], recorded: Recorded, requested: ListRound | None) -> None:
         self.listeners.recorded(resources)
-        self._report.held = {resource.value: reason for resource, reason in recorded.held.items()}
-        self._report.holding |= {resource.value: resource.value in self._report.held for resource in resources}
+        self.report.held = {resource.value: reason for resource, reason in recorded.held.items()}
+        self.report.holding |= {resource.value: resource.value in self.report.held for resource in resources}
         if requested is not None:
             requested.recorded(resources, recorded.missed)
             self.answer(requested)
@@ -203,16 +181,16 @@ class ListeningRun:
     def answer(self, requested: ListRound) -> None:
         """Answer the round if all resources that the cluster serves are listed."""
         if requested.unlisted <= self._served.states.absent:
-            changed = self._report.changed_keys - requested.changed_before
-            requested.answer(Relisted(changed, dict(self._report.held), len(requested.missed)))
+            changed = self.report.changed_keys - requested.changed_before
+            requested.answer(Relisted(changed, dict(self.report.held), len(requested.missed)))
 
     def _count_window(self, content: WindowContent, recorded: Recorded, seconds: float) -> None:
-        self._report.windows += 1
-        self._report.events += content.received
-        self._report.merged += content.merged
-        self._report.changed_keys += len(recorded.changed)
-        self._report.recording_seconds += seconds
-        window: dict[str, object] = {"cluster": self._report.cluster, "changed": len(recorded.changed)}
+        self.report.windows += 1
+        self.report.events += content.received
+        self.report.merged += content.merged
+        self.report.changed_keys += len(recorded.changed)
+        self.report.recording_seconds += seconds
+        window: dict[str, object] = {"cluster": self.report.cluster, "changed": len(recorded.changed)}
         window |= {"events": content.received, "merged": content.merged, "listed": content.listed}
         self._served.ports.progress("window", window)
         if recorded.changed or content.snapshots:
@@ -236,10 +214,10 @@ class ListeningRun:
         """
         lasted = self._clock.monotonic() - max(since, self._reservation.given_at)
         errors, known = self.listeners.refused(failing=lasted >= GIVE_UP_SECONDS), self.listeners.last_errors
-        if not errors and not self._failed and (self._reservation.waiting or lasted < LIST_SECONDS):
+        if not errors and not self.failed and (self._reservation.waiting or lasted < LIST_SECONDS):
             return None
         said = (f"{of}: {error.code.key}: {error.message}" for of, error in sorted(known.items()))
-        problem = "" if errors else self._report.problem or "; ".join(said) or "no answer"
+        problem = "" if errors else self.report.problem or "; ".join(said) or "no answer"
         return ListingFailedError(errors or known, lasted, problem)
 
     # --- the end ---
@@ -254,7 +232,7 @@ class ListeningRun:
 
     def fail(self, *, failed: bool = True) -> None:
         """Mark the run as failed: what it has seen is not recorded, and no checkpoint may say otherwise."""
-        self._failed = self._failed or failed
+        self.failed = self.failed or failed
 
     def cut(self, code: ErrorCode, *, lost: bool) -> None:
         """End the listeners after a fault of ours, and drop what is not recorded. Gives back room for lists.
@@ -274,9 +252,9 @@ class ListeningRun:
         assert self._stopping is not None
         while self._clock.monotonic() < self._stopping.listen_until and self.listeners.alive:
             yield _POLL_SECONDS
-        if self._recording is not None and not self._failed:
+        if self._recording is not None and not self.failed:
             yield from self._record()
-        if not self._failed:
+        if not self.failed:
             yield from self._record(flush=True)
             yield from self._served.committer.write_counts()
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Steps
 from kubesync.actors.answer import Answer
 from kubesync.actors.scheduler import Scheduler
@@ -27,9 +25,8 @@ from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Intent, changes_of, intent_of
 from kubesync.domain.sources.registry import KINDS
 from kubesync.domain.state import KeyState, Reference
+from kubesync.log import logger
 from kubesync.messages import Promoted, Publish
-
-logger = Logger(service="kubesync", child=True)
 
 KEYS_AT_A_TIME: Final = 500
 """So many are published in one step, and with one message. A zone asks for the others when their turn comes."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import batched
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
+from kubesync import messages
 from kubesync.actors.actor import AT_ONCE, Host, Steps
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.state import Queued
@@ -29,19 +28,7 @@ from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState
 from kubesync.domain.window import Mode
-from kubesync.messages import (
-    Claim,
-    Configure,
-    Listen,
-    ListingFailedError,
-    RecordLists,
-    Relist,
-    RemoveOrphans,
-    StopListening,
-    TakeUp,
-)
-
-logger = Logger(service="kubesync", child=True)
+from kubesync.log import logger
 
 _CUT_SECONDS: Final = 10.0
 _REST_SECONDS: Final = 60.0
@@ -73,7 +60,8 @@ class ClusterFigures:
 class Serving:
     """Serves one configuration after another. Only the cluster's actor uses it, and does the steps that its methods return.
 
-    ``keys``: of the cluster. ``errors``: of its listeners. Both last as long as the actor.
+    ``keys``: of the cluster. ``errors``: of its listeners. Both last as long as the actor. ``host``: of the actor; listeners send messages there.
+    ``run``: the listeners that are watched now. ``removal``: the one that is under way, of a cluster that is being deleted.
     """
 
     def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
@@ -81,45 +69,31 @@ class Serving:
         self.errors = ListenerErrors(self.keys.states, ports)
         self._ports = ports
         self._credentials = CredentialDates(ports)
-        self._host: Host[ClusterFigures] | None = None
+        self.host: Host[ClusterFigures] | None = None
         self._deadline = 0.0
         self._runs: list[ListeningRun] = []
-        self._run: ListeningRun | None = None
+        self.run: ListeningRun | None = None
         self._last_run: ListeningRun | None = None
-        self._removal: Removal | None = None
+        self.removal: Removal | None = None
         self._turns: deque[Task] = deque()
-
-    def hosted(self, host: Host[ClusterFigures]) -> None:
-        """Set the host of the actor: listeners send messages there."""
-        self._host = host
-
-    @property
-    def run(self) -> ListeningRun | None:
-        """The listeners that are watched now."""
-        return self._run
-
-    @property
-    def removal(self) -> Removal | None:
-        """The removal that is under way, of a cluster that is being deleted."""
-        return self._removal
 
     @property
     def turns(self) -> deque[Task]:
         """Tasks that take turns. Names that go from key to key, and readers of shared objects, hold up no window; nor does it hold them up."""
-        return deque() if self._run is not None and self._run.failed else self._turns
+        return deque() if self.run is not None and self.run.failed else self._turns
 
     # --- commands ---
 
     def obey(self, command: object) -> Steps[None]:
         match command:
-            case Configure():
+            case messages.Configure():
                 self._serve(command.configured)
-            case TakeUp():
+            case messages.TakeUp():
                 yield from self._take_up(command.queued)
-            case Listen():
+            case messages.Listen():
                 self._deadline = command.deadline
                 self._begin()
-            case RecordLists() | Claim() | RemoveOrphans():
+            case messages.RecordLists() | messages.Claim() | messages.RemoveOrphans():
                 yield from answer_request(self.keys, command)
 
     def begin_again(self) -> Steps[None]:
@@ -138,7 +112,7 @@ class Serving:
         keys, name, known = self.keys, self.keys.states.config.name, self.keys.published.served
         keys.published.withdraw()  # what is open is taken up again
         keys.readers.forget()
-        self._run = self._removal = None
+        self.run = self.removal = None
         self._turns = deque()
         remembered = None
         try:
@@ -203,11 +177,11 @@ class Serving:
     def _begin(self) -> None:
         """Start the listeners, or the removal of a cluster that is being deleted. Does nothing if a run goes on already."""
         config = self.keys.states.config
-        if not self.keys.published.served or config.paused or self._run is not None:
+        if not self.keys.published.served or config.paused or self.run is not None:
             return
         if config.deleting:
-            self._removal = Removal(self.keys, self._removed)
-            self._turns = deque((self._removal,))
+            self.removal = Removal(self.keys, self._removed)
+            self._turns = deque((self.removal,))
         else:
             self.listen(None)
 
@@ -221,15 +195,15 @@ class Serving:
         keys = self.keys
         if made_for is not None:
             keys.states.large = keys.states.large.by_hand()
-        if self._run is None:
-            assert self._host is not None
+        if self.run is None:
+            assert self.host is not None
             self._deadline = deadline or self._deadline
             number = len(self._runs) + 1
-            self._run = ListeningRun(number, keys, self.errors, self._credentials, self._host)
-            self._runs.append(self._run)
-            self._turns = deque((keys.promoted, keys.readers, self._run))
-        self._run.start(self._deadline, made_for)
-        return self._run
+            self.run = ListeningRun(number, keys, self.errors, self._credentials, self.host)
+            self._runs.append(self.run)
+            self._turns = deque((keys.promoted, keys.readers, self.run))
+        self.run.start(self._deadline, made_for)
+        return self.run
 
     def _removed(self) -> None:
         self._serve(None)
@@ -239,19 +213,19 @@ class Serving:
 
     def note(self, problem: str) -> None:
         """Report a problem of the run."""
-        if self._run is not None:
-            self._run.note(problem)
+        if self.run is not None:
+            self.run.report.problem = problem
 
-    def stop(self, stopping: StopListening) -> None:
+    def stop(self, stopping: messages.StopListening) -> None:
         """Cut the listeners at once. A removal goes on in the next session."""
-        if self._run is not None:
-            self._run.stop(stopping)
-        if self._removal is not None:
-            self._removal, self._turns = None, deque()
+        if self.run is not None:
+            self.run.stop(stopping)
+        if self.removal is not None:
+            self.removal, self._turns = None, deque()
 
-    def ended(self, stopping: StopListening, *, clean: bool) -> None:
+    def ended(self, stopping: messages.StopListening, *, clean: bool) -> None:
         """Persist how the listeners ended, and answer. ``clean``: everything is recorded."""
-        run, self._run, self._turns = self._run, None, deque()
+        run, self.run, self._turns = self.run, None, deque()
         if run is not None:
             reconfigured = stopping.code in _RECONFIGURED
             self._last_run = None if reconfigured else run
@@ -271,7 +245,7 @@ class Serving:
         absent, listeners = states.absent, {} if states.config.deleting else states.listeners
         views = tuple(replace(view, provisional=set(), absent=r in absent) for r, view in listeners.items())
         counts = keys.count, keys.oldest, keys.waiting, keys.conflicts, keys.set_aside
-        return ClusterFigures(tuple(runs.values()), runs.get(self._run or self._last_run), views, *counts)
+        return ClusterFigures(tuple(runs.values()), runs.get(self.run or self._last_run), views, *counts)
 
 
 class Relisting:
@@ -281,7 +255,7 @@ class Relisting:
         configured: whether the cluster has obeyed all commands before.
     """
 
-    def __init__(self, asked: Relist, serving: Serving, clock: Clock, configured: Callable[[], bool]) -> None:
+    def __init__(self, asked: messages.Relist, serving: Serving, clock: Clock, configured: Callable[[], bool]) -> None:
         self._asked = asked
         self._serving = serving
         self._clock = clock
@@ -305,7 +279,7 @@ class Relisting:
             asked.reply.set_exception(KubesyncError(changing))
             return
         if (run := serving.run) is not None:
-            changed = run.changed_keys
+            changed = run.report.changed_keys
             run.listeners.cut()
             while self._clock.monotonic() < began + _CUT_SECONDS and run.listeners.alive:
                 yield _POLL_SECONDS
@@ -335,5 +309,5 @@ class Relisting:
         """The run has a fault of ours: its lists do not come. False: it is not listing yet, and the cluster can be listed later."""
         if self._round is None or not self._round.applies:
             return self._round is not None
-        self._round.answer(ListingFailedError({}, self._clock.monotonic() - self._round.began, problem))
+        self._round.answer(messages.ListingFailedError({}, self._clock.monotonic() - self._round.began, problem))
         return True

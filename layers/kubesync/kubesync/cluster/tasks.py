@@ -39,34 +39,31 @@ class Lane:
     Args:
         backoff: between tries of a task that fails.
         tasks: what it chooses from, in turns.
+
+    ``under_way``: the task that has begun, or is to begin. Set it with ``put`` only.
     """
 
     def __init__(self, clock: Clock, backoff: Backoff, tasks: Callable[[], deque[Task]] = deque) -> None:
         self._clock = clock
         self._backoff = backoff
         self._tasks = tasks
-        self._under_way: Task | None = None
+        self.under_way: Task | None = None
         self._steps: Steps[object] | None = None
         self._not_before = AT_ONCE
         self._failures = 0
 
-    @property
-    def under_way(self) -> Task | None:
-        """The task that has begun, or is to begin."""
-        return self._under_way
-
     def due_at(self) -> float:
         """When (monotonic seconds) it goes on."""
-        if self._under_way is not None:
-            return max(self._not_before, AT_ONCE if self._steps is not None else self._under_way.due_at())
+        if self.under_way is not None:
+            return max(self._not_before, AT_ONCE if self._steps is not None else self.under_way.due_at())
         return min((task.due_at() for task in self._tasks()), default=ON_MESSAGE)
 
     def advance(self) -> Task | None:
         """Do one step. Returns the task, if it was its last one. Raises what the step raises."""
-        self._under_way = self._under_way or self._next()
-        if self._under_way is not None:
+        self.under_way = self.under_way or self._next()
+        if self.under_way is not None:
             try:
-                self._steps = self._steps or self._under_way.steps()
+                self._steps = self._steps or self.under_way.steps()
                 pause = next(self._steps)
                 self._not_before = self._clock.monotonic() + pause if pause else AT_ONCE
             except StopIteration:
@@ -75,8 +72,8 @@ class Lane:
 
     def put(self, task: Task | None) -> Task | None:
         """Make this the task under way, and cancel the former one between two steps. None: choose the next task. Returns the former one."""
-        before, steps = self._under_way, self._steps
-        self._under_way, self._steps, self._not_before, self._failures = task, None, AT_ONCE, 0
+        before, steps = self.under_way, self._steps
+        self.under_way, self._steps, self._not_before, self._failures = task, None, AT_ONCE, 0
         if steps is not None:
             steps.close()
         return before

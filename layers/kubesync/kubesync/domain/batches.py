@@ -61,11 +61,6 @@ class Unit:
         return self.growth > 0
 
     @property
-    def shrinks(self) -> bool:
-        """Whether the zone holds fewer sets afterwards. Such a unit makes room in a full zone."""
-        return self.growth < 0
-
-    @property
     def growth(self) -> int:
         """How many sets more the zone holds afterwards."""
         return sum((change.after is not None) - (change.before is not None) for change in self.changes)

@@ -138,7 +138,7 @@ class Window:
         self._snapshots: dict[Resource, Snapshot] = {}
         self._checkpoints: dict[Resource, int] = {}
         self._newest: dict[Resource, int] = {}  # of the kept events; a list's checkpoint may be lower
-        self._opened_at: float | None = None
+        self.opened_at: float | None = None
         self._received = 0
         self._size = 0  # bytes of its events, at least; those that were replaced may be in it
 
@@ -201,12 +201,7 @@ class Window:
 
     def closes_at(self) -> float | None:
         """Monotonic time at which the window is due, None while it is not open."""
-        return None if self._opened_at is None else self._opened_at + self._length_seconds
-
-    @property
-    def opened_at(self) -> float | None:
-        """Monotonic time of the first event or list. None: there is none."""
-        return self._opened_at
+        return None if self.opened_at is None else self.opened_at + self._length_seconds
 
     def close(self) -> WindowContent:
         """Return what was collected, and begin again."""
@@ -218,16 +213,16 @@ class Window:
             ),
             self._snapshots,
             self._checkpoints,
-            self._opened_at,
+            self.opened_at,
             self._received,
         )
         self._events, self._snapshots, self._checkpoints, self._newest = {}, {}, {}, {}
-        self._opened_at, self._received, self._size = None, 0, 0
+        self.opened_at, self._received, self._size = None, 0, 0
         return content
 
     def _open(self, now: float) -> None:
-        if self._opened_at is None:
-            self._opened_at = now
+        if self.opened_at is None:
+            self.opened_at = now
 
     def _advance(self, resource: Resource, resource_version: int) -> None:
         if resource_version > self._checkpoints.get(resource, 0):

@@ -81,7 +81,8 @@ class ListRoom:
 class ClusterReservation:
     """What one cluster holds of the budget: lists being read, and lists that are not recorded yet.
 
-    ``given_at`` (monotonic): when a list of the cluster was last granted room.
+    ``given_at`` (monotonic): when a list of the cluster was last granted room. ``unrecorded``: bytes of lists that were read, until they are
+    recorded. Change it under the room's lock only.
     """
 
     def __init__(self, room: ListRoom, together: bool) -> None:
@@ -89,12 +90,12 @@ class ClusterReservation:
         self.together = together
         self.given_at = -math.inf
         self.lists: list[ListReservation] = []
-        self._unrecorded = 0
+        self.unrecorded = 0
 
     @property
     def taken(self) -> int:
         """Bytes of all its lists."""
-        return self._unrecorded + sum(reservation.taken for reservation in self.lists)
+        return self.unrecorded + sum(reservation.taken for reservation in self.lists)
 
     @property
     def waiting(self) -> list[ListReservation]:
@@ -105,7 +106,7 @@ class ClusterReservation:
     def blocks_others(self) -> bool:
         """Whether other clusters wait for room while this one holds lists that are read but not recorded."""
         with self.room.lock:
-            return self._unrecorded > 0 and self.room.others_wait(self)
+            return self.unrecorded > 0 and self.room.others_wait(self)
 
     def for_list(self) -> ListReservation:
         """Make the reservation that one listener uses for its lists, one list at a time."""
@@ -114,14 +115,10 @@ class ClusterReservation:
             self.lists.append(reservation)
         return reservation
 
-    def charge_unrecorded(self, size: int) -> None:
-        """Charge ``size`` bytes to the cluster until they are recorded. The caller holds the lock."""
-        self._unrecorded += size
-
     def release_recorded(self, size: int) -> None:
         """Give back ``size`` bytes: lists that are recorded now."""
         with self.room.lock:
-            self._unrecorded = max(0, self._unrecorded - size)
+            self.unrecorded = max(0, self.unrecorded - size)
             self.room.rebalance(self)
 
     def end(self) -> None:
@@ -129,7 +126,7 @@ class ClusterReservation:
         for reservation in self.lists:
             reservation.end()
         with self.room.lock:
-            self._unrecorded = 0
+            self.unrecorded = 0
             self.room.rebalance(self)
 
 
@@ -198,7 +195,7 @@ class ListReservation:
             self.taken = 0
             if self._ended:
                 return 0
-            self.cluster.charge_unrecorded(read)
+            self.cluster.unrecorded += read
             self._room.rebalance(self.cluster)
             return read
 

@@ -24,7 +24,7 @@ class SessionEndsError(ResyncError):
 
 def time_is_up(master: Master) -> bool:
     """Whether the session must end or its deadline has passed."""
-    return master.term.over or master.parts.clock.monotonic() >= master.term.deadline
+    return master.term.over or master.parts.scheduler.monotonic() >= master.term.deadline
 
 
 def check_time(master: Master, what: str = "the resync") -> None:
@@ -64,7 +64,7 @@ def ask_zone[T](master: Master, zone_id: str, question: Question[T], check: Call
         ResyncError: nothing may be written to the zone, or it does not answer in time.
         Exception: what the actor answers with.
     """
-    clock, zones = master.parts.clock, master.zones
+    clock, zones = master.parts.scheduler, master.zones
     answer: Answer[T] = Answer(master.parts.scheduler)
     zones.send(zone_id, question(answer))
     until = clock.monotonic() + LIST_SECONDS

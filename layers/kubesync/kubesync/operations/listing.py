@@ -60,7 +60,7 @@ def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -
     try:
         lists = _list_now(master, config, reservation, check)
         versions: dict[Resource, int] = {resource: found.resource_version for resource, found in lists.items()}
-        yield WindowContent((), lists, versions, master.parts.clock.monotonic(), 0)
+        yield WindowContent((), lists, versions, master.parts.scheduler.monotonic(), 0)
     finally:
         reservation.end()
 
@@ -69,7 +69,7 @@ def _list_now(
     master: Master, config: ClusterConfig, reservation: ClusterReservation, check: Callable[[], None]
 ) -> Mapping[Resource, Snapshot]:
     """List in a thread, and wait for it. Leaves the thread behind if it does not end in time. Time in line for room does not count."""
-    clock = master.parts.clock
+    clock = master.parts.scheduler
     began = clock.monotonic()
     lists = _Lists(master, config, reservation)
     thread = master.parts.scheduler.thread(f"{config.name}/lists", lists.run)

@@ -17,7 +17,6 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.resync_requests import ResyncTable
 from kubesync.aws.tables.of_clusters import Tables
-from kubesync.clock import Clock
 from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.errors import ErrorCode, NotMasterError
@@ -80,10 +79,6 @@ class MasterParts:
     settings: Settings
     scheduler: Scheduler
     counted: StoreCalls = field(default_factory=StoreCalls)
-
-    @property
-    def clock(self) -> Clock:
-        return self.scheduler
 
     @property
     def resyncs(self) -> ResyncTable:

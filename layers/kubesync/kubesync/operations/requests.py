@@ -116,7 +116,7 @@ class ResyncWorker:
         ``withdrawn``: its caller withdrew the resync, which is no failure. Dry runs are only answered.
         """
         answers = bool(actions)
-        writer, now = self._master.fenced_writer, self._master.parts.clock.epoch()
+        writer, now = self._master.fenced_writer, self._master.parts.scheduler.epoch()
         if not request.dry_run:
             figures = figures_of(report)
             named = request if "#" in request.id else replace(request, id=f"{timestamp(now)}#{self._master.session}")
@@ -141,7 +141,7 @@ class ResyncWorker:
         for each in report["clusters"]:
             if "error" in each:
                 logger.error("a cluster could not be resynchronised", cluster=each["cluster"], error=each["error"])
-        seconds = max(0, round(self._master.parts.clock.epoch() - request.at_ms / 1000)) if request.at_ms else None
+        seconds = max(0, round(self._master.parts.scheduler.epoch() - request.at_ms / 1000)) if request.at_ms else None
         said = {"request": request.id, "scheduled": request.scheduled, "seconds": seconds, **figures}
         logger.info("resync ended", extra=said)
 
@@ -216,7 +216,7 @@ class ResyncRunner:
 
     def _run_request(self, request: ResyncRequest) -> None:
         """Run a request, unless its caller has withdrawn it. One that is too old only gets an error as its result."""
-        if request.expires_at <= self._master.parts.clock.epoch() and request.goes_on:
+        if request.expires_at <= self._master.parts.scheduler.epoch() and request.goes_on:
             self._worker.expire(request)
             return
         if not self._table.waiting(request):

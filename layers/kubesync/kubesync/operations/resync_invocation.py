@@ -71,9 +71,9 @@ class ResyncEvent(BaseModel):
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class InvocationParts:
-    """What an invocation works with.
+@dataclass(slots=True)
+class ResyncInvocation:
+    """One requested resync. ``run`` blocks until there is a report.
 
     Args:
         run_session: runs a separate session for a request. It stands by for the lease if the holder ends soon.
@@ -84,6 +84,7 @@ class InvocationParts:
         by_person: somebody waits at a terminal: whatever ends the wait, but time, withdraws the request.
     """
 
+    wanted: ResyncEvent
     lease: LeaseTable
     table: ResyncTable
     run_session: Callable[[ResyncRequest], SessionReport]
@@ -92,15 +93,7 @@ class InvocationParts:
     progress: Progress = lambda _what, _details: None
     deployment: str = ""
     by_person: bool = True
-
-
-class ResyncInvocation:
-    """One requested resync. ``run`` blocks until there is a report."""
-
-    def __init__(self, parts: InvocationParts, wanted: ResyncEvent) -> None:
-        self._parts = parts
-        self._wanted = wanted
-        self._interrupted = False
+    _interrupted: bool = False
 
     def run(self) -> dict[str, Any]:
         """Have the resync done by the running master, or by a session of its own.
@@ -114,22 +107,22 @@ class ResyncInvocation:
             ResyncError: no report came in time, or the separate session ended without one.
             UsageError: the tables belong to another deployment.
         """
-        if self._parts.deployment:
-            self._parts.lease.bind(self._parts.deployment)
+        if self.deployment:
+            self.lease.bind(self.deployment)
         request = self._new_request()
         if request.goes_on:
             return self._run_normal(request)
         while True:
-            lease = self._parts.lease.read()
+            lease = self.lease.read()
             report = self._run_own_session(request) if lease.free(self._now_ms()) else self._ask_master(lease.holder)
             if report is not None:
                 return report
-            if self._parts.remaining_seconds() <= 0:
+            if self.remaining_seconds() <= 0:
                 raise ResyncError("no session could do the resync in time: try again")
 
     def _new_request(self) -> ResyncRequest:
         """Make a request with a new id. Stores nothing."""
-        wanted, scheduler = self._wanted, self._parts.scheduler
+        wanted, scheduler = self.wanted, self.scheduler
         kind = {"dry_run": wanted.dry_run, "force": wanted.force, "scheduled": wanted.scheduled}
         return new_request(scheduler.token_hex(4), wanted.cluster, scheduler.epoch(), **kind)
 
@@ -140,14 +133,13 @@ class ResyncInvocation:
 
         Withdraws the request unless it is done or goes on.
         """
-        parts = self._parts
         ended = False
         try:
-            parts.table.store(request)
-            lease = parts.lease.read()
+            self.table.store(request)
+            lease = self.lease.read()
             free = lease.free(self._now_ms())
             if not free:
-                parts.lease.signal()
+                self.lease.signal()
                 self._say(f"session {lease.holder} is the master: the request was sent to it")
             report = (self._run_own_session(request) if free else None) or self._wait_for_report(request)
             ended = not (report and report.get("status") == WITHDRAWN_REPORT)
@@ -156,16 +148,15 @@ class ResyncInvocation:
             raise
         except Exception:
             # A function may end in any way: the next session goes on, and its result is kept.
-            ended = not parts.by_person
+            ended = not self.by_person
             raise
         finally:
             if not ended:
-                parts.table.withdraw(request)
+                self.table.withdraw(request)
 
     def _wait_for_report(self, request: ResyncRequest) -> dict[str, Any] | None:
         """Wait for the report. Runs further sessions while no master is there and time is left. None: no time is left."""
-        parts = self._parts
-        while parts.remaining_seconds() > POLL_SECONDS:
+        while self.remaining_seconds() > POLL_SECONDS:
             report = self._wait_for_answer(request)
             if report is None and self._may_begin_another():
                 report = self._run_own_session(request)
@@ -175,14 +166,14 @@ class ResyncInvocation:
 
     def _may_begin_another(self) -> bool:
         """Whether this process may run another session for what is left: nobody interrupted it, and there is time."""
-        return not self._interrupted and self._parts.remaining_seconds() >= _SESSION_SECONDS
+        return not self._interrupted and self.remaining_seconds() >= _SESSION_SECONDS
 
     def _report_so_far(self, request: ResyncRequest) -> dict[str, Any]:
         """Read what is done of a normal resync, with the session that holds the lease."""
-        return {**report_so_far(request, self._parts.table), "by": self._parts.lease.read().holder}
+        return {**report_so_far(request, self.table), "by": self.lease.read().holder}
 
     def _say(self, text: str) -> None:
-        self._parts.progress("resync", {"text": text})
+        self.progress("resync", {"text": text})
 
     # --- any resync ---
 
@@ -192,35 +183,35 @@ class ResyncInvocation:
         None: another session was quicker to take the lease, or this one ended before a normal resync was done. Raises ResyncError for any
         other resync that was not done.
         """
-        does = "takes the lease, and only compares" if self._wanted.dry_run else "does the resync"
+        does = "takes the lease, and only compares" if self.wanted.dry_run else "does the resync"
         self._say(f"no master is running: this process {does}")
-        session = self._parts.run_session(request)
+        session = self.run_session(request)
         if session.resyncs:
             return {**session.resyncs[0], "by": session.session}
         if session.code == ErrorCode.NOT_MASTER and not session.epoch:
             return None  # another session was quicker: send it the request
         if request.goes_on:
             self._interrupted = session.code == ErrorCode.WORKER_EXITING
-            if self._interrupted and self._parts.by_person:
+            if self._interrupted and self.by_person:
                 return {**self._report_so_far(request), "status": WITHDRAWN_REPORT, "by": session.session}
             return None
         raise ResyncError(f"the session ended without a report: {session.ended} {session.message}".rstrip())
 
     def _ask_master(self, holder: str) -> dict[str, Any] | None:
         """Store a new request for the running master, and wait for its report. Withdraws the request if none comes. None: the master is gone."""
-        parts, request = self._parts, self._new_request()
+        request = self._new_request()
         answered = False
         try:
             # Inside `try`: an interrupt may come after the request is stored.
-            parts.table.store(request)
-            parts.lease.signal()
+            self.table.store(request)
+            self.lease.signal()
             self._say(f"session {holder} is the master: the request was sent to it")
             report = self._wait_for_answer(request)
             answered = report is not None
             return report
         finally:
             if not answered:
-                parts.table.withdraw(request)
+                self.table.withdraw(request)
 
     def _wait_for_answer(self, request: ResyncRequest) -> dict[str, Any] | None:
         """Wait for the master's answer to a stored request.
@@ -228,16 +219,16 @@ class ResyncInvocation:
         None: there is no master any more, and this process may run a session; or no time is left, and the resync goes on. Raises ResyncError
         if no time is left for another resync.
         """
-        scheduler = self._parts.scheduler
+        scheduler = self.scheduler
         free_since: float | None = None
         awaited = ""
         while True:
-            lease = self._parts.lease.read()
+            lease = self.lease.read()
             holder = "" if lease.free(self._now_ms()) else lease.holder
             if holder != awaited:
                 awaited = holder
-                self._parts.progress("waiting", {"session": holder})
-            report = self._parts.table.collect(request)
+                self.progress("waiting", {"session": holder})
+            report = self.table.collect(request)
             if report is not None:
                 return {**report, "by": lease.holder}
             now = scheduler.monotonic()
@@ -248,7 +239,7 @@ class ResyncInvocation:
             elif now - free_since >= TAKE_OVER_SECONDS and (not request.goes_on or self._may_begin_another()):
                 self._say(f"session {lease.holder} is gone")
                 return None
-            if self._parts.remaining_seconds() <= POLL_SECONDS:
+            if self.remaining_seconds() <= POLL_SECONDS:
                 if request.goes_on:
                     return None
                 raise ResyncError(
@@ -257,4 +248,4 @@ class ResyncInvocation:
             scheduler.sleep(POLL_SECONDS)
 
     def _now_ms(self) -> int:
-        return int(self._parts.scheduler.epoch() * 1000)
+        return int(self.scheduler.epoch() * 1000)

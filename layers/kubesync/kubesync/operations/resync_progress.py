@@ -99,7 +99,7 @@ class ResyncProgress:
         Raises:
             StoreError: it cannot be known now.
         """
-        now = self._master.parts.clock.monotonic()
+        now = self._master.parts.scheduler.monotonic()
         if not self._asks or now - self._asked_at < every_seconds:
             return
         self._asked_at = now
@@ -117,7 +117,7 @@ class ResyncProgress:
     def _write(self, cluster: str, part: object) -> None:
         """Store the counts of clusters, and a cluster's part (empty ``cluster``: none), if somebody still waits for the resync."""
         writer, request = self._master.fenced_writer, self._request
-        token, now = writer.token(), self._master.parts.clock.epoch()
+        token, now = writer.token(), self._master.parts.scheduler.epoch()
         done = sum(each.done for each in self._parts.values())
         actions = self._table.put_progress(request, self._master.session, self._clusters, done, now, token)
         if cluster:

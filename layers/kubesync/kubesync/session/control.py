@@ -38,11 +38,11 @@ class Control:
 
     def pending(self) -> bool:
         """Whether a resync was requested before this session began, or must be continued. Raises StoreError."""
-        return bool(self._table.due(self._parts.clock.epoch()))
+        return bool(self._table.due(self._parts.scheduler.epoch()))
 
     def run(self) -> None:
         """Read configurations and requests, and apply what is new. Raises StoreError if they cannot be read; then retries."""
-        self.again_at = self._parts.clock.monotonic() + _AGAIN_SECONDS
+        self.again_at = self._parts.scheduler.monotonic() + _AGAIN_SECONDS
         self.forget_ended()
         found, known = self._master.registry.read(), self._master.configs
         # A configuration that cannot be read is not deleted: its cluster continues unchanged.
@@ -52,7 +52,7 @@ class Control:
         acts: tuple[Callable[[], None], ...] = (*gone, *kept, self._take_up_heirs)
         done = [self._attempt(act) for act in acts]
         self._master.named.wake()
-        self.resyncs.take(self._table.due(self._parts.clock.epoch()))
+        self.resyncs.take(self._table.due(self._parts.scheduler.epoch()))
         if all(done):
             self.again_at = math.inf
 
@@ -104,4 +104,4 @@ class Control:
                 writer.run((), [heir.done], writer.token())
 
     def _soon(self) -> float:
-        return min(self._parts.clock.monotonic() + _RESTART_SECONDS, self._master.term.deadline)
+        return min(self._parts.scheduler.monotonic() + _RESTART_SECONDS, self._master.term.deadline)

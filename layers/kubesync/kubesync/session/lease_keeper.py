@@ -32,7 +32,7 @@ class LeaseKeeper:
     """
 
     def __init__(self, table: LeaseTable, holder: str, times: LeaseTimes, scheduler: Scheduler) -> None:
-        self._table = table
+        self.table = table
         self._times = times
         self._scheduler = scheduler
         self._taker = LeaseTaker(table, holder, times, scheduler)
@@ -91,7 +91,7 @@ class LeaseKeeper:
         """
         while True:
             try:
-                return self._table.enter()
+                return self.table.enter()
             except StoreError as error:
                 if (
                     not isinstance(error, StoreBusyError)
@@ -108,14 +108,6 @@ class LeaseKeeper:
     def note(self, **notes: Value) -> None:
         """Set facts for later sessions, see ``Lease``. The next renewals and the release write them to the lease."""
         self.notes = {**self.notes, **notes}
-
-    def bind(self, deployment: str) -> None:
-        """Check the tables' deployment before any write without the lease. Raises UsageError, see ``LeaseTable``."""
-        self._table.bind(deployment)
-
-    def raise_epoch(self, at_least: int) -> None:
-        """After tables were lost or restored, and before ``acquire``: draw only epochs above this one."""
-        self._table.raise_epoch(at_least)
 
     def to_settle(self, before: Lease) -> tuple[str, ...] | None:
         """Zones that this session must settle before it writes to them. None: all zones.
@@ -157,7 +149,7 @@ class LeaseKeeper:
             lease = self.lease
             try:
                 expires_at_ms = now_ms(self._scheduler) + self._times.duration_ms
-                renewed = self._table.renew(lease, expires_at_ms, lease.ends_at_ms, self.notes)
+                renewed = self.table.renew(lease, expires_at_ms, lease.ends_at_ms, self.notes)
             except NotMasterError:
                 self._lose()
                 return
@@ -199,7 +191,7 @@ class LeaseKeeper:
 
     def truly_master(self) -> Lease:
         """Check in the table, not by the clock, that this session holds the lease. Raises NotMasterError if not."""
-        current = self._table.read()
+        current = self.table.read()
         if current.holder != self.lease.holder or current.epoch != self.lease.epoch or current.released:
             self._lose()
             raise NotMasterError("the lease was lost to another session")
@@ -221,7 +213,7 @@ class LeaseKeeper:
         """
         with self._renewing:  # it would renew the lease under the old epoch, and count it as lost
             mine = self.truly_master()
-            self._table.raise_epoch(fence)
+            self.table.raise_epoch(fence)
             try:
                 taken = self._taker.take(mine)
             except NotTakenError as error:
@@ -245,7 +237,7 @@ class LeaseKeeper:
         if ours:
             try:
                 at_ms = now_ms(self._scheduler)
-                self._table.release(self.lease, clean=clean, at_ms=at_ms, unsettled=unsettled, notes=self.notes)
+                self.table.release(self.lease, clean=clean, at_ms=at_ms, unsettled=unsettled, notes=self.notes)
             except StoreError:
                 pass  # the lease expires by itself, and the end counts as unclean
             except NotMasterError:

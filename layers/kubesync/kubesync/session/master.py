@@ -299,7 +299,7 @@ class Master:
 
     def start(self) -> None:
         """Watch every cluster, and go on with removals. Named upstreams are composed even if there is no cluster."""
-        self._reporter.watches_since = self.parts.clock.monotonic()
+        self._reporter.watches_since = self.parts.scheduler.monotonic()
         self.named.start()
         # In another order each time: slow clusters that list first must not hold the room in every session.
         for name in sorted(self.configs, key=lambda name: crc32(f"{self.session} {name}".encode())):
@@ -307,7 +307,7 @@ class Master:
 
     def settle_down(self) -> None:
         """Wait until all actors are idle, the deadline passes, or the session must end."""
-        clock = self.parts.clock
+        clock = self.parts.scheduler
         while not self.activity.none and clock.monotonic() < self.term.deadline and not self.term.over:
             self._keeper.may_write()
             clock.sleep(0.05)
@@ -324,7 +324,7 @@ class Master:
         self.fenced_writer.until_monotonic = drain_until
         clean = self.served.stop(code, drain_until, abandon=abandon)
         self.named.stop(drain_until, abandon=abandon)
-        zones_until = self.parts.clock.monotonic() + 1.0 if abandon else drain_until
+        zones_until = self.parts.scheduler.monotonic() + 1.0 if abandon else drain_until
         self.zones.end(Drain(zones_until), zones_until)
         unsettled = self._unsettled()
         clean = self.named.join() and clean

@@ -64,7 +64,7 @@ class Session:
         progress: Progress = lambda _what, _details: None,
     ) -> None:
         self._parts = parts
-        self._clock: Clock = parts.clock
+        self._clock: Clock = parts.scheduler
         self._keeper = keeper
         self._term = Term(parts.scheduler, progress)
         self._started = 0.0
@@ -165,10 +165,10 @@ class Session:
 
     def _begin_recovery(self, recovery: Recovery) -> Recovering:
         """Read the journals before the lease is taken: its epoch must be above every one of them."""
-        self._keeper.bind(self._parts.settings.deployment)
+        self._keeper.table.bind(self._parts.settings.deployment)
         recovering = recovery.begin(self._parts)
         if not recovering.dry_run:
-            self._keeper.raise_epoch(recovering.newest_epoch)
+            self._keeper.table.raise_epoch(recovering.newest_epoch)
         return recovering
 
     def _begin_as_master(self, before: Lease, lease: Lease, now: float) -> None:

@@ -173,10 +173,6 @@ class Composer:
         self._on_renewed = on_renewed
         self._registry = Registry()
 
-    def load(self) -> None:
-        """Read the registry for the first time. Asks no cluster, because none has planned anything yet."""
-        self._read_registry()
-
     def compose(self) -> None:
         """Compose for all marks. Tries again if marks are renewed meanwhile. Raises KubesyncError, ReferencesError."""
         for attempt in range(1, _ATTEMPTS + 1):
@@ -224,13 +220,16 @@ class Composer:
         Raises ReferencesError while a cluster has not noted them.
         """
         if self._ports.table.version() != self._registry.version:
-            self.references.refer(self._read_registry())
+            self.references.refer(self.load())
         if self.references.waiting:
             raise ReferencesError
         return self._registry
 
-    def _read_registry(self) -> frozenset[str]:
-        """Read the registry, and let clusters mark by it from now on. Returns the upstreams that are referred to for the first time."""
+    def load(self) -> frozenset[str]:
+        """Read the registry, and let clusters mark by it from now on. Returns the upstreams that are referred to for the first time.
+
+        The first time, no cluster need be asked: none has planned anything yet.
+        """
         registry, shard = self._ports.table.read(), self._ports.shard
         ours = {name: entry.upstream for name, entry in registry.entries.items() if entry.shard == shard}
         index = index_of(ours)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from kubesync import messages
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
@@ -35,18 +36,6 @@ from kubesync.domain.errors import (
 )
 from kubesync.domain.plan import Intent
 from kubesync.log import logger
-from kubesync.messages import (
-    CheckConflicts,
-    Closed,
-    CompareZone,
-    Drain,
-    Forget,
-    Forgotten,
-    Intents,
-    Publish,
-    Reach,
-    Refusal,
-)
 from kubesync.zone.conversations import Conversations
 from kubesync.zone.journal import ZoneBlockedError, ZoneJournal
 from kubesync.zone.ports import ZonePorts
@@ -77,7 +66,7 @@ class ZoneActor:
         self._writer = BatchWriter(ports, self._journal, self.report, settled=settled)
         self._queue = ZoneQueue(zone_id, ports)
         self._conversations = Conversations(zone_id, ports, self._journal, self._queue, self.report.reasons)
-        self._requests: deque[Reach | CompareZone] = deque()
+        self._requests: deque[messages.Reach | messages.CompareZone] = deque()
         self._forgetting: list[str] = []
         self._not_before = 0.0
         self._blocked_by: KubesyncError | None = None
@@ -96,25 +85,25 @@ class ZoneActor:
     def receive(self, message: object) -> None:
         """Take in a message. Sends nothing but answers of a blocked zone; ``step`` does the rest."""
         match message:
-            case Publish():
+            case messages.Publish():
                 self._journal.served.add(message.cluster)
                 self._queue.publish(message)
-            case Intents():
+            case messages.Intents():
                 self._learn(message.cluster, message.intents, asked=True)
-            case Closed():
+            case messages.Closed():
                 self._learn(message.cluster, message.intents)
                 self._conversations.record_closed(message)
-            case CheckConflicts():
+            case messages.CheckConflicts():
                 self._queue.request_checks(key for key in message.keys if key.cluster in self._journal.served)
-            case Reach() | CompareZone() if self._blocked_by is not None:
+            case messages.Reach() | messages.CompareZone() if self._blocked_by is not None:
                 message.reply.set_exception(self._blocked_by)
-            case Reach() | CompareZone():
+            case messages.Reach() | messages.CompareZone():
                 self._requests.append(message)
-            case Forget():
+            case messages.Forget():
                 self._journal.served.discard(message.cluster)
                 self._queue.forget_cluster(message.cluster)
                 self._forgetting.append(message.cluster)
-            case Drain():
+            case messages.Drain():
                 self._drain_until = message.until
             case _:
                 raise TypeError(f"a zone does not take {type(message).__name__}")
@@ -175,7 +164,7 @@ class ZoneActor:
         return self._end_if_drained(_AFTER_A_FAULT_SECONDS)
 
     def _now(self) -> float:
-        return self._ports.clock.monotonic()
+        return self._ports.scheduler.monotonic()
 
     def _back_off(self, error: KubesyncError) -> float:
         """Count a failure, and return how many seconds to wait. Reports a problem once the zone is stuck."""
@@ -219,7 +208,8 @@ class ZoneActor:
         elif self._writer.culprits:
             self._judge_culprits(self._writer.culprits)
         elif request := next(
-            (r for r in self._requests if isinstance(r, Reach) or r.cluster not in self._journal.unclosed), None
+            (r for r in self._requests if isinstance(r, messages.Reach) or r.cluster not in self._journal.unclosed),
+            None,
         ):
             self._requests.remove(request)
             self._answer_request(request)
@@ -241,7 +231,7 @@ class ZoneActor:
             for unit in due.oversized:
                 self._queue.passing.mark_too_large(unit)
             message = "more than fits one change batch"
-            self._refuse([Refusal(unit, message, code="TooLargeForBatch") for unit in due.oversized])
+            self._refuse([messages.Refusal(unit, message, code="TooLargeForBatch") for unit in due.oversized])
         elif due.units:
             self._writer.start(due.units)
         return not due.is_empty
@@ -264,9 +254,9 @@ class ZoneActor:
         self._queue.send_first(refused.again)
         if refused.not_allowed:
             self._queue.separate_denied(unit.key for unit, _ in refused.not_allowed)
-            self._refuse([Refusal(unit, why, code="NameNotAllowed") for unit, why in refused.not_allowed])
+            self._refuse([messages.Refusal(unit, why, code="NameNotAllowed") for unit, why in refused.not_allowed])
 
-    def _refuse(self, refusals: Sequence[Refusal]) -> None:
+    def _refuse(self, refusals: Sequence[messages.Refusal]) -> None:
         """Ask the clusters to judge these units."""
         self._progress = self._progress.landed(self._now())
         self._conversations.ask_to_judge(refusals)
@@ -279,7 +269,7 @@ class ZoneActor:
         named, message = {unit for unit, text in culprits if text}, next(text for _, text in culprits if text)
         self._refuse(
             [
-                Refusal(unit, said[unit] or message, actual)
+                messages.Refusal(unit, said[unit] or message, actual)
                 for group in together(said)
                 for unit, actual in at_fault(group, named, found[group[0].name]).items()
                 if not self._queue.passing.grant_second_wait(unit, actual)
@@ -307,13 +297,13 @@ class ZoneActor:
             self._conversations.judge_conflicts(intents, found)
 
     def _new_reader(self) -> ZoneReader:
-        return ZoneReader(self._ports.client, self.zone_id, self._ports.clock)
+        return ZoneReader(self._ports.client, self.zone_id, self._ports.scheduler)
 
-    def _answer_request(self, request: Reach | CompareZone) -> None:
+    def _answer_request(self, request: messages.Reach | messages.CompareZone) -> None:
         """Answer a resync that waited for a quiet zone, or let a cluster compare. Clears the inflight item before a comparison that mends."""
-        if isinstance(request, CompareZone) and request.mend and self._journal.holds_landed:
+        if isinstance(request, messages.CompareZone) and request.mend and self._journal.holds_landed:
             self._journal.clear()  # what is applied may change now without a batch
-        if isinstance(request, Reach):
+        if isinstance(request, messages.Reach):
             self._journal.torn = False  # a resync looks at the zone
             request.reply.set_result(None)
             return
@@ -338,7 +328,7 @@ class ZoneActor:
         for cluster in list(self._forgetting):
             if not self._has_work_of(cluster):
                 self._forgetting.remove(cluster)
-                self._ports.to_cluster(cluster, Forgotten(self.zone_id))
+                self._ports.to_cluster(cluster, messages.Forgotten(self.zone_id))
 
     def _has_work_of(self, cluster: str) -> bool:
         """Whether a question or a batch of the cluster is open here. If only the inflight item still names the cluster, changes the item."""

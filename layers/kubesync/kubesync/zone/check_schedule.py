@@ -58,7 +58,7 @@ class CheckSchedule:
         self._noted: float | None = None
         self._checked = False
         self._left = _KEYS_IN_A_CHECK
-        self._reader = ZoneReader(ports.client, zone_id, ports.clock)
+        self._reader = ZoneReader(ports.client, zone_id, ports.scheduler)
         # What was read of the zone before this time does not count: a person has asked since, or a set of ours has gone.
         self._not_before_monotonic = 0.0
         self.go_first = True
@@ -78,7 +78,7 @@ class CheckSchedule:
         only_checks: list[ObjectKey] = []
         for key in awake:
             (only_checks if self._waits.has_slept(key) and key in self._check_times else first).append(key)
-        checks = checks and self._waits.earliest(Reason.CONFLICT) <= self._ports.clock.epoch()
+        checks = checks and self._waits.earliest(Reason.CONFLICT) <= self._ports.scheduler.epoch()
         return first + only_checks[: _KEYS_IN_A_CHECK if checks else 0]
 
     def set_listed(self, cluster: str, resources: frozenset[Resource]) -> None:
@@ -132,7 +132,7 @@ class CheckSchedule:
     def check_afresh(self, key: ObjectKey) -> None:
         """Make a check of a key due at once. What was read of the zone before this moment does not count."""
         self._check_at(key, 0.0)
-        self._not_before_monotonic = self._ports.clock.monotonic()
+        self._not_before_monotonic = self._ports.scheduler.monotonic()
 
     def add_conflict(self, key: ObjectKey, name: str, retry_at: float) -> None:
         """Schedule the check of a name at which a foreign set was found."""
@@ -179,7 +179,7 @@ class CheckSchedule:
 
     def record_checked(self, keys: Sequence[ObjectKey], intents: Mapping[ObjectKey, Intent]) -> None:
         """Schedule the next checks of keys that were checked. Keys without an intent got no answer: they are checked again soon."""
-        now = self._ports.clock.epoch()
+        now = self._ports.scheduler.epoch()
         for key in keys:
             if key not in intents and key in self._names:
                 self._check_at(key, now + _UNANSWERED_SECONDS)
@@ -192,7 +192,7 @@ class CheckSchedule:
 
     def put_off(self) -> None:
         """Put off all checks for a while, because Route 53 throttles reads."""
-        self._waits.put_off(Reason.CONFLICT, self._ports.clock.epoch() + _THROTTLED_SECONDS)
+        self._waits.put_off(Reason.CONFLICT, self._ports.scheduler.epoch() + _THROTTLED_SECONDS)
 
     def take_check_time(self) -> float | None:
         """Return the time since which every settled key has been checked, if it must be stored again. The caller stores it.
@@ -213,5 +213,5 @@ class CheckSchedule:
         if self._noted is None:
             noted = self._ports.problems.checked_at(self._zone_id)
             # A time in the future comes from a clock that ran ahead. Checks would be put off until then.
-            self._noted = noted if noted <= self._ports.clock.epoch() else 0.0
+            self._noted = noted if noted <= self._ports.scheduler.epoch() else 0.0
         return self._noted

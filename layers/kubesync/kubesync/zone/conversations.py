@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from kubesync import messages
 from kubesync.actors.actor import AT_ONCE
 from kubesync.aws.tables.control.inflight import LandedUnits
 from kubesync.domain.batches import Unit, by_cluster
@@ -14,18 +15,6 @@ from kubesync.domain.errors import KubesyncError, StoreBusyError, ZoneError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Intent
 from kubesync.log import logger
-from kubesync.messages import (
-    Closed,
-    Compare,
-    Compared,
-    CompareZone,
-    ConflictsChecked,
-    Landed,
-    Refusal,
-    Refused,
-    Sets,
-    Want,
-)
 from kubesync.zone.journal import ZoneJournal
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.queue import KEYS_AT_A_TIME, ZoneQueue
@@ -49,9 +38,9 @@ class Conversation:
     closing: Mapping[str, LandedUnits] = field(default_factory=dict)  # by cluster, the landed units that it is to close
     unanswered: dict[str, set[ObjectKey]] = field(default_factory=dict)
     unserved: set[str] = field(default_factory=set)  # clusters that do not exist here
-    answers: dict[str, Closed] = field(default_factory=dict)
+    answers: dict[str, messages.Closed] = field(default_factory=dict)
 
-    def record_closed(self, answer: Closed) -> None:
+    def record_closed(self, answer: messages.Closed) -> None:
         """Record the answer of a cluster. Answers to other questions are ignored."""
         if answer.question == self.question and answer.cluster in self.unanswered:
             del self.unanswered[answer.cluster]
@@ -89,7 +78,7 @@ class Conversations:
         self._question = 0
         self._closed_batch = ""  # the last one, less what is not closed of it
         self.late_closers: dict[str, int] = {}
-        self._comparing: CompareZone | None = None
+        self._comparing: messages.CompareZone | None = None
 
     @property
     def closing(self) -> bool:
@@ -100,11 +89,11 @@ class Conversations:
     def problem(self) -> str:
         """Which clusters take long to close a batch, in one line. Empty: none does."""
         late = set(self.late_closers)
-        if self.open is not None and self.open.closing and self.open.until <= self._ports.clock.monotonic():
+        if self.open is not None and self.open.closing and self.open.until <= self._ports.scheduler.monotonic():
             late.update(self.open.unanswered)
         return f"{', '.join(sorted(late))} cannot write what has landed: its other keys wait" if late else ""
 
-    def record_closed(self, answer: Closed) -> None:
+    def record_closed(self, answer: messages.Closed) -> None:
         """Record an answer to the open question, or the late answer of a cluster that had not closed in time."""
         if self.open is not None:
             self.open.record_closed(answer)
@@ -124,7 +113,7 @@ class Conversations:
 
         Goes on without clusters that did not answer, unless too much would stay unclosed. Removes the keys of clusters not served here.
         """
-        left = conversation.until - self._ports.clock.monotonic()
+        left = conversation.until - self._ports.scheduler.monotonic()
         if conversation.unanswered and (left > 0 or self._too_much_unclosed(conversation)):
             return min(left if left > 0 else math.inf, _ANSWER_SECONDS)
         self.open = None
@@ -158,14 +147,14 @@ class Conversations:
             of_clusters.setdefault(key.cluster, []).append(key)
         unanswered = {cluster: tuple(wanted[:KEYS_AT_A_TIME]) for cluster, wanted in of_clusters.items()}
         self._ask(
-            {name: Want(self._zone_id, wanted) for name, wanted in unanswered.items()},
+            {name: messages.Want(self._zone_id, wanted) for name, wanted in unanswered.items()},
             lambda _conversation: None,
             unanswered=unanswered,
         )
 
-    def judge_conflicts(self, intents: Sequence[Intent], found: Mapping[str, Sets]) -> None:
+    def judge_conflicts(self, intents: Sequence[Intent], found: Mapping[str, messages.Sets]) -> None:
         """Let clusters judge the names in conflict of these intents. ``found``: the sets that exist at each name."""
-        actual: dict[str, dict[ObjectKey, dict[str, Sets]]] = {}
+        actual: dict[str, dict[ObjectKey, dict[str, messages.Sets]]] = {}
         for intent in intents:
             actual.setdefault(intent.key.cluster, {})[intent.key] = {
                 name: found[name] for name in sorted(intent.conflicts)
@@ -177,7 +166,8 @@ class Conversations:
 
         question = self._next_question()
         self._ask(
-            {name: ConflictsChecked(self._zone_id, question, of_keys) for name, of_keys in actual.items()}, on_end
+            {name: messages.ConflictsChecked(self._zone_id, question, of_keys) for name, of_keys in actual.items()},
+            on_end,
         )
 
     def close(self, landed: LandedUnits | None) -> bool:
@@ -203,8 +193,8 @@ class Conversations:
         zone, question = self._zone_id, self._next_question()
         for cluster in closing:
             self._end_hold(cluster)
-        messages = {name: Landed(zone, question, of.batch, of.units) for name, of in closing.items()}
-        self._ask(messages, on_end, closing=closing)
+        questions = {name: messages.Landed(zone, question, of.batch, of.units) for name, of in closing.items()}
+        self._ask(questions, on_end, closing=closing)
         return True
 
     def _mark_closed(self, cluster: str, units: Iterable[Unit]) -> None:
@@ -218,7 +208,7 @@ class Conversations:
         if self.late_closers.pop(cluster, None) is not None:
             self._queue.held.discard(cluster)
 
-    def ask_to_judge(self, refusals: Sequence[Refusal]) -> None:
+    def ask_to_judge(self, refusals: Sequence[messages.Refusal]) -> None:
         """Ask the clusters to judge units at fault, and apply their decisions. Units of clusters that do not answer are sent again soon."""
         by_unit = {refusal.unit: refusal for refusal in refusals}
 
@@ -237,14 +227,18 @@ class Conversations:
                     if decision.code:
                         self._reasons[decision.code] = self._reasons.get(decision.code, 0) + 1
 
-        zone, question, until = self._zone_id, self._next_question(), self._ports.clock.monotonic() + _ANSWER_SECONDS
-        messages = {
-            name: Refused(zone, question, tuple(by_unit[unit] for unit in units), until)
+        zone, question, until = (
+            self._zone_id,
+            self._next_question(),
+            self._ports.scheduler.monotonic() + _ANSWER_SECONDS,
+        )
+        questions = {
+            name: messages.Refused(zone, question, tuple(by_unit[unit] for unit in units), until)
             for name, units in by_cluster(by_unit)
         }
-        self._ask(messages, on_end)
+        self._ask(questions, on_end)
 
-    def compare(self, request: CompareZone, actual: Sets) -> None:
+    def compare(self, request: messages.CompareZone, actual: messages.Sets) -> None:
         """Ask the cluster of a request to compare its keys with these sets, and answer the request."""
         cluster = request.cluster
 
@@ -255,11 +249,11 @@ class Conversations:
             elif cluster in conversation.unanswered:
                 request.reply.set_exception(StoreBusyError(f"cluster {cluster} does not answer"))
             else:
-                request.reply.set_result(conversation.answers[cluster].compared or Compared())
+                request.reply.set_result(conversation.answers[cluster].compared or messages.Compared())
 
         what = request.known, request.keys, request.names, actual, request.mend, request.why
         self._comparing = request
-        self._ask({cluster: Compare(self._zone_id, self._next_question(), *what)}, on_end, _COMPARE_SECONDS)
+        self._ask({cluster: messages.Compare(self._zone_id, self._next_question(), *what)}, on_end, _COMPARE_SECONDS)
 
     def _next_question(self) -> int:
         self._question += 1
@@ -267,7 +261,7 @@ class Conversations:
 
     def _ask(
         self,
-        messages: Mapping[str, object],
+        questions: Mapping[str, object],
         on_end: Callable[[Conversation], None],
         seconds: float = _ANSWER_SECONDS,
         *,
@@ -276,16 +270,16 @@ class Conversations:
     ) -> None:
         """Open a question: send a message to each of these clusters. ``on_end`` is called at its end.
 
-        If the answer is ``Closed``, the caller must have called ``_next_question`` for these messages before.
+        If the answer is ``Closed``, the caller must have called ``_next_question`` for these before.
 
         Args:
             seconds: how long to wait for answers.
             closing: see ``Conversation``.
             unanswered: by cluster, the keys whose intents must come before it counts as answered.
         """
-        until = self._ports.clock.monotonic() + seconds
-        self.open = conversation = Conversation(self._question, frozenset(messages), until, on_end, closing or {})
-        for cluster, message in messages.items():
+        until = self._ports.scheduler.monotonic() + seconds
+        self.open = conversation = Conversation(self._question, frozenset(questions), until, on_end, closing or {})
+        for cluster, message in questions.items():
             if self._ports.to_cluster(cluster, message):
                 conversation.unanswered[cluster] = set((unanswered or {}).get(cluster, ()))
             else:

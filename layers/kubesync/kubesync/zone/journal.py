@@ -298,7 +298,7 @@ class ZoneJournal:
             self.torn |= self.stored_problem == _TORN
         problem = problem or (_TORN if self.torn else "")
         if problem != self.stored_problem:
-            token, now = self._ports.fenced_writer.token(), self._ports.clock.epoch()
+            token, now = self._ports.fenced_writer.token(), self._ports.scheduler.epoch()
             self._ports.fenced_writer.run((), [self._ports.problems.put(self.zone_id, problem, now, token)], token)
             self.stored_problem = problem
 

@@ -10,7 +10,6 @@ from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
-from kubesync.clock import Clock
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.errors import NotMasterError
 
@@ -38,7 +37,3 @@ class ZonePorts:
     truly_master: Callable[[], object]
     not_master: Callable[[NotMasterError], None]
     progress: Callable[[str, dict[str, object]], None] = lambda _what, _details: None
-
-    @property
-    def clock(self) -> Clock:
-        return self.scheduler

@@ -80,7 +80,7 @@ class ZoneQueue:
         self._full: FullZone | None = None
         self.held: set[str] = set()
         self.checks = CheckSchedule(zone_id, ports, self._waits)
-        self.passing = Passing(zone_id, self._waits, ports.clock.epoch)
+        self.passing = Passing(zone_id, self._waits, ports.scheduler.epoch)
 
     def publish(self, message: Publish) -> None:
         """Queue the keys of a cluster's message and wake them. Keys whose intents turn out to be empty are removed by ``learn``."""
@@ -137,7 +137,7 @@ class ZoneQueue:
     def skip_for_a_while(self, cluster: str) -> None:
         """Skip the keys of a cluster that did not answer for ``LATE_SECONDS``, and ask for their intents again after that."""
         self.intents.drop_cluster(cluster)
-        self._late[cluster] = self._ports.clock.monotonic() + LATE_SECONDS
+        self._late[cluster] = self._ports.scheduler.monotonic() + LATE_SECONDS
 
     def request_checks(self, keys: Iterable[ObjectKey]) -> None:
         """Check the names of these keys as soon as possible, because a person asked (``CheckConflicts``)."""
@@ -170,18 +170,18 @@ class ZoneQueue:
         The cached intents of their keys are dropped, because the clusters send new ones when they close.
         """
         if self._full is not None:
-            self._full.record_landed(units, self._ports.clock.epoch())
+            self._full.record_landed(units, self._ports.scheduler.epoch())
         self.checks.check_freed({change.key.name for unit in units for change in unit.changes if change.after is None})
         for key in dict.fromkeys(unit.key for unit in units):
             if key in self._queue:  # if it wants more, other keys of its namespace come first
                 self._queue[key] = self._queue.pop(key)
-        self.intents.record_landed(units, self._ports.clock.monotonic())
+        self.intents.record_landed(units, self._ports.scheduler.monotonic())
 
     def record_full_zone(self, units: Sequence[Unit], message: str) -> None:
         """Hold back units that add sets, after Route 53 refused this batch because the zone is full."""
         if self._full is None:
             self._full = FullZone(message, self._waits)
-        self._full.record_refused(units, self._ports.clock.epoch())
+        self._full.record_refused(units, self._ports.scheduler.epoch())
 
     def apply_decision(self, unit: Unit, retry_at: float | None = None, *, conflict: bool = False) -> None:
         """Apply what a cluster decided about a unit, and wake its key. ``retry_at`` (epoch seconds): the unit was refused, and waits until then."""
@@ -197,7 +197,7 @@ class ZoneQueue:
 
     def retry_soon(self, unit: Unit) -> None:
         """Let a refused unit wait for ``LATE_SECONDS``, because its cluster has not judged it in time."""
-        self._waits.put_unit(unit, self._ports.clock.epoch() + LATE_SECONDS)
+        self._waits.put_unit(unit, self._ports.scheduler.epoch() + LATE_SECONDS)
 
     @property
     def problem(self) -> str:
@@ -230,7 +230,7 @@ class ZoneQueue:
 
     def _due_of_denied(self, room: Callable[[], BatchLimits]) -> Due:
         """Return what is due of one namespace with denied names: of those that have something due, the least recently served."""
-        now = self._ports.clock.epoch()
+        now = self._ports.scheduler.epoch()
         waiting = {namespace_of(key) for key in self._queue if self._waits.wakes_at(key) <= now}
         waiting.update(namespace_of(group[0].key) for group in self._groups)
         for namespace in [each for each in self._denied if each in waiting]:
@@ -264,12 +264,12 @@ class ZoneQueue:
         unknown: list[ObjectKey] = []
         to_check: list[Intent] = []
         ready_keys = 0
-        now = self._ports.clock.epoch()
+        now = self._ports.scheduler.epoch()
         late, wakes_at = self._skipped_clusters(), self._waits.wakes_at
         awake = (key for key in self._queue if key.cluster not in late and wakes_at(key) <= now and of(key))
         in_time = by_turns(awake, _identity, self._last_turns)
         # While single events arrive, keys of lists go in small batches: a large batch takes long, and events would wait for it.
-        gives_way = self.intents.low_priority_keys(self._ports.clock.monotonic())
+        gives_way = self.intents.low_priority_keys(self._ports.scheduler.monotonic())
         listed, at_a_time = 0, _LISTED_BESIDE_EVENTS if gives_way else KEYS_AT_A_TIME
         for some in batched(self.checks.limit_checks(in_time, checks=checks), at_a_time):
             keys = some if listed < _LISTED_BESIDE_EVENTS else [key for key in some if key not in gives_way]
@@ -324,7 +324,7 @@ class ZoneQueue:
 
         If the zone is full, keys that could only add sets are moved from the queue to the waits for room (``Reason.FULL``).
         """
-        now = self._ports.clock.epoch()
+        now = self._ports.scheduler.epoch()
         units = self.passing.ready([unit for unit in self._sendable_units(keys) if not self._waits.delays(unit, now)])
         if self._full is None:
             return units
@@ -344,7 +344,7 @@ class ZoneQueue:
         full = self._full
         if full is None:
             return Due()
-        now, waiting = self._ports.clock.epoch(), self._waits.waiting(Reason.FULL)
+        now, waiting = self._ports.scheduler.epoch(), self._waits.waiting(Reason.FULL)
         late = self._skipped_clusters()
         in_time = by_turns((key for key in waiting if key.cluster not in late), _identity, self._last_turns)
         while waiting and (share := full.allowed_units(now)):
@@ -365,7 +365,7 @@ class ZoneQueue:
 
     def _skipped_clusters(self) -> set[str]:
         """Return the clusters of which nothing is sent or asked now: held ones, and those that did not answer lately."""
-        now = self._ports.clock.monotonic()
+        now = self._ports.scheduler.monotonic()
         return self.held.union(cluster for cluster, until in self._late.items() if until > now)
 
     def _sendable(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, Intent]:
@@ -394,14 +394,14 @@ class ZoneQueue:
     def _inherited_wait_lasts(self, intent: Intent) -> bool:
         """Whether a key is still in the retry delay of an earlier session. Ends the delay if it is over, or if no attempt has failed since."""
         not_before = self._waits.not_before(intent.key, Reason.INHERITED) or 0.0
-        if intent.attempts and not_before > self._ports.clock.epoch():
+        if intent.attempts and not_before > self._ports.scheduler.epoch():
             return True
         self._waits.end(intent.key, Reason.INHERITED)
         return False
 
     def next_retry(self) -> float | None:
         """Return the seconds until the first waiting key is due. None: nothing waits."""
-        now = self._ports.clock.epoch()
+        now = self._ports.scheduler.epoch()
         at = self._waits.next_due(self._queue, now)
         return None if at is None else max(0.05, at - now)
 

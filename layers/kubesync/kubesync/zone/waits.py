@@ -154,13 +154,11 @@ class FullZone:
     def __init__(self, message: str, waits: Waits) -> None:
         self._waits = waits
         waits.put_off(Reason.FULL, 0.0)
-        self._message = message
+        self.problem = (
+            f"the zone is full: deletions and changes go through, what would add record sets waits ({message})"
+        )
         self._share = 1
         self._failures = 0
-
-    @property
-    def problem(self) -> str:
-        return f"the zone is full: deletions and changes go through, what would add record sets waits ({self._message})"
 
     def allowed_units(self, now: float) -> int:
         """Return how many units that add sets may be tried now. 0: the next try is later."""
@@ -177,7 +175,7 @@ class FullZone:
         """Allow more after a batch has landed: twice as many if it added sets, and an immediate try if it only removed some."""
         if any(unit.grows for unit in units):
             self._share *= 2
-        elif not any(unit.shrinks for unit in units):
+        elif not any(unit.growth < 0 for unit in units):
             return
         self._failures = 0
         self._waits.put_off(Reason.FULL, now)

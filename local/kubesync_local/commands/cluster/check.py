@@ -46,5 +46,5 @@ def _steps(config: ClusterConfig, work: Workplace) -> Iterator[Step]:
     application = work.application
     access = application.access()
     served = ListenerReadings(work.store).checkpoints(config.name)
-    yield from ServerCheck(config, lambda: access(config, _POLICY), application.clock, served).run()
+    yield from ServerCheck(config, lambda: access(config, _POLICY), application.scheduler, served).run()
     yield from ZoneCheck(config, work.store, application.zone_accounts(), work.settings).run()

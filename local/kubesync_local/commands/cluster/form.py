@@ -288,7 +288,7 @@ def _place(arguments: argparse.Namespace, work: Workplace) -> dict[str, Any]:
         if arguments.role_arn:
             region = eks_region(arguments.eks)
             role = AssumedRole(
-                work.boto, arguments.role_arn, arguments.external_id or "", work.application.clock, region
+                work.boto, arguments.role_arn, arguments.external_id or "", work.application.scheduler, region
             )
         trusted = not arguments.server or is_eks_server(arguments.server)
         known = arguments.server and (arguments.ca_file or arguments.ca or arguments.ca_pem)

@@ -67,7 +67,7 @@ def why_no_answer(name: str, error: ListenerError) -> str:
 
 
 def _asked(config: ClusterConfig, work: Workplace) -> Resource:
-    api = ApiClient(work.application.access()(config, _POLICY), work.application.clock)
+    api = ApiClient(work.application.access()(config, _POLICY), work.application.scheduler)
     try:
         return choose_endpoints_source(api)
     finally:

@@ -37,7 +37,7 @@ def agree(work: Workplace, dry_run: Callable[[], dict[str, Any]]) -> None:
         DeclinedError: the answer is no.
         UnknownPlanError: a cluster could not be compared.
     """
-    clock, titles = work.application.clock, zone_titles(work.clusters.all())
+    clock, titles = work.application.scheduler, zone_titles(work.clusters.all())
     plan = _planned(dry_run, titles)
     while True:
         show_for_question(plan)

@@ -72,7 +72,7 @@ def report_of(work: Workplace, wanted: ResyncEvent, timeout: float) -> dict[str,
 
 def _report(work: Workplace, wanted: ResyncEvent, timeout: float) -> dict[str, Any]:
     own: list[Session] = []
-    clock = work.application.clock
+    clock = work.application.scheduler
     until = clock.monotonic() + timeout
     with showing_progress(compares=wanted.dry_run) as progress:
         invocation = work.application.resync_invocation(wanted, lambda: until - clock.monotonic(), progress, own.append)

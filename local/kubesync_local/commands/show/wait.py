@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     missing = ""
     try:
-        state = await_published(look, version, arguments.timeout, work.application.clock, _say_failed)
+        state = await_published(look, version, arguments.timeout, work.application.scheduler, _say_failed)
     except NotPublishedError as error:
         missing = f"{error}{_why_nobody(config, work)}"
     if missing:

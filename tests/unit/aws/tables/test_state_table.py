@@ -203,10 +203,10 @@ def test_slices_are_remembered_and_forgotten() -> None:
     forget = table.remember_slice("prod", "shop", "web-1", None)
     assert forget == Delete(slice_key("prod", "shop", "web-1"))
     store.transact([forget], "t2")
-    assert table.all_slices("prod") == {("shop", "web-0"): "web", ("shop", "web-2"): "web"}
+    assert dict(table.all_slices("prod")) == {("shop", "web-0"): "web", ("shop", "web-2"): "web"}
     asked = [("shop", "web-1"), ("shop", "web-2")]
     assert table.services_of_slices("prod", asked) == {("shop", "web-2"): "web"}
-    assert table.all_slices("other") == {}
+    assert dict(table.all_slices("other")) == {}
 
 
 @pytest.mark.parametrize("restored", [False, True], ids=["deleted", "restored"])

@@ -134,7 +134,7 @@ class DynamoStore:
             if not unprocessed:
                 fruitless = 0
                 continue
-            self.counted.refused("reads")
+            self.counted.count("refused_reads")
             # Throttled, or over 16 MB of answer. Only rounds that return nothing at all count as failures.
             waiting.extendleft(reversed(unprocessed))
             fruitless = fruitless + 1 if len(unprocessed) == len(asked) else 0
@@ -225,10 +225,10 @@ class DynamoStore:
         real_names = [self._table_names[table] for table in tables]
         lost: Failure | None = None
         for attempt in range(1, self._retry.attempts + 1):
-            self.counted.asked()
+            self.counted.count("requests")
             result = self._call(method, request, real_names)
             if isinstance(result, Failure) and result.outcome is Outcome.BUSY:
-                self.counted.refused(_KINDS.get(method, "reads"))
+                self.counted.count(f"refused_{_KINDS.get(method, 'reads')}")
             if not isinstance(result, Failure) or result.outcome is Outcome.REFUSED:
                 return result
             if result.outcome is Outcome.LOST:

@@ -21,14 +21,7 @@ class StoreCalls:
         self.counts: dict[str, int] = {"requests": 0, **{f"refused_{kind}": 0 for kind in KINDS}}
         self._lock = threading.Lock()
 
-    def asked(self) -> None:
-        """Count a request that is sent."""
-        self._add("requests")
-
-    def refused(self, kind: Kind) -> None:
-        """Count a request that was refused for now, in whole or in part."""
-        self._add(f"refused_{kind}")
-
-    def _add(self, name: str) -> None:
+    def count(self, name: str) -> None:
+        """Count a request that is sent, or was refused for now. ``name``: of ``counts``."""
         with self._lock:
             self.counts[name] += 1

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, cast
 from urllib.parse import quote, unquote
 
-from kubesync.aws.dynamodb.store import STATE, Absent, Action, Condition, Delete, Equals, Item, Key, Put, Store, Update
-from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_TYPES, place_of, put
+from kubesync.aws.dynamodb.store import STATE, Absent, Action, Condition, Delete, Equals, Item, Key, Put, Update
+from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_TYPES, Table, place_of, put
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 
@@ -59,11 +59,8 @@ def claim_key(name: Name) -> Key:
     return Key(STATE, f"names#{name.zone_id}#{bucket:x}", name.name + of_set)
 
 
-class ClaimTable:
+class ClaimTable(Table):
     """Reads claims and builds their writes. Each write belongs into the transaction of the key that it is for."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def read(self, names: Iterable[Name]) -> dict[Name, Claim]:
         """The claims that exist. Reads them in a stable order, so that the same run makes the same calls."""

@@ -46,6 +46,13 @@ _BESIDE_BYTES: Final = 240  # what an item holds besides its document
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
+class Table:
+    """Reads one kind of item. Methods that need no store make writes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+
 def put(place: Key, /, *guards: Condition, **fields: object) -> Put:
     """Replace an item. Its ``v`` is ``SCHEMA``, if ``fields`` give no other."""
     return Put(place, cast(Item, {"v": SCHEMA, **fields}), guards)

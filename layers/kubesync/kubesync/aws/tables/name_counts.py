@@ -23,8 +23,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final, cast
 
-from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Key, Store
-from kubesync.aws.tables.items import put, update
+from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Key
+from kubesync.aws.tables.items import Table, put, update
 from kubesync.domain.dns.permissions import NameRules, counts
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState
@@ -46,11 +46,8 @@ def _count_key(cluster: str, taken: Taken) -> Key:
     return Key(STATE, f"{cluster}#{taken[0]}", taken[1])
 
 
-class NameCountTable:
+class NameCountTable(Table):
     """Reads the items and builds their writes, each of which belongs into a transaction with a fence (I2)."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def held(self, cluster: str, taken: Taken) -> int:
         """How many, by the namespace's item; 0 without one."""

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 from itertools import batched
 from typing import Final, cast
 
-from kubesync.aws.dynamodb.store import STATE, Action, Delete, Equals, Item, Key, Store
-from kubesync.aws.tables.items import place_of, put, slice_place, sliced, unchanged, unpack_slices
+from kubesync.aws.dynamodb.store import STATE, Action, Delete, Equals, Item, Key
+from kubesync.aws.tables.items import Table, place_of, put, slice_place, sliced, unchanged, unpack_slices
 from kubesync.aws.tables.name_counts import OF_NAMESPACES
 from kubesync.aws.tables.state_codec import decode_state, encode_state, schema_of
 from kubesync.domain.errors import StoreBusyError
@@ -90,11 +90,8 @@ class Queued:
     changed: dict[Reference, int] = field(default_factory=dict)
 
 
-class StateTable:
+class StateTable(Table):
     """Reads items and builds their writes. It never writes itself: every write belongs into a transaction with a fence (I2)."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def load(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, KeyState]:
         """Read the states of these keys. A key without one gets ``KeyState(key)``."""
@@ -172,15 +169,8 @@ class StateTable:
         places = {slice_key(cluster, namespace, name): (namespace, name) for namespace, name in slices}
         return {places[k]: cast(str, item["service"]) for k, item in self._store.batch_get(list(places)).items()}
 
-    def all_slices(self, cluster: str) -> dict[tuple[str, str], str]:
-        """Every remembered EndpointSlice with its Service."""
-        return dict(self._read_slices(cluster))
-
-    def slices(self, cluster: str) -> Iterator[tuple[str, str]]:
-        """Namespace and name of every remembered EndpointSlice, read lazily."""
-        return (place for place, _ in self._read_slices(cluster))
-
-    def _read_slices(self, cluster: str) -> Iterator[tuple[tuple[str, str], str]]:
+    def all_slices(self, cluster: str) -> Iterator[tuple[tuple[str, str], str]]:
+        """Namespace and name of every remembered EndpointSlice, with its Service. Read lazily."""
         for bucket in range(BUCKETS):
             for item in self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="slice#"):
                 namespace, _, name = cast(str, item["sk"]).removeprefix("slice#").partition("/")

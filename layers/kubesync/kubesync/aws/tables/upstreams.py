@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
-from kubesync.aws.dynamodb.store import UPSTREAMS, Absent, Action, Condition, Delete, Equals, Item, Key, Store
-from kubesync.aws.tables.items import put
+from kubesync.aws.dynamodb.store import UPSTREAMS, Absent, Action, Condition, Delete, Equals, Item, Key
+from kubesync.aws.tables.items import Table, put
 from kubesync.domain.dns.records import Node
 from kubesync.domain.state import UpstreamState
 from kubesync.domain.upstreams.named import is_named
@@ -39,11 +39,8 @@ class StoredUpstream:
         return self.complete and not self.deleted and list(self.nodes) == [node_document(node) for node in nodes]
 
 
-class UpstreamTable:
+class UpstreamTable(Table):
     """Builds the writes of upstreams. Reads them for commands and full resyncs."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     @staticmethod
     def put(

@@ -163,11 +163,6 @@ class KeyStates:
                 view.generation, view.seen_version = checkpoint.generation, checkpoint.resource_version
             self.listeners[resource] = view
 
-    @property
-    def shows_identity(self) -> bool:
-        """Whether a list of Services holds default/kubernetes; where it does not, the cluster is asked for it."""
-        return self.config.shows_identity
-
     def reselected(self, resource: Resource) -> bool:
         """Whether the labels that select this resource are not those by which it was listed last."""
         stored = self.listeners[resource].checkpoint

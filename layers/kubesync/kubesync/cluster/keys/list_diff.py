@@ -72,7 +72,7 @@ class ListMerge:
         self.observed = Observations()
         self._snapshots: Mapping[Resource, Snapshot] = {}
         self._found = Absences()
-        self._reread: set[Resource] = set()
+        self.reread: set[Resource] = set()
         self.unwanted = 0
         self.hold: bool | None = False if forced else None  # see ``Planner``
         self.held: dict[Resource, str] = {}
@@ -108,7 +108,7 @@ class ListMerge:
         for key in observed.by_key:
             created[key] = observed.created_at(key) or created.get(key, "")
         self.observed, self._snapshots = observed, snapshots
-        self._reread = {resource for resource in snapshots if self._states.outdated(resource)}
+        self.reread = {resource for resource in snapshots if self._states.outdated(resource)}
         self._found = self._judge_absences_of_lists(snapshots, parts, tombstones, kept)
         for resource in MOVING:
             self._forget_slices(self._found.gone.get(resource, {}), observed)
@@ -145,7 +145,7 @@ class ListMerge:
         observed = self._states.taken_in(key, self.observed.of(key))
         if any(self._missed_by_watch(before, seen) for seen in observed):
             self.missed.add(key)
-        after = with_observations(after, observed, generations, self._reread)
+        after = with_observations(after, observed, generations, self.reread)
         return without_tombstones(self._without_unused_sources(after), self._states.floors())
 
     def _missed_by_watch(self, before: KeyState, seen: Observation) -> bool:
@@ -218,11 +218,6 @@ class ListMerge:
             return True
         return main_id(seen.key) in self._found.left.get(main, {}).get(seen.key, ())
 
-    @property
-    def rereads(self) -> bool:
-        """Whether anything was listed because the configuration, or the rules, have changed."""
-        return bool(self._reread)
-
     def _forget_slices(self, gone: PartsOfKeys, observed: Observations) -> None:
         """Add notes that forget which key these objects belonged to, except objects that the lists show again."""
         for key, part_ids in gone.items():
@@ -245,7 +240,7 @@ class ListMerge:
 
         Empty: a list that should hold the Service does not. None: not known.
         """
-        if services is None or not self._states.shows_identity:
+        if services is None or not self._states.config.shows_identity:
             uid = self._probed
         else:
             uid = next((i.uid for i in services.items if (i.namespace, i.name) == IDENTITY[1:]), "")

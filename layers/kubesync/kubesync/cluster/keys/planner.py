@@ -11,8 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from aws_lambda_powertools import Logger
-
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.claims.allowed_names import BEYOND, NamespaceLimit, held_only
 from kubesync.cluster.claims.claim_book import ClaimBook
@@ -53,8 +51,7 @@ from kubesync.domain.state import (
     problems_of_parts,
     turning,
 )
-
-logger = Logger(service="kubesync", child=True)
+from kubesync.log import logger
 
 _SET_ASIDE: Final = "sessions died while they planned so many endpoints: these are not taken in, everything else is"
 

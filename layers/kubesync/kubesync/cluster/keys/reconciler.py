@@ -14,8 +14,6 @@ from itertools import batched, chain
 from types import MappingProxyType
 from typing import Final, cast
 
-from aws_lambda_powertools import Logger
-
 from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
@@ -37,8 +35,7 @@ from kubesync.domain.plan import Policy, remaining_sets
 from kubesync.domain.sources.registry import IDENTITY, SOURCES, created_at
 from kubesync.domain.state import KeyState
 from kubesync.domain.window import Mode, Turns, WindowContent
-
-logger = Logger(service="kubesync", child=True)
+from kubesync.log import logger
 
 # Windows share a checkpoint where they follow within so many seconds: what is read again after a crash is recorded already (I1, I6).
 CHECKPOINT_SECONDS: Final = 30.0
@@ -88,11 +85,6 @@ class Reconciler:
         self._quiet = False  # since the last checkpoints only bookmarks came
         # What a try that failed has written: the next try does not see it as a change any more.
         self._of_failed_tries = Recorded()
-
-    @property
-    def written_at(self) -> float:
-        """When (monotonic) keys of the cluster were written last."""
-        return self._committer.written_at
 
     def record(
         self,
@@ -224,7 +216,7 @@ class Reconciler:
     def _judge_configuration(self, listed: _Listed, resources: AbstractSet[Resource], *, note: bool) -> Steps[None]:
         """Hold back what a changed configuration, or new rules, would delete, if it is too much and nobody has confirmed it (I5)."""
         merge, config = listed.merge, self._states.config
-        if merge.hold is not None or not merge.rereads or config.policy is not Policy.SYNC:
+        if merge.hold is not None or not merge.reread or config.policy is not Policy.SYNC:
             return
         counts: dict[ObjectKey, tuple[int, int, int]] = {}
         planner = self._planner(_USUAL, resources)
@@ -280,10 +272,10 @@ class Reconciler:
 
     def _probe(self, content: WindowContent) -> Steps[str | None]:
         """Ask the cluster for its identity where no list shows it. None: not needed, or not known. Waits for the answer."""
-        listed = IDENTITY[0] in content.snapshots
+        listed, config = IDENTITY[0] in content.snapshots, self._states.config
         # If there is nothing to compare with, the identity is only needed to remember it with a list of services, if they are listed.
-        remembers = listed or not self._states.config.lists_services
-        if not content.snapshots or (self._states.shows_identity if remembers else self._states.identity is None):
+        remembers = listed or not config.lists_services
+        if not content.snapshots or (config.shows_identity if remembers else self._states.identity is None):
             return None
         for left in reversed(range(_PROBES)):
             answer = self._probe_identity()
@@ -345,7 +337,7 @@ class Reconciler:
         if not moving:
             earlier: Mapping[tuple[str, str], str] = {}
         else:
-            earlier = table.all_slices(cluster) if whole else table.services_of_slices(cluster, moving)
+            earlier = dict(table.all_slices(cluster)) if whole else table.services_of_slices(cluster, moving)
         return sort_observations(cluster, observations, {**earlier, **places})
 
     def _by_age(self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState]) -> list[ObjectKey]:

@@ -26,7 +26,8 @@ from pydantic import (
     model_validator,
 )
 
-from kubesync.aws.dynamodb.store import CONTROL, Delete, Equals, Item, Key, Store
+from kubesync.aws.dynamodb.store import CONTROL, Delete, Equals, Item, Key
+from kubesync.aws.tables.items import Table
 from kubesync.aws.tables.schema_guard import readable
 from kubesync.domain.dns.addresses import parse_network
 from kubesync.domain.dns.annotations.known import PREFIXES
@@ -300,11 +301,8 @@ def _why_no_template(template: str) -> str:
     return ""
 
 
-class ClusterTable:
+class ClusterTable(Table):
     """Reads the registry. People change it, with the command; a master deletes a configuration when nothing of the cluster is left."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def read(self, shard: str | None = None) -> dict[str, ClusterConfig | None]:
         """Every registered cluster (of a shard) by name, including those being deleted. None: this release cannot read its configuration,

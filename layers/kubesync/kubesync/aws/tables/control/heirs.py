@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from typing import Final, cast
 from urllib.parse import quote
 
-from kubesync.aws.dynamodb.store import CONTROL, Delete, Equals, Key, Put, Store
-from kubesync.aws.tables.items import place_of, put
+from kubesync.aws.dynamodb.store import CONTROL, Delete, Equals, Key, Put
+from kubesync.aws.tables.items import Table, place_of, put
 from kubesync.aws.tables.schema_guard import readable
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
@@ -35,11 +35,8 @@ class Heir:
     done: Delete
 
 
-class HeirTable:
+class HeirTable(Table):
     """Reads notes and builds their writes. A note is written in the transaction that hands the name on."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     @staticmethod
     def note(key: ObjectKey, name: Name, version: int) -> Put:

@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
-from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Item, Key, Put, Store
-from kubesync.aws.tables.items import place_of, put, unchanged, update
+from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Item, Key, Put
+from kubesync.aws.tables.items import Table, place_of, put, unchanged, update
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ErrorCode
@@ -170,11 +170,8 @@ def _place(cluster: str, sort: str) -> Key:
     return Key(CONTROL, f"cluster#{cluster}", sort)
 
 
-class ListenerTable:
+class ListenerTable(Table):
     """Reads listener items and builds their writes."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def checkpoints(self, cluster: str) -> dict[Resource, Checkpoint]:
         """All checkpoints of a cluster, valid or not."""

@@ -22,8 +22,8 @@ from typing import Annotated, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Equals, Item, Key, Put, Store
-from kubesync.aws.tables.items import SCHEMA, put
+from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Equals, Item, Key, Put
+from kubesync.aws.tables.items import SCHEMA, Table, put
 from kubesync.aws.tables.schema_guard import readable
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.upstreams.named import (
@@ -86,11 +86,8 @@ class Registry:
         return {name: entry.upstream for name, entry in self.entries.items()}
 
 
-class NamedUpstreamTable:
+class NamedUpstreamTable(Table):
     """Reads the registry; reads marks and builds their writes. A master writes only marks, in its own transactions (I2)."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def version(self) -> int:
         """The registry's version; 0 if there never was a named upstream."""
@@ -181,26 +178,24 @@ class NamedReferrals:
         writes its upstream and the mark ──────>    wakes up, reads marks, composes, removes the marks
 
     The transaction that writes a Service's upstream also writes the mark. If a master ends in between, the next one finds it. An
-    upstream that no named upstream refers to gets no mark (I6). The threads of all clusters read it; the composer replaces the index as a whole."""
+    upstream that no named upstream refers to gets no mark (I6). The threads of all clusters read it; the composer replaces the index as a whole.
+
+    ``index``: maps each upstream, of a Service or named, to the names that have to be composed when it changes.
+    """
 
     def __init__(self, shard: str = "0") -> None:
         self._shard = shard
-        self._index: Mapping[str, frozenset[str]] = {}
+        self.index: Mapping[str, frozenset[str]] = {}
         self.on_note: Callable[[], None] = lambda: None
-
-    @property
-    def index(self) -> Mapping[str, frozenset[str]]:
-        """Maps each upstream, of a Service or named, to the names that have to be composed when it changes."""
-        return self._index
 
     def follow(self, index: Mapping[str, frozenset[str]]) -> frozenset[str]:
         """Use this index from now on. Returns the upstreams that are referred to for the first time."""
-        before, self._index = self._index, index
+        before, self.index = self.index, index
         return frozenset(index.keys() - before.keys())
 
     def marks(self, upstream: str, version: int) -> tuple[Action, ...]:
         """The marks to write together with this version of a Service's upstream."""
-        if upstream not in self._index:
+        if upstream not in self.index:
             return ()
         return (NamedUpstreamTable.mark(self._shard, upstream, version),)
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, cast
 
-from kubesync.aws.dynamodb.store import CONTROL, Key, Store
-from kubesync.aws.tables.items import put
+from kubesync.aws.dynamodb.store import CONTROL, Key
+from kubesync.aws.tables.items import Table, put
 
 _PARTITION: Final = "zones"
 
@@ -36,11 +36,8 @@ class ZoneAccess:
         return f"{self.role}#{self.external_id}" if self.external_id else self.role
 
 
-class ZoneAccessTable:
+class ZoneAccessTable(Table):
     """Reads and replaces the roles of zones."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def read(self, zone_id: str) -> ZoneAccess | None:
         """The role for a zone. None: kubesync uses its own credentials."""
