@@ -367,7 +367,7 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="status says that an event waits after it is recorded",
         invariants="I10",
         file="session/master.py",
-        old='if seconds >= 1.0 or notes.get("turn"):',
+        old='if seconds >= 1.0 or details.get("turn"):',
         new="if seconds >= 1.0:",
         caught_by=(
             "integration/causes/test_status_of_causes.py::test_i10_how_long_the_oldest_event_waits_for_its_turn_is_told",

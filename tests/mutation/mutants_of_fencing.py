@@ -259,7 +259,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         without="a key of another shard that is given a name gets no note",
         invariants="I1",
         file="cluster/claims/claim_book.py",
-        old="return [*actions, HeirTable.note(heir, name, claim.version + 1)], frozenset()",
+        old="return [*actions, NextOwnerTable.note(heir, name, claim.version + 1)], frozenset()",
         new="return actions, frozenset()",
         caught_by=(
             "integration/shards/test_shards.py::test_i1_heir_whose_master_is_not_there_keeps_its_note_until_one_comes",

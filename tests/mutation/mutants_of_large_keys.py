@@ -128,8 +128,8 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="all upstreams of a Service are in memory at the same time, as they are stored",
         invariants="I9",
         file="cluster/keys/upstream_plans.py",
-        old="made = Made(put, notes, (count, sum(sizes)))",
-        new="made = (*put()[1], *notes)",
+        old="made = Made(put, marks, (count, sum(sizes)))",
+        new="made = (*put()[1], *marks)",
         caught_by=(_LARGE_SERVICE + "test_i9_upstreams_of_a_large_service_are_not_in_memory_together",),
     ),
     Mutant(
@@ -218,7 +218,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="what is stored of a key does not count where a list shows the endpoints of keys of other kinds",
         invariants="I4",
         file="cluster/keys/committer.py",
-        old="""            if change.listed.isdisjoint(KINDS[key.kind].beside):
+        old="""            if change.listed.isdisjoint(KINDS[key.kind].others):
 """,
         new="""            if not change.listed:
 """,
@@ -274,7 +274,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="a key whose endpoints are not taken in has none",
         invariants="I5",
         file="cluster/keys/planner.py",
-        old="""            complete.difference_update(kind.beside)
+        old="""            complete.difference_update(kind.others)
 """,
         new="""            pass
 """,

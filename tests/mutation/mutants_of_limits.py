@@ -92,8 +92,8 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         without="a name is shared by types only where there is room",
         invariants="I9",
         file=_ALLOWED,
-        old="        return {name: sets for name, sets in beside.items() if name.name not in without}\n",
-        new="        return beside\n",
+        old="        return {name: sets for name, sets in others.items() if name.name not in without}\n",
+        new="        return others\n",
         caught_by=(_FULL + "test_i9_name_is_shared_only_where_there_is_room_and_else_waited_for",),
     ),
     Mutant(

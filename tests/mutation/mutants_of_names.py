@@ -166,8 +166,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="a simple set takes a name whose weighted set is gone for a moment",
         invariants="I9",
         file="cluster/claims/claim_book.py",
-        old="            self._beside[name] = set(found)\n",
-        new="            self._beside[name] = set()\n",
+        old="            self._related[name] = set(found)\n",
+        new="            self._related[name] = set()\n",
         caught_by=(
             _KEPT + "test_i9_name_stays_with_its_service_in_a_moment_without_addresses",
             _RANDOM + "test_i9_whoever_comes_in_whatever_order_no_holder_loses_the_name",

@@ -19,7 +19,7 @@ OF_TURNS: Final[tuple[Mutant, ...]] = (
         without="where events come, a batch holds few keys of lists",
         invariants="I9",
         file="zone/queue.py",
-        old="keys = some if listed < _LISTED_BESIDE_EVENTS else ",
+        old="keys = some if listed < _LISTED_DURING_EVENTS else ",
         new="keys = some if listed < 1_000_000 else ",
         caught_by=(_ZONE + "test_list_gives_way_while_events_come_and_goes_on_in_small_batches",),
     ),

@@ -104,7 +104,7 @@ registry.register(
         option="toy",
         api_version="toys.example.com/v1",
         main=TOYS,
-        beside=(),
+        others=(),
         created_at=attrgetter("created_at"),
         desired=_desired,
         keeps=_keeps,

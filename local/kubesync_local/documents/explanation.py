@@ -154,7 +154,7 @@ def _remarks(found: Evidence) -> Iterator[str]:
     elif service is not None and config.opt_in and not read_annotations(service.annotations).include:
         yield 'the cluster is opt-in, and the Service has no annotation kubesync.io/include: "true": it is left out'
     elif found.want.records is None or found.want.upstreams is None:
-        beside = {*kind.beside, *(KINDS[each].main for each in kind.reads)}.intersection(config.resources)
+        beside = {*kind.others, *(KINDS[each].main for each in kind.reads)}.intersection(config.resources)
         unlisted = ", ".join(sorted(beside - found.listed)) or "objects that its plan reads"
         yield f"{unlisted} were not listed yet: what depends on them is unknown"
     elif service is None:

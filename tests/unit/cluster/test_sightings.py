@@ -17,8 +17,8 @@ PLACE = slice_key("prod", "shop", "web-1")
 def test_services_and_endpoints_belong_to_the_key_of_their_own_name() -> None:
     found = sort_observations("prod", [saw(a_service(), 1), saw(PODS, 2, resource=ENDPOINTS)], {})
     assert [seen.resource_version for seen in found.by_key[a_key()]] == [1, 2]
-    assert found.notes.early == {}
-    assert found.notes.late == {}
+    assert found.ordered.early == {}
+    assert found.ordered.late == {}
 
 
 def test_new_slice_is_noted_no_later_than_its_part() -> None:

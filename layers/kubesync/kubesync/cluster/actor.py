@@ -72,7 +72,7 @@ class ClusterActor:
     # --- messages ---
 
     def receive(self, message: object) -> None:
-        """Queue the message for a later step. Notes, withdrawals, follows and stops take effect at once."""
+        """Queue the message for a later step. Promotions, withdrawals, follows and stops take effect at once."""
         serving = self._serving
         match message:
             case (

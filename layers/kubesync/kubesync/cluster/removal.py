@@ -5,7 +5,7 @@ emptying    normal commits remove every key's outputs. A person requested these 
 waiting     until no key is left. Refused sets are compared with the zone and deleted with their current values
 parting     every zone says that nothing of the cluster is under way: its outcome could bring a key back. With `retain` also
 before the emptying: a batch that is settled later would bring a forgotten key back
-forgetting  remembered slices, notes, listener items, and last the configuration
+forgetting  remembered slices, marks, listener items, and last the configuration
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Removal:
             yield _POLL_SECONDS
 
     def _forget(self) -> Steps[None]:
-        """Delete what is left of the cluster: slices, notes, listener items, and last the configuration."""
+        """Delete what is left of the cluster: slices, marks, listener items, and last the configuration."""
         name, state = self._config.name, self._ports.tables.state
         slices = (state.remember_slice(name, *place, service=None) for place, _ in state.all_slices(name))
         for places in batched(chain(slices, state.leftover_marks(name)), _PLACES_AT_A_TIME):

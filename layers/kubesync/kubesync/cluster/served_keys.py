@@ -194,7 +194,7 @@ class ServedKeys:
 
 class PromotedKeys:
     """Plans keys that were given a name, some at a time. Keys whose own objects are unknown are planned again once these are known:
-    their durable notes stay until then."""
+    their durable marks stay until then."""
 
     def __init__(self, served: ServedKeys) -> None:
         self._served = served
@@ -228,7 +228,7 @@ class Readers:
 
     def __init__(self, served: ServedKeys) -> None:
         self._served = served
-        self._changed: dict[Reference, int] = {}  # with the numbers of their notes
+        self._changed: dict[Reference, int] = {}  # with the numbers of their marks
         self._left: dict[Reference, list[ObjectKey]] = {}
 
     def changed(self, shared: Mapping[Reference, int]) -> None:
@@ -237,7 +237,7 @@ class Readers:
             self._left.pop(reference, None)
 
     def forget(self) -> None:
-        """Drop everything: durable notes will be read again."""
+        """Drop everything: durable marks will be read again."""
         self._changed.clear()
         self._left.clear()
 

@@ -133,7 +133,7 @@ class Serving:
         keys.published.serve(served=remembered is not None)
 
     def _follow_large(self, large: LargeKeys, *, unclean: bool) -> None:
-        """Take over the notes about large keys. After an unclean end, blame the large key that was being planned."""
+        """Take over what is stored about large keys. After an unclean end, blame the large key that was being planned."""
         now, states = self._ports.scheduler.epoch(), self.keys.states
         states.large = large.died(now) if unclean else large.ended(well=False)
         if large.under_way is not None:

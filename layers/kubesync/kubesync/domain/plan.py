@@ -94,7 +94,7 @@ def assign_names(
     owners: Mapping[Name, ObjectKey | None],
     lines: Mapping[Name, Name] = MappingProxyType({}),
     published: Mapping[tuple[str, str], Mapping[RecordKey, RecordSet]] = MappingProxyType({}),
-    beside: Mapping[Name, Mapping[RecordKey, ObjectKey]] = MappingProxyType({}),
+    others: Mapping[Name, Mapping[RecordKey, ObjectKey]] = MappingProxyType({}),
 ) -> Assignment:
     """Decide which wanted record sets may be intended (see the table above).
 
@@ -103,7 +103,7 @@ def assign_names(
         owners: the owner of each wanted name that is not in ``state.claims``; None or missing: nobody.
         lines: the claim that keeps each name from its key, if it is not the name's own; ``owners`` has that claim's owner.
         published: by zone id and name, what other owners publish there. Who waits for the same has nothing to report.
-        beside: names that the key shares with others of its namespace, or may share, each with the sets that are theirs.
+        others: names that the key shares with others of its namespace, or may share, each with the sets that are theirs.
     """
     gained: set[Name] = set()
     taken: dict[Name, Name] = {}
@@ -121,8 +121,8 @@ def assign_names(
     for name in sorted(policies):
         line, owner = lines.get(name, name), owners.get(name)
         here = at[name.zone_id, name.name]
-        keys = [key for key in here if Name.of(key) == name] if name in beside else []
-        clashing = {key: who for key in keys for each, who in beside[name].items() if clash(key, each)}
+        keys = [key for key in here if Name.of(key) == name] if name in others else []
+        clashing = {key: who for key in keys for each, who in others[name].items() if clash(key, each)}
         room = len(clashing) < len(keys)
         if name in state.conflicts:
             continue

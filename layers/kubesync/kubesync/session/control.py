@@ -10,7 +10,7 @@ from typing import Final
 
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.heirs import HeirTable
+from kubesync.aws.tables.control.next_owners import NextOwnerTable
 from kubesync.domain.errors import ErrorCode, StoreError
 from kubesync.log import logger
 from kubesync.messages import Promoted
@@ -49,7 +49,7 @@ class Control:
         configs = {name: config or known[name] for name, config in found.items() if config or name in known}
         gone = [partial(self._drop, name) for name in sorted(known.keys() - configs.keys())]
         kept = [partial(self._apply, name, config) for name, config in sorted(configs.items())]
-        acts: tuple[Callable[[], None], ...] = (*gone, *kept, self._take_up_heirs)
+        acts: tuple[Callable[[], None], ...] = (*gone, *kept, self._promote_next_owners)
         done = [self._attempt(act) for act in acts]
         self._master.named.wake()
         self.resyncs.take(self._table.due(self._parts.scheduler.epoch()))
@@ -86,14 +86,14 @@ class Control:
         self._master.served.adopt(config, code, self._soon(), self._master.term.deadline)
         self._master.term.progress("configuration", {"cluster": name, "key": code.key if known else "ADDED"})
 
-    def _take_up_heirs(self) -> None:
+    def _promote_next_owners(self) -> None:
         """Wake keys of this shard's clusters to which masters of other shards gave names, so that they are planned.
 
-        Removes the notes of keys that do not wait for the name any more.
+        Removes the items of keys that do not wait for the name any more.
         """
         if self._parts.settings.shards == 1:
             return
-        mine = [heir for heir in HeirTable(self._parts.store).read() if heir.key.cluster in self._master.configs]
+        mine = [heir for heir in NextOwnerTable(self._parts.store).read() if heir.key.cluster in self._master.configs]
         states = self._master.tables.state.load({heir.key for heir in mine})
         writer = self._master.fenced_writer
         for heir in mine:

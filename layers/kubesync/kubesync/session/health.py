@@ -236,7 +236,7 @@ class Reporter:
         zones: Mapping[str, ZoneFigures],
         steps: Mapping[str, float],
         registry: Registry,
-        notes: Item,
+        details: Item,
     ) -> dict[str, float]:
         """Return what does not get through, see ``health``. Empty while nothing is known. Updates ``turn`` and ``Clusters.unserved``."""
         epoch, now, figures = self._scheduler.epoch(), self._scheduler.monotonic(), clusters.figures
@@ -253,7 +253,7 @@ class Reporter:
         rest = [each for name, each in served.items() if name not in unserved]
         found = health(rest, len(unserved), len(watched - served.keys() - unserved), zones, steps, now)
         found["RegistrationsLost"] = len(registry.lost)
-        if since_ms := notes.get("resynced_at_ms"):
+        if since_ms := details.get("resynced_at_ms"):
             found["HoursSinceResync"] = (epoch - cast(int, since_ms) / 1000) // 3600
         return found
 

@@ -23,7 +23,7 @@ LONG_PAUSE_SECONDS: Final = 300.0
 
 
 class LeaseKeeper:
-    """Holds the lease of one session. Call ``acquire``, then ``start``, and ``release`` at the end. ``notes``: see ``note``.
+    """Holds the lease of one session. Call ``acquire``, then ``start``, and ``release`` at the end. ``details``: see ``note``.
 
     Args:
         holder: the session's id.
@@ -43,7 +43,7 @@ class LeaseKeeper:
         self._stop = scheduler.event()
         self._thread: Thread | None = None
         self._renewing = scheduler.lock()
-        self.notes: Item = {}
+        self.details: Item = {}
         self.on_signal: Callable[[], None] = lambda: None
         self.on_lost: Callable[[], None] = lambda: None
 
@@ -105,9 +105,9 @@ class LeaseKeeper:
     def _set_lease(self, taken: Taken) -> None:
         self._lease, self._write_until = taken.lease, taken.write_until
 
-    def note(self, **notes: Value) -> None:
+    def note(self, **details: Value) -> None:
         """Set facts for later sessions, see ``Lease``. The next renewals and the release write them to the lease."""
-        self.notes = {**self.notes, **notes}
+        self.details = {**self.details, **details}
 
     def to_settle(self, before: Lease) -> tuple[str, ...] | None:
         """Zones that this session must settle before it writes to them. None: all zones.
@@ -149,7 +149,7 @@ class LeaseKeeper:
             lease = self.lease
             try:
                 expires_at_ms = now_ms(self._scheduler) + self._times.duration_ms
-                renewed = self.table.renew(lease, expires_at_ms, lease.ends_at_ms, self.notes)
+                renewed = self.table.renew(lease, expires_at_ms, lease.ends_at_ms, self.details)
             except NotMasterError:
                 self._lose()
                 return
@@ -237,7 +237,7 @@ class LeaseKeeper:
         if ours:
             try:
                 at_ms = now_ms(self._scheduler)
-                self.table.release(self.lease, clean=clean, at_ms=at_ms, unsettled=unsettled, notes=self.notes)
+                self.table.release(self.lease, clean=clean, at_ms=at_ms, unsettled=unsettled, details=self.details)
             except StoreError:
                 pass  # the lease expires by itself, and the end counts as unclean
             except NotMasterError:

@@ -358,9 +358,9 @@ class Master:
         found = self._reporter.snapshot(self.served.figures.values(), zones, self.named.host.figures)
         with harmless("what does not get through could not be counted"):
             if not lost:
-                steps, notes = found.stuck, self._keeper.notes
-                found.health = self._reporter.health(self.served, zones, steps, self.registry, notes)
+                steps, details = found.stuck, self._keeper.details
+                found.health = self._reporter.health(self.served, zones, steps, self.registry, details)
                 seconds, of = self._reporter.turn
-                if seconds >= 1.0 or notes.get("turn"):
+                if seconds >= 1.0 or details.get("turn"):
                     self._keeper.note(turn=[self._keeper.lease.epoch, int(seconds), of] if seconds >= 1.0 else [])
         return found

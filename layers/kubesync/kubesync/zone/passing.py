@@ -52,7 +52,7 @@ class Passing:
         self._names: dict[ObjectKey, frozenset[str]] = {}
         self._moved: dict[ObjectKey, frozenset[str]] = {}  # names at which a key changes its policy
         self._turning: dict[ObjectKey, frozenset[Name]] = {}  # claims that turn with the sets of a key, or go
-        self._heirs: dict[ObjectKey, frozenset[str]] = {}  # names at which a key has asked for what another one leaves
+        self._asking: dict[ObjectKey, frozenset[str]] = {}  # names at which a key has asked for what another one leaves
 
     def update(self, intent: Intent) -> None:
         """Note from a key's intent which names it leaves, and for which names of others it is an heir. Moves the times of those who wait."""
@@ -76,12 +76,12 @@ class Passing:
             self._turning[key] = intent.turning
         asks = {change.key.name for change in intent.changes if change.after is not None} & self._leaving.keys()
         asks -= intent.passes | intent.conflicts
-        asked = self._heirs.pop(key, frozenset())
+        asked = self._asking.pop(key, frozenset())
         if asks:
-            self._heirs[key] = frozenset(asks)
+            self._asking[key] = frozenset(asks)
         self._too_large -= {(name, key) for name in asked - asks}
-        self._wait_for_heirs(asked - asks, now + _HEIR_SECONDS)
-        self._wait_for_heirs(asks - asked, now + _TURN_SECONDS)
+        self._extend_waits(asked - asks, now + _HEIR_SECONDS)
+        self._extend_waits(asks - asked, now + _TURN_SECONDS)
 
     def mark_too_large(self, unit: Unit) -> None:
         """Note that a unit, with what must go in the same batch, is too large for any batch. ``record_refused`` uses it."""
@@ -94,9 +94,9 @@ class Passing:
         """
         too_large = (unit.name, unit.key) in self._too_large
         until = math.inf if too_large else self._now() + _HEIR_SECONDS
-        asked = unit.name in self._heirs.get(unit.key, ())
+        asked = unit.name in self._asking.get(unit.key, ())
         if asked and (too_large or any(at > until for at in self._leaving.get(unit.name, {}).values())):
-            self._wait_for_heirs((unit.name,), until)
+            self._extend_waits((unit.name,), until)
 
     def grant_second_wait(self, unit: Unit, actual: Mapping[RecordKey, RecordSet]) -> bool:
         """Whether a refused unit waits once more for keys that share its name: the set in its way may be theirs, and no conflict.
@@ -113,7 +113,7 @@ class Passing:
         leaving[unit.key] = self._now() + _HEIR_SECONDS
         return True
 
-    def _wait_for_heirs(self, names: Iterable[str], until: float) -> None:
+    def _extend_waits(self, names: Iterable[str], until: float) -> None:
         """Let all keys that leave these names, and that still wait, wait until then. Those that sleep wake then at the latest."""
         for name in names:
             for key in [key for key, at in self._leaving.get(name, {}).items() if at]:
@@ -128,7 +128,7 @@ class Passing:
         if not of_name:
             self._leaving.pop(name, None)
 
-    def beside(self, intents: Mapping[ObjectKey, Intent]) -> dict[ObjectKey, None]:
+    def others_leaving(self, intents: Mapping[ObjectKey, Intent]) -> dict[ObjectKey, None]:
         """Return other keys that leave names which these intents ask for. Their units must go in the same batch."""
         if not self._leaving:
             return {}

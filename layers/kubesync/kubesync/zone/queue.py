@@ -42,7 +42,7 @@ from kubesync.zone.waits import FullZone, Reason, Waits
 
 KEYS_AT_A_TIME: Final = 200
 LATE_SECONDS: Final = 5.0
-_LISTED_BESIDE_EVENTS: Final = 50
+_LISTED_DURING_EVENTS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,18 +270,18 @@ class ZoneQueue:
         in_time = by_turns(awake, _identity, self._last_turns)
         # While single events arrive, keys of lists go in small batches: a large batch takes long, and events would wait for it.
         gives_way = self.intents.low_priority_keys(self._ports.scheduler.monotonic())
-        listed, at_a_time = 0, _LISTED_BESIDE_EVENTS if gives_way else KEYS_AT_A_TIME
+        listed, at_a_time = 0, _LISTED_DURING_EVENTS if gives_way else KEYS_AT_A_TIME
         for some in batched(self.checks.limit_checks(in_time, checks=checks), at_a_time):
-            keys = some if listed < _LISTED_BESIDE_EVENTS else [key for key in some if key not in gives_way]
+            keys = some if listed < _LISTED_DURING_EVENTS else [key for key in some if key not in gives_way]
             intents = self._sendable(keys)
-            leaving = self.passing.beside(intents).keys()
+            leaving = self.passing.others_leaving(intents).keys()
             unknown += (to_ask := self._keys_to_ask([*keys, *leaving]))
             in_check = self.checks.take_due(intents.values(), now)
             to_check += in_check
             ready = self._ready([*intents, *leaving])
             units |= dict.fromkeys(ready)
             busy = {unit.key for unit in ready} | {intent.key for intent in in_check}
-            if not leaving.isdisjoint(to_ask):  # heirs go once those intents are known
+            if not leaving.isdisjoint(to_ask):  # next owners go once those intents are known
                 busy.update(intents)
             ready_keys += len(busy)
             busy.update(to_ask)

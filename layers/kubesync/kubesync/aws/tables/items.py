@@ -42,7 +42,7 @@ MAX_SLICE_BYTES: Final = 100_000
 # Longer documents are stored deflated. Shorter ones are text, which a person can read in the console, unless deflating saves a write unit.
 _READABLE_BYTES: Final = 8_000
 _UNIT_BYTES: Final = 1024
-_BESIDE_BYTES: Final = 240  # what an item holds besides its document
+_OVERHEAD_BYTES: Final = 240  # what an item holds besides its document
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -127,7 +127,7 @@ def pack(document: object) -> str | bytes:
 
 def _units(length: int) -> int:
     """Write units of an item whose document has this length."""
-    return -(-(length + _BESIDE_BYTES) // _UNIT_BYTES)
+    return -(-(length + _OVERHEAD_BYTES) // _UNIT_BYTES)
 
 
 def unpack(body: str | bytes) -> Any:

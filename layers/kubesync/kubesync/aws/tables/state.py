@@ -82,7 +82,7 @@ def slice_key(cluster: str, namespace: str, name: str) -> Key:
 @dataclass(frozen=True, slots=True)
 class Queued:
     """Open keys, promoted keys that have to be planned, keys whose tombstones have to be swept, and shared objects whose readers have to
-    be planned, with the numbers of their notes."""
+    be planned, with the numbers of their marks."""
 
     marks: dict[ObjectKey, OpenMark]
     promoted: set[ObjectKey]

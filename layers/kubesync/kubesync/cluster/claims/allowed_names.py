@@ -91,7 +91,7 @@ BEYOND: Final = ("TooManyWaits", "TooManyRecordSets")
 
 type _HeirOf = Callable[[Name, ObjectKey], ObjectKey | None]
 """``ClaimBook.heir``."""
-type _Beside = dict[Name, dict[RecordKey, ObjectKey]]
+type _Others = dict[Name, dict[RecordKey, ObjectKey]]
 """``ClaimBook.others``."""
 
 
@@ -153,23 +153,23 @@ class NamespaceLimit:
         records = {each: record_set for each, record_set in want.records.items() if each.name not in refused}
         return replace(want, records=records, problems=(*want.problems, *problems))
 
-    def shared(self, seen: KeyState, want: Desired, beside: _Beside, heir: _HeirOf) -> _Beside:
+    def shared(self, seen: KeyState, want: Desired, others: _Others, heir: _HeirOf) -> _Others:
         """Of names that the key may share, those for which there is room. It waits for the others."""
         held, records = self._counted.held(seen), want.records or {}
-        free = {Name.of(key) for key in records if not any(clash(key, each) for each in beside.get(Name.of(key), ()))}
-        asked = {name.name for name in free & beside.keys() - seen.claims if name.name in want.counted} - held
+        free = {Name.of(key) for key in records if not any(clash(key, each) for each in others.get(Name.of(key), ()))}
+        asked = {name.name for name in free & others.keys() - seen.claims if name.name in want.counted} - held
         if not asked:
-            return beside
+            return others
         without = set(sorted(asked)[max(0, self._room(seen, want, heir) - self._gains) :])
-        return {name: sets for name, sets in beside.items() if name.name not in without}
+        return {name: sets for name, sets in others.items() if name.name not in without}
 
     def _room(self, seen: KeyState, want: Desired, heir: _HeirOf) -> int:
         """How many more names the key's namespace may gain, once the names that the key lets go are gone."""
         counted, namespace = self._counted, seen.key.namespace
         assert counted.rules is not None
         leaving = counted.held(seen) - {*want.counted} if self._policy is Policy.SYNC else frozenset[str]()
-        heirs = ((name.name, heir(name, seen.key)) for name in sorted(seen.claims) if name.name in leaving)
-        passes = {name for name, each in heirs if each is not None and neighbours(each, seen.key)}
+        next_owners = ((name.name, heir(name, seen.key)) for name in sorted(seen.claims) if name.name in leaving)
+        passes = {name for name, each in next_owners if each is not None and neighbours(each, seen.key)}
         reserved = counted.reserved(namespace).items()
         kept = sum(len(names - self._taken.get(key, frozenset())) for key, names in reserved)
         return counted.rules.per_namespace - self._holds(NAMES, namespace) - kept + len(leaving - passes)

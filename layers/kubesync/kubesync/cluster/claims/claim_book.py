@@ -21,7 +21,7 @@ from typing import Final
 from kubesync.actors.parallel import Map
 from kubesync.aws.dynamodb.store import Action, Key
 from kubesync.aws.tables.claims import Claim, ClaimTable
-from kubesync.aws.tables.control.heirs import HeirTable
+from kubesync.aws.tables.control.next_owners import NextOwnerTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet, clash
 from kubesync.domain.dns.routing.policies import Simple, Weighted
@@ -75,7 +75,7 @@ class ClaimBook:
         self._came: dict[Name, dict[Key, ObjectKey]] = defaultdict(dict)
         self._left: dict[Name, set[Key]] = defaultdict(set)
         self._stored: dict[Name, dict[Key, ObjectKey]] = {}
-        self._beside: dict[Name, set[Name]] = {}
+        self._related: dict[Name, set[Name]] = {}
         self._gained: set[Name] = set()
         self._nobodys: frozenset[Name] | None = None
         self._commit = _Commit()
@@ -87,13 +87,13 @@ class ClaimBook:
         found = self._table.read(missing) if missing else {}
         self._claims |= {name: found.get(name) for name in missing}
 
-    def read_beside(self, names: AbstractSet[Name], reads: Map) -> None:
+    def read_related(self, names: AbstractSet[Name], reads: Map) -> None:
         """Read all other claims at these names."""
-        simple = sorted({_simple(name) for name in names} - self._beside.keys())
+        simple = sorted({_simple(name) for name in names} - self._related.keys())
         for name, found in zip(simple, reads(self._table.read_all, simple), strict=True):
             for each, claim in found.items():
                 self._claims.setdefault(each, claim)
-            self._beside[name] = set(found)
+            self._related[name] = set(found)
 
     def check_owners(self) -> None:
         """See whether owners know of the claims read so far; else they are nobody's (a full resync). An item that an operator restored
@@ -206,17 +206,17 @@ class ClaimBook:
 
     def owners_at(self, name: Name) -> dict[Name, ObjectKey]:
         """All claims at a name, as far as they were read, each with its owner."""
-        claims = {name, *self._beside.get(_simple(name), ())}
+        claims = {name, *self._related.get(_simple(name), ())}
         return {each: owner for each in claims if (owner := self.owner(each)) is not None}
 
     def owners(self, name: Name) -> AbstractSet[ObjectKey]:
         """Who owns or shares any claim at a name whose claims were all read."""
-        claims = (claim for each in self._beside[name] if self.owner(each) and (claim := self._claims[each]))
+        claims = (claim for each in self._related[name] if self.owner(each) and (claim := self._claims[each]))
         return {key for claim in claims for key in claim.holders}
 
     def is_wanted_by_any(self, name: Name) -> bool:
         """Whether anybody waits for any claim at a name whose claims were all read."""
-        return any(map(self.is_wanted, self._beside[name]))
+        return any(map(self.is_wanted, self._related[name]))
 
     def _has(self, name: Name, key: ObjectKey) -> bool:
         """Whether a key owns a name, or shares it."""
@@ -268,9 +268,9 @@ class ClaimBook:
     def freed(
         self, before: KeyState, after: KeyState, wants: Callable[[ObjectKey], Mapping[RecordKey, RecordSet]]
     ) -> tuple[set[RecordKey], list[Action]]:
-        """Sets that a key no longer wants, and that make room for types that others of its namespace want: with notes for these, who are
+        """Sets that a key no longer wants, and that make room for types that others of its namespace want: with marks for these, who are
         the owner of the name, who shares it, and the first in line. ``wants``: what a key wants, as stored."""
-        passing, notes = set[RecordKey](), list[Action]()
+        passing, marks = set[RecordKey](), list[Action]()
         gone, stays = before.intended.keys() - after.intended.keys(), names_of(after.intended)
         for name in sorted({Name.of(key) for key in gone} & before.claims):
             claim = self._claims.get(name)
@@ -280,16 +280,16 @@ class ClaimBook:
             if not (claim.types or (claim.waiting and (shared or name in stays))):
                 continue
             near = [key for key in self.in_line(name) if neighbours(key, after.key)][:_ASKED]
-            most = len(notes) + len(claim.holders) + _NOTIFIED
+            most = len(marks) + len(claim.holders) + _NOTIFIED
             for key in dict.fromkeys(each for each in (*claim.holders, *near) if each != after.key):
-                if len(notes) == most:
+                if len(marks) == most:
                     break
                 asks = [each for each in wants(key).keys() - self._published(key).keys() if Name.of(each) == name]
                 if room := {each for each in gone if any(clash(each, ask) for ask in asks)}:
                     passing |= room
-                    notes.append(self._states.mark_promoted(key, name))
+                    marks.append(self._states.mark_promoted(key, name))
                     self.promoted.append(key)
-        return passing, notes
+        return passing, marks
 
     def is_wanted(self, name: Name) -> bool:
         """Whether anybody waits for a name."""
@@ -301,7 +301,7 @@ class ClaimBook:
         self._gained.add(name)
         if self.owner(name) == key:
             return []
-        self._beside.get(_simple(name), set()).add(name)
+        self._related.get(_simple(name), set()).add(name)
         if self._nobodys is not None:
             return self._regain(name, key)
         self._claims[name] = Claim(name, key, 1, 0)
@@ -416,7 +416,7 @@ class ClaimBook:
             self._commit.given.setdefault(heir, set()).add(name)
             return self._hand(name, heir, None), frozenset()
         if heir.cluster not in self._fenced_here:
-            return [*actions, HeirTable.note(heir, name, claim.version + 1)], frozenset()
+            return [*actions, NextOwnerTable.note(heir, name, claim.version + 1)], frozenset()
         self.promoted.append(heir)
         return [*actions, self._states.mark_promoted(heir, name)], frozenset({heir.cluster})
 

@@ -35,20 +35,20 @@ class PublishedSets:
                 self._intended[owner] = {}
         return self._intended[owner]
 
-    def beside(
+    def at_names(
         self,
         seen: KeyState,
         wanted: Mapping[RecordKey, RecordSet],
         owners: Mapping[Name, ObjectKey | None],
         lines: Mapping[Name, Name],
-        beside: Mapping[Name, Mapping[RecordKey, ObjectKey]],
+        others: Mapping[Name, Mapping[RecordKey, ObjectKey]],
     ) -> Mapping[tuple[str, str], Mapping[RecordKey, RecordSet]]:
         """What others publish at names where the key waits. Remembers the key, so that a change there has it planned again (``planned``)."""
         found: dict[tuple[str, str], dict[RecordKey, RecordSet]] = {}
         before: set[ObjectKey] = set()
         for name, owner in owners.items():
             own = owner in (None, seen.key) or (name in seen.claims and lines.get(name, name) == name)
-            for each in {*(() if own else (owner,)), *beside.get(name, {}).values()}:
+            for each in {*(() if own else (owner,)), *others.get(name, {}).values()}:
                 if each is not None:
                     before.add(each)
                     found.setdefault((name.zone_id, name.name), {}).update(self.of(each))

@@ -94,11 +94,11 @@ def agreeing(
     book: ClaimBook, states: StateTable, before: KeyState, seen: KeyState, lines: Mapping[Name, Name]
 ) -> list[Action]:
     """A key has set out to wait for another policy at a name. If all who have a claim there are of its cluster, and wait for something else by
-    now, they are planned together next, and notes say so."""
+    now, they are planned together next, and marks say so."""
     names = sorted(name for name, line in lines.items() if line != name)
     if names and before.parts == seen.parts:
         names = [name for name in names if lines[name] not in seen.waits]
-    notes: list[Action] = []
+    marks: list[Action] = []
     for name in {(name.zone_id, name.name): name for name in names}.values():
         holders = {*book.owners_at(name).values()}
         others = sorted(holders - {seen.key})
@@ -107,8 +107,8 @@ def agreeing(
             waits = [state.waits for state in states.load(others).values()]
             if all(any((w.zone_id, w.name) == (name.zone_id, name.name) for w in of_key) for of_key in waits):
                 book.promoted += [seen.key, *others]
-                notes += [states.mark_promoted(each, name) for each in (seen.key, *others)]
-    return notes
+                marks += [states.mark_promoted(each, name) for each in (seen.key, *others)]
+    return marks
 
 
 def _all(sets: Mapping[RecordKey, RecordSet], name: Name, policy: str) -> bool:

@@ -59,7 +59,7 @@ class AliasTargets:
         self._fenced_here = fenced_here
         self._followers = followers
 
-    def beside(self, pairs: Iterable[tuple[KeyState, KeyState]]) -> list[tuple[KeyState, KeyState]]:
+    def followers(self, pairs: Iterable[tuple[KeyState, KeyState]]) -> list[tuple[KeyState, KeyState]]:
         """Further keys of the cluster to plan in this commit: their aliases lead to names of these keys."""
         if not self._followers.at:
             return []
@@ -111,7 +111,7 @@ class AliasTargets:
 
     def _states_of_owners(self, key: ObjectKey, name: Name) -> Mapping[ObjectKey, KeyState]:
         """The states of keys that own a claim at the name. Sends ``Follow`` to their clusters, so that these report changes there."""
-        self._book.read_beside({name}, self._tables.reads)
+        self._book.read_related({name}, self._tables.reads)
         owners = self._book.owners(name)
         found = self._states.states(sorted(each for each in owners if each.cluster == key.cluster))
         # Of another shard nobody could tell that something changes.
@@ -125,8 +125,8 @@ class AliasTargets:
                 found |= self._tables.state.load([other])
         return found
 
-    def notes(self, key: ObjectKey) -> list[Action]:
-        """Durable notes that have a key planned when the next session begins: only this session remembers what it follows."""
+    def marks(self, key: ObjectKey) -> list[Action]:
+        """Durable marks that have a key planned when the next session begins: only this session remembers what it follows."""
         return [StateTable.mark_promoted(key, name) for name in sorted(self.asked.get(key, ()))]
 
 

@@ -170,7 +170,7 @@ class Committer:
             StaleStateError: the table kept changing: try again later.
         """
         aside = self.states.aside  # what was not taken in is in the list
-        aside -= {key for key in aside if not change.listed.isdisjoint(KINDS[key.kind].beside)}
+        aside -= {key for key in aside if not change.listed.isdisjoint(KINDS[key.kind].others)}
         yield from self._by_sections(change, partial(self._record, change, recorded), note=True)
 
     def foresee(
@@ -225,7 +225,7 @@ class Committer:
         for count, key in enumerate(keys):
             of_key = size_of(each.value for each in states.taken_in(key, change.news(key)))
             # Else the list shows all of it.
-            if change.listed.isdisjoint(KINDS[key.kind].beside):
+            if change.listed.isdisjoint(KINDS[key.kind].others):
                 of_key += states.size(key)
             if count and size + of_key > LARGE:
                 return Section(keys[:count], size > LARGE, at + count, last=False)

@@ -233,7 +233,7 @@ class KeyStates:
 
     def set_aside(self, state: KeyState, listed: AbstractSet[Resource]) -> bool:
         """Whether a key is set aside, or was, and no list has shown yet which endpoints it has now. ``listed``: what such lists show."""
-        was = state.set_aside and listed.isdisjoint(KINDS[state.key.kind].beside)
+        was = state.set_aside and listed.isdisjoint(KINDS[state.key.kind].others)
         return was or state.key in self.aside
 
     def taken_in(self, key: ObjectKey, seen: Sequence[Observation]) -> Sequence[Observation]:

@@ -32,14 +32,14 @@ MAX_CLUSTERS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
+class OrderedWrites:
     """Actions besides a key's own: ``early`` not after its final state, ``late`` not before it."""
 
     early: Mapping[ObjectKey, Sequence[Action]] = field(default_factory=dict)
     late: Mapping[ObjectKey, Sequence[Action]] = field(default_factory=dict)
 
 
-NO_NOTES: Final = Notes()
+NO_WRITES: Final = OrderedWrites()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class Made:
     """Makes the actions that write a large upstream, each time it is iterated: those of all upstreams of a key would fill the memory."""
 
     put: Callable[[], tuple[object, Iterable[Action]]]
-    notes: Sequence[Action]
+    marks: Sequence[Action]
     weight: tuple[int, int]
 
     def __iter__(self) -> Iterator[Action]:
-        return chain(self.put()[1], self.notes)
+        return chain(self.put()[1], self.marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class KeyWrite:
 @dataclass(frozen=True, slots=True)
 class Planned:
     """What planning a set of keys came to. ``promoted`` keys were given a name and have to be planned next. ``changed``: shared objects
-    whose readers have to be planned, with the numbers of their notes."""
+    whose readers have to be planned, with the numbers of their marks."""
 
     writes: tuple[KeyWrite, ...]
     promoted: tuple[ObjectKey, ...] = ()
@@ -152,7 +152,7 @@ class Planned:
 @dataclass(slots=True)
 class Recorded:
     """What was recorded, and what follows: keys that are open now, keys that were given a name, keys that changed, and shared objects that
-    changed (with the numbers of their notes). Of lists also what was held back, and ``ListMerge.missed``."""
+    changed (with the numbers of their marks). Of lists also what was held back, and ``ListMerge.missed``."""
 
     opened: dict[ObjectKey, None] = field(default_factory=dict)
     promoted: dict[ObjectKey, None] = field(default_factory=dict)
@@ -205,7 +205,7 @@ class Chunk:
     """
 
     token: str
-    whole: bool = True
+    complete: bool = True
     left: tuple[KeyState, KeyState] | None = None
     states: list[KeyState] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
@@ -287,7 +287,7 @@ def chunks_of(
             size = _bytes(of_pieces) + _bytes(own)
             if not chunk.takes([*of_pieces, *own], clusters, room - len(more), size):
                 yield chunk
-                chunk = Chunk(token(), whole=number == 1)
+                chunk = Chunk(token(), complete=number == 1)
                 stored, own = table.put(state, after, chunk.token)
             chunk.add([*of_pieces, *own], clusters, size)
             chunk.entries += (entry for piece in group for entry in piece.entries)
@@ -299,12 +299,12 @@ def chunks_of(
                 # The next step changes the same item: it cannot share a transaction with this one.
                 chunk.left = stored, write.after
                 yield chunk
-                chunk = Chunk(token(), whole=False)
+                chunk = Chunk(token(), complete=False)
             state = stored
         for action in write.trailing:
             if not chunk.takes([action], {cluster}, room):
                 yield chunk
-                chunk = Chunk(token(), whole=False)
+                chunk = Chunk(token(), complete=False)
             chunk.add([action], {cluster})
     last = closing(chunk.token)
     if not chunk.takes(last.actions, last.clusters, room):
@@ -330,7 +330,7 @@ def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None]) -> list[
         last = chunk
     if last is None:
         return []
-    if last.whole:
+    if last.complete:
         return [state.key for state in last.states]
     write(last)  # a key is written to its end: what is planned again does not know what was written of it, and why
     return []

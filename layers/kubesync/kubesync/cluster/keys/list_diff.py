@@ -185,7 +185,7 @@ class ListMerge:
             done = earlier.done(tombstones[resource])
             believed = earlier.within_the_hour(self._epoch, self._states.pause_seconds) + done
             verdict = judge_absences(live, len(missing), believed, same_cluster=same, forced=self._forced)
-            # What was too much stays held, also where there is more beside it by now, or an hour has passed.
+            # What was too much stays held, also where there is more by now, or an hour has passed.
             stays = earlier.holding and not self._forced
             gone = [part for part in missing if verdict.believed and not (stays and part.held)]
             held = [part for part in missing if not verdict.believed or (stays and part.held)]
@@ -219,7 +219,7 @@ class ListMerge:
         return main_id(seen.key) in self._found.left.get(main, {}).get(seen.key, ())
 
     def _forget_slices(self, gone: PartsOfKeys, observed: Observations) -> None:
-        """Add notes that forget which key these objects belonged to, except objects that the lists show again."""
+        """Add writes that forget which key these objects belonged to, except objects that the lists show again."""
         for key, part_ids in gone.items():
             for part_id in part_ids:
                 if (key.namespace, part_id.name) in observed.places:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from kubesync.actors.actor import Steps
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.keys.key_writes import Notes, Recorded
+from kubesync.cluster.keys.key_writes import OrderedWrites, Recorded
 from kubesync.domain.objects import ObjectKey, Observation, Resource, Snapshot
 from kubesync.domain.sources.registry import KINDS, SOURCES, bucket_of, kind_of, part_of, place_of
 from kubesync.domain.state import KeyState, PartId, Reference
@@ -36,9 +36,9 @@ class Following:
 
 @dataclass(slots=True)
 class Observations:
-    """Observations per key, and notes about which key an object belongs to that may move, such as an EndpointSlice.
+    """Observations per key, and writes about which key an object belongs to that may move, such as an EndpointSlice.
 
-    ``early`` notes must be durable no later than the key's parts, ``late`` ones no earlier. ``places``: such objects
+    ``early`` writes must be durable no later than the key's parts, ``late`` ones no earlier. ``places``: such objects
     that were seen, and the key's name that each belongs to now.
     """
 
@@ -48,16 +48,16 @@ class Observations:
     places: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add(self, later: Observations) -> None:
-        """Merge later observations: they replace earlier ones, and notes, of the same objects."""
+        """Merge later observations: they replace earlier ones, and writes, of the same objects."""
         for key, seen in later.by_key.items():
             seen_again = {(each.resource, each.name) for each in seen}
             self.by_key[key] = [e for e in self.by_key.get(key, ()) if (e.resource, e.name) not in seen_again] + seen
-        noted_again = {note.key for notes in (*later.early.values(), *later.late.values()) for note in notes}
+        written_again = {action.key for actions in (*later.early.values(), *later.late.values()) for action in actions}
         for mine, others in ((self.early, later.early), (self.late, later.late)):
-            for key in mine if noted_again else ():
-                mine[key] = [note for note in mine[key] if note.key not in noted_again]
-            for key, notes in others.items():
-                mine[key] = [*mine.get(key, ()), *notes]
+            for key in mine if written_again else ():
+                mine[key] = [action for action in mine[key] if action.key not in written_again]
+            for key, actions in others.items():
+                mine[key] = [*mine.get(key, ()), *actions]
         self.places |= later.places
 
     def of(self, key: ObjectKey) -> Sequence[Observation]:
@@ -65,9 +65,9 @@ class Observations:
         return self.by_key.get(key, ())
 
     @property
-    def notes(self) -> Notes:
-        """The notes, as the planner takes them."""
-        return Notes(self.early, self.late)
+    def ordered(self) -> OrderedWrites:
+        """The writes, as the planner takes them."""
+        return OrderedWrites(self.early, self.late)
 
     def created_at(self, key: ObjectKey) -> str:
         """The creationTimestamp of the key's own object as seen last, empty where it was not seen."""
@@ -117,12 +117,12 @@ def sort_observations(
         earlier = owners.get(place, "")
         if earlier == owner:
             continue
-        note = StateTable.remember_slice(cluster, *place, owner or None)
+        action = StateTable.remember_slice(cluster, *place, owner or None)
         if earlier:
             # Not before the object is gone at the old key: until then, a repeated event has to find it there.
-            found.late[ObjectKey(cluster, place[0], earlier, kinds[place])].append(note)
+            found.late[ObjectKey(cluster, place[0], earlier, kinds[place])].append(action)
         else:
-            found.early[ObjectKey(cluster, place[0], owner, kinds[place])].append(note)
+            found.early[ObjectKey(cluster, place[0], owner, kinds[place])].append(action)
     return found
 
 

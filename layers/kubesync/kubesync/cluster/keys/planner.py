@@ -19,9 +19,9 @@ from kubesync.cluster.claims.turning import Turn, agreeing, turning_places, turn
 from kubesync.cluster.keys.alias_targets import AliasTargets, Followers
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import (
-    NO_NOTES,
+    NO_WRITES,
     KeyWrite,
-    Notes,
+    OrderedWrites,
     Piece,
     Planned,
     claiming,
@@ -29,7 +29,7 @@ from kubesync.cluster.keys.key_writes import (
     unclaiming,
     waiting,
 )
-from kubesync.cluster.keys.shared import SharedReader, change_notes, index_updates
+from kubesync.cluster.keys.shared import SharedReader, change_marks, index_updates
 from kubesync.cluster.keys.upstream_plans import UpstreamPlans
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
@@ -100,17 +100,17 @@ class Planner:
         self._fresh: dict[ObjectKey, KeyState] = {}
         self._changed: dict[Reference, int] = {}
 
-    def plan(self, pairs: Iterable[tuple[KeyState, KeyState]], why: str, notes: Notes = NO_NOTES) -> Planned:
+    def plan(self, pairs: Iterable[tuple[KeyState, KeyState]], why: str, ordered: OrderedWrites = NO_WRITES) -> Planned:
         """Plan keys, and further keys that depend on them. Each is given as stored, and as merged with what was seen.
 
         Order matters where several want one name: callers give the oldest first.
 
         Args:
             why: for the audit.
-            notes: actions that have to be written not after a key, or not before it.
+            ordered: actions that have to be written not after a key, or not before it.
         """
         pairs = list(pairs)
-        pairs += self._targets.beside(pairs)
+        pairs += self._targets.followers(pairs)
         self._fresh |= {seen.key: seen for _, seen in pairs if KINDS[seen.key.kind].shared}
         wants = [self._with_kept(before, *self._wanted(seen)) for before, seen in pairs]
         if self._targets.asked:  # also of what changes in this very commit
@@ -123,7 +123,7 @@ class Planner:
         self._book.read(self._names_in_question(wants))
         wants = [(before, self._book.without_lost(seen), want) for before, seen, want in wants]
         self._book.begin_commit({seen.key: (seen, want.records) for _, seen, want in wants})
-        self._book.read_beside(
+        self._book.read_related(
             {name for _, seen, want in wants for name in self._contested(seen, want)}, self._tables.reads
         )
         if self._reread_upstreams:
@@ -134,9 +134,9 @@ class Planner:
         stands = self._upstreams.stands(wants)
         writes: list[KeyWrite] = []
         for before, seen, want in wants:
-            early, late = notes.early.get(before.key, ()), notes.late.get(before.key, ())
-            if late and (kept := {note.key for note in self._targets.notes(before.key)}):
-                late = [note for note in late if note.key not in kept]
+            early, late = ordered.early.get(before.key, ()), ordered.late.get(before.key, ())
+            if late and (kept := {mark.key for mark in self._targets.marks(before.key)}):
+                late = [mark for mark in late if mark.key not in kept]
             write = self._write(before, seen, want, stands, why, notified=bool(late))
             if early or late:
                 write = write or KeyWrite(before, seen)
@@ -179,7 +179,7 @@ class Planner:
             return replace(seen, reads=frozenset()), Desired({}, {}, ())
         complete = {resource for resource, view in views.items() if view.complete or resource in self._listed}
         if self._states.set_aside(seen, self._listed):
-            complete.difference_update(kind.beside)
+            complete.difference_update(kind.others)
         shared = SharedReader(self._states.config.name, complete, self._shared)
         want = self._desired(kind, seen, complete, shared)
         resources = {*kind.resources, *(KINDS[each].main for each in kind.reads)} & views.keys()
@@ -298,11 +298,11 @@ class Planner:
                 pieces.append(Piece(tuple(actions), unclaiming(mine), clusters))
                 owners[theirs] = seen.key
                 seen = after = replace(seen, claims=seen.claims - {mine})
-            pieces += [Piece((note,)) for note in agreeing(self._book, self._tables.state, before, seen, lines)]
-            beside = self._book.others(seen, want.records, lines, moved=notified or before.parts != seen.parts)
-            beside = self._limit.shared(seen, want, beside, self._book.heir)
-            published = self._published.beside(seen, want.records, owners, lines, beside)
-            assignment = with_turns(assign_names(seen, want.records, owners, lines, published, beside), turns)
+            pieces += [Piece((mark,)) for mark in agreeing(self._book, self._tables.state, before, seen, lines)]
+            others = self._book.others(seen, want.records, lines, moved=notified or before.parts != seen.parts)
+            others = self._limit.shared(seen, want, others, self._book.heir)
+            published = self._published.at_names(seen, want.records, owners, lines, others)
+            assignment = with_turns(assign_names(seen, want.records, owners, lines, published, others), turns)
             assignment = self._limit.fitting(seen, assignment, owners)
             problems += assignment.problems
             after, of_names = self._names(before, after, assignment, given)
@@ -317,8 +317,8 @@ class Planner:
             pieces += of_upstreams
         pieces += index_updates(before, after)
         if kind.shared:
-            notes, changed_objects = change_notes(self._tables.state, before, after)
-            pieces += notes
+            marks, changed_objects = change_marks(self._tables.state, before, after)
+            pieces += marks
             self._changed |= changed_objects
         problems += conflict_problems(after.conflicts)
         after = replace(after, problems=tuple(sorted(set(problems))))
@@ -327,7 +327,7 @@ class Planner:
             pieces.append(Piece((self._tables.name_counts.mark_over(seen.key, over=over),)))
         if after == before and not pieces:
             return None
-        pieces += [Piece((note,)) for note in self._targets.notes(seen.key)]
+        pieces += [Piece((mark,)) for mark in self._targets.marks(seen.key)]
         return KeyWrite(before, after, tuple(pieces), tuple(record_entries(before, after, of_records)))
 
     def _names(
@@ -377,9 +377,9 @@ class Planner:
         config = self._states.config
         if config.paused or config.policy is not Policy.SYNC:
             return replace(after, passing=frozenset())
-        freed, notes = self._book.freed(before, after, self._wants)
-        written = {action.key for piece in pieces for action in piece.actions} if notes else set()
-        pieces += [Piece((note,)) for note in notes if note.key not in written]
+        freed, marks = self._book.freed(before, after, self._wants)
+        written = {action.key for piece in pieces for action in piece.actions} if marks else set()
+        pieces += [Piece((mark,)) for mark in marks if mark.key not in written]
         return replace(after, passing=(after.passing | freed) & (after.applied.keys() - after.intended.keys()))
 
     def _wants(self, key: ObjectKey) -> Mapping[RecordKey, RecordSet]:

@@ -22,7 +22,7 @@ from kubesync.cluster.claims.allowed_names import names_asked, namespaces_apart
 from kubesync.cluster.claims.published import Behind
 from kubesync.cluster.keys.committer import Change, Committer, Ending, Pair
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, size_of
-from kubesync.cluster.keys.key_writes import NO_NOTES, Closing, KeyWrite, Notes, Planned, Preview, Recorded
+from kubesync.cluster.keys.key_writes import NO_WRITES, Closing, KeyWrite, OrderedWrites, Planned, Preview, Recorded
 from kubesync.cluster.keys.list_diff import NOT_ANSWERED, ListMerge
 from kubesync.cluster.keys.observations import Following, Observations, sort_observations
 from kubesync.cluster.keys.planner import Planner
@@ -56,7 +56,7 @@ class _Listed:
     keys: list[ObjectKey]
     names: Mapping[ObjectKey, AbstractSet[str]]
     merge: ListMerge
-    notes: Notes
+    ordered: OrderedWrites
 
 
 class Reconciler:
@@ -115,7 +115,7 @@ class Reconciler:
             return with_observations(state, self._states.taken_in(state.key, observed.of(state.key)), generations)
 
         self._line_up(following.turns, observed, see, content.opened_at)
-        plan = self._plan("watch", mode, lambda: observed.notes)
+        plan = self._plan("watch", mode, lambda: observed.ordered)
         ending = Ending(
             self._closing, lambda: flush or self._checkpoints_due(), midway=partial(self._midway, observed, ())
         )
@@ -126,17 +126,17 @@ class Reconciler:
         return (yield from self._commit(change))
 
     def replan(self, keys: Iterable[ObjectKey], why: str) -> Steps[Recorded]:
-        """Plan keys again although nothing new was seen of them: for example, they were given a name. Removes their notes once planned."""
+        """Plan keys again although nothing new was seen of them: for example, they were given a name. Removes their marks once planned."""
         # The oldest first: where a name has been let go meanwhile, it is theirs.
         wanted = self._by_age(keys, _as_stored)
         # Read before their claims: a name that is given to them from now on gets a new note.
         late = self._tables.state.unmark_promoted(self._states.config.name, wanted)
 
-        def notes() -> Notes:
-            # As long as a key cannot be planned, its notes stay for a successor.
-            return Notes(late={key: actions for key, actions in late.items() if self._states.plannable(key)})
+        def ordered() -> OrderedWrites:
+            # As long as a key cannot be planned, its marks stay for a successor.
+            return OrderedWrites(late={key: actions for key, actions in late.items() if self._states.plannable(key)})
 
-        return (yield from self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, notes))))
+        return (yield from self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, ordered))))
 
     def transform(
         self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState | None], why: str
@@ -154,7 +154,7 @@ class Reconciler:
         change = Change(
             listed.keys,
             listed.merge.merged,
-            lambda pairs, _untrusted: planner.plan(pairs, "resync", listed.notes),
+            lambda pairs, _untrusted: planner.plan(pairs, "resync", listed.ordered),
             listed=content.snapshots.keys(),
             news=listed.merge.observed.of,
         )
@@ -190,7 +190,7 @@ class Reconciler:
         yield from self._committer.begin_lists(listed.merge.believed)
         yield from self._committer.correct_counts()
         resources, why = content.snapshots.keys(), "resync" if mode.reread_upstreams else "list"
-        plan = self._plan(why, mode, lambda: listed.notes, resources, listed.merge.hold)
+        plan = self._plan(why, mode, lambda: listed.ordered, resources, listed.merge.hold)
         closing = partial(self._closing, listed=resources, extra=listed.merge.identity_actions)
 
         def done() -> None:
@@ -256,7 +256,7 @@ class Reconciler:
         self._follow(content)
         observations = yield from self._parsed(content)
         items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
-        observed = self._sort([*items, *observations], {}, whole=True)
+        observed = self._sort([*items, *observations], {}, every_slice=True)
         merge = ListMerge(self._states, self._tables.state, probed, self._clock.epoch(), forced=mode.forced)
         generations, names = self._states.generations(), dict[ObjectKey, AbstractSet[str]]()
         fair = namespaces_apart(self._states.rules)
@@ -268,7 +268,7 @@ class Reconciler:
         keys = yield from merge.compare(observed, content.snapshots, note if fair else _as_stored)
         for key in observed.by_key.keys() - names.keys() if fair else ():
             note(KeyState(key))
-        return _Listed(keys, names, merge, observed.notes)
+        return _Listed(keys, names, merge, observed.ordered)
 
     def _probe(self, content: WindowContent) -> Steps[str | None]:
         """Ask the cluster for its identity where no list shows it. None: not needed, or not known. Waits for the answer."""
@@ -330,14 +330,14 @@ class Reconciler:
         turns.add(sorted(ages, key=ages.__getitem__), names, since or 0.0, fair=fair and long)
 
     def _sort(
-        self, observations: Sequence[Observation], places: Mapping[tuple[str, str], str], *, whole: bool = False
+        self, observations: Sequence[Observation], places: Mapping[tuple[str, str], str], *, every_slice: bool = False
     ) -> Observations:
         cluster, table = self._states.config.name, self._tables.state
         moving = [(o.namespace, o.name) for o in observations if SOURCES[o.resource].owner is not None]
         if not moving:
             earlier: Mapping[tuple[str, str], str] = {}
         else:
-            earlier = dict(table.all_slices(cluster)) if whole else table.services_of_slices(cluster, moving)
+            earlier = dict(table.all_slices(cluster)) if every_slice else table.services_of_slices(cluster, moving)
         return sort_observations(cluster, observations, {**earlier, **places})
 
     def _by_age(self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState]) -> list[ObjectKey]:
@@ -359,12 +359,12 @@ class Reconciler:
         self,
         why: str,
         mode: Mode = _USUAL,
-        notes: Callable[[], Notes] = lambda: NO_NOTES,
+        ordered: Callable[[], OrderedWrites] = lambda: NO_WRITES,
         listed: AbstractSet[Resource] = frozenset(),
         hold: bool | None = None,
     ) -> Callable[[Sequence[Pair], AbstractSet[str]], Planned]:
         """Make the function that plans a section. Each section has a planner of its own: what that has read is not valid for longer."""
-        return lambda pairs, untrusted: self._planner(mode, listed, untrusted, hold=hold).plan(pairs, why, notes())
+        return lambda pairs, untrusted: self._planner(mode, listed, untrusted, hold=hold).plan(pairs, why, ordered())
 
     def _planner(
         self,

@@ -69,8 +69,8 @@ def changed_objects(before: KeyState, after: KeyState) -> list[Reference]:
     return [Reference(after.key.kind, *place_of(after.key, part_id)) for part_id in changed]
 
 
-def change_notes(table: StateTable, before: KeyState, after: KeyState) -> tuple[list[Piece], dict[Reference, int]]:
-    """Make durable notes for the objects of a bucket that change and that some key reads. Also returns their numbers."""
+def change_marks(table: StateTable, before: KeyState, after: KeyState) -> tuple[list[Piece], dict[Reference, int]]:
+    """Make durable marks for the objects of a bucket that change and that some key reads. Also returns their numbers."""
     cluster, number, changed = after.key.cluster, before.version + 1, changed_objects(before, after)
     if len(changed) > _ASKED_ONE_BY_ONE:
         known = table.read_of(after.key)

@@ -83,11 +83,11 @@ class UpstreamPlans:
             put = partial(table.put, upstream, stored, nodes, self._now())
             sizes = nodes.sizes if isinstance(nodes, ChosenNodes) else ()
             state, actions = (table.following(stored, nodes, slices_of(sizes)), []) if sizes else put()
-            notes = self._named.marks(upstream, state.version)
-            made: Sequence[Action] | Made = (*actions, *notes)
+            marks = self._named.marks(upstream, state.version)
+            made: Sequence[Action] | Made = (*actions, *marks)
             if sizes:
-                count = max(state.slices, 0 if stored is None else stored.slices) + len(notes)
-                made = Made(put, notes, (count, sum(sizes)))
+                count = max(state.slices, 0 if stored is None else stored.slices) + len(marks)
+                made = Made(put, marks, (count, sum(sizes)))
             upstreams[upstream] = state
             before_text = None if known is None else f"version {known.version}"
             after_text = f"version {state.version}, {len(nodes)} nodes"
@@ -97,9 +97,9 @@ class UpstreamPlans:
             known = upstreams.pop(upstream)
             stored = stands.get(upstream) if self._must_read(upstream, seen) else known
             actions = table.remove(upstream, stored, self._now())
-            notes = self._named.marks(upstream, known.version + 1)
+            marks = self._named.marks(upstream, known.version + 1)
             entry = Entry(f"upstream {upstream}", f"version {known.version}", None, why, str(seen.key))
-            pieces.append(Piece((*actions, *notes), with_upstream(upstream, None), entries=(entry,)))
+            pieces.append(Piece((*actions, *marks), with_upstream(upstream, None), entries=(entry,)))
         return replace(seen, upstreams=upstreams), pieces
 
     def _must_read(self, upstream: str, seen: KeyState) -> bool:

@@ -215,14 +215,14 @@ def with_zone_aliases(
     problems = set(want.problems)
     for key, each in asked.items():
         host = each.values[0].rstrip(".")
-        beside = {other.type for other in asked if (other.zone_id, other.name) == (key.zone_id, key.name)}
+        types = {other.type for other in asked if (other.zone_id, other.name) == (key.zone_id, key.name)}
         stands, comes = types_at(key.zone_id, host, key.name)
-        if stands & beside:
+        if stands & types:
             if key.type in stands:
                 records[key] = replace(each, ttl=None, values=())
             continue
-        if not comes & beside:
-            why = f"kubesync publishes no {' or '.join(sorted(beside))} there, which an alias of the zone needs; a CNAME is published"
+        if not comes & types:
+            why = f"kubesync publishes no {' or '.join(sorted(types))} there, which an alias of the zone needs; a CNAME is published"
             problems.add(Problem("NoAliasTarget", host, why))
         if each.ttl is None:
             problems.add(Problem("CnameAtApex", key.name, "the apex of a zone cannot have a CNAME"))

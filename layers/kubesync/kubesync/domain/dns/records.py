@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubesync.domain.dns.routing.policies import SIMPLE, Routing, may_stand_beside
+from kubesync.domain.dns.routing.policies import SIMPLE, Routing, may_coexist
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -105,7 +105,7 @@ def in_the_way(current_key: RecordKey, current: RecordSet, wanted_key: RecordKey
         return False
     seat = wanted.routing.seat(wanted_key.identifier)
     taken = bool(seat) and current.routing.seat(current_key.identifier) == seat
-    return taken or not may_stand_beside(current.routing, wanted.routing)
+    return taken or not may_coexist(current.routing, wanted.routing)
 
 
 @dataclass(frozen=True, slots=True)

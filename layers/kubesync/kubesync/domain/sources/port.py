@@ -61,7 +61,7 @@ class Kind:
         option: how configurations name it, such as ``service``.
         api_version: of the object itself, for Events on it.
         main: the resource of the object itself.
-        beside: the other resources that its parts may come from. Of those that exclude each other the cluster's configuration names one.
+        others: the other resources that its parts may come from. Of those that exclude each other the cluster's configuration names one.
         created_at: the creationTimestamp of the object itself, RFC 3339: the older object gets a name that two want.
         desired: what should exist because of a key, from those of its parts whose resources are complete (I5). The set holds the
             complete resources, always the main one. The last argument is what it may read besides.
@@ -75,7 +75,7 @@ class Kind:
     option: str
     api_version: str
     main: Resource
-    beside: tuple[Resource, ...]
+    others: tuple[Resource, ...]
     created_at: Callable[[Any], str]
     desired: Callable[[KeyState, AbstractSet[Resource], DnsRules, Shared], Desired]
     keeps: Callable[[KeyState, DnsRules, Collection[str]], Keeping]
@@ -86,7 +86,7 @@ class Kind:
     @property
     def resources(self) -> tuple[Resource, ...]:
         """All resources that its parts may come from."""
-        return (self.main, *self.beside)
+        return (self.main, *self.others)
 
 
 def shared_kind(name: str, api_version: str, resource: Resource) -> Kind:
@@ -99,7 +99,7 @@ def shared_kind(name: str, api_version: str, resource: Resource) -> Kind:
         option="",
         api_version=api_version,
         main=resource,
-        beside=(),
+        others=(),
         created_at=lambda _value: "",
         desired=lambda *_args: Desired({}, {}, ()),
         keeps=lambda *_args: Keeping(),

@@ -157,10 +157,10 @@ def parse_static(text: str) -> StaticNode:
     return StaticNode(address, _port(port, text))
 
 
-def _port(text: str, whole: str) -> int:
+def _port(text: str, source: str) -> int:
     number = int(text) if text.isascii() and text.isdigit() and len(text) <= 5 else 0
     if not 1 <= number <= 65535:
-        raise ValueError(f"{whole!r}: a port is a number from 1 to 65535")
+        raise ValueError(f"{source!r}: a port is a number from 1 to 65535")
     return number
 
 

@@ -352,8 +352,8 @@ def _fitting(
     sizes: Sequence[int], worst_last: Callable[[int], Any], share: int = MAX_SERVICE_BYTES
 ) -> Sequence[int] | None:
     """Which nodes of these sizes fit: within the share, and within ``MAX_SLICES``, which any ``_ALWAYS_FIT`` nodes are. None: all."""
-    whole = sum(sizes) <= share
-    if whole and (len(sizes) <= _ALWAYS_FIT or slices_of(sizes) <= MAX_SLICES):
+    fits = sum(sizes) <= share
+    if fits and (len(sizes) <= _ALWAYS_FIT or slices_of(sizes) <= MAX_SLICES):
         return None
     best_first = sorted(range(len(sizes)), key=worst_last)
 
@@ -363,7 +363,7 @@ def _fitting(
     def slices(count: int) -> int:
         return slices_of(sizes[at] for at in kept(count))
 
-    most = len(sizes) if whole else bisect_right([*accumulate(sizes[at] for at in best_first)], share)
+    most = len(sizes) if fits else bisect_right([*accumulate(sizes[at] for at in best_first)], share)
     # Adding a node never reduces the number of slices.
     if most > _ALWAYS_FIT and slices(most) > MAX_SLICES:
         most = bisect_right(range(most), MAX_SLICES, key=slices) - 1

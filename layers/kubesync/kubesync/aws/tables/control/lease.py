@@ -209,20 +209,20 @@ class LeaseTable:
         except ConditionFailedError as refused:
             raise NotMasterError("another session took the lease first") from refused
 
-    def renew(self, mine: Lease, expires_at_ms: int, ends_at_ms: int, notes: Item | None = None) -> Lease:
-        """Stay the holder. The answer carries the newest signal. ``notes``: attributes of ``Lease`` that are written along.
+    def renew(self, mine: Lease, expires_at_ms: int, ends_at_ms: int, details: Item | None = None) -> Lease:
+        """Stay the holder. The answer carries the newest signal. ``details``: attributes of ``Lease`` that are written along.
 
         Raises:
             NotMasterError: another session holds the lease.
         """
-        times: Item = {**(notes or {}), "expires_at_ms": expires_at_ms, "ends_at_ms": ends_at_ms}
+        times: Item = {**(details or {}), "expires_at_ms": expires_at_ms, "ends_at_ms": ends_at_ms}
         try:
             return _parse(self._store.write(Update(self._key, set=times, add={"renewal": 1}, conditions=_still(mine))))
         except ConditionFailedError as refused:
             raise NotMasterError("the lease was lost to another session") from refused
 
     def release(
-        self, mine: Lease, *, clean: bool, at_ms: int = 0, unsettled: Collection[str] = (), notes: Item | None = None
+        self, mine: Lease, *, clean: bool, at_ms: int = 0, unsettled: Collection[str] = (), details: Item | None = None
     ) -> None:
         """Release the lease. ``clean`` only if all writers have ended and no outcome is unknown.
 
@@ -231,7 +231,7 @@ class LeaseTable:
             unsettled: zones with an unknown outcome, although all writers have ended. The next holder settles only these.
                 A release of kubesync that does not know this list treats the lease as not clean.
         """
-        ended: dict[str, Value] = {**(notes or {}), "released": True, "clean": clean and not unsettled}
+        ended: dict[str, Value] = {**(details or {}), "released": True, "clean": clean and not unsettled}
         if clean and len(unsettled) <= _MAX_UNSETTLED:
             ended |= {"unsettled": list[Value](sorted(unsettled)), "unsettled_of": mine.epoch}
         if at_ms:

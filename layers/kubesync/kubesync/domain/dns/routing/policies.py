@@ -163,7 +163,7 @@ def point_of(text: str) -> str:
     return f"{latitude + 0:.2f},{longitude + 0:.2f}"  # + 0: no minus before a zero
 
 
-def may_stand_beside(one: Routing, other: Routing) -> bool:
+def may_coexist(one: Routing, other: Routing) -> bool:
     """Whether two sets of one name and type with these policies, and different set identifiers, may exist together."""
     return type(one) is type(other) is not Simple
 

@@ -27,7 +27,7 @@ _PARTITION: Final = "heirs"
 
 
 @dataclass(frozen=True, slots=True)
-class Heir:
+class NextOwner:
     """A note: this key was given this name. ``done`` removes it, unless the key was given the name again."""
 
     key: ObjectKey
@@ -35,8 +35,8 @@ class Heir:
     done: Delete
 
 
-class HeirTable(Table):
-    """Reads notes and builds their writes. A note is written in the transaction that hands the name on."""
+class NextOwnerTable(Table):
+    """Reads these items and builds their writes. One is written in the transaction that hands the name on."""
 
     @staticmethod
     def note(key: ObjectKey, name: Name, version: int) -> Put:
@@ -45,11 +45,11 @@ class HeirTable(Table):
         fields = {field: text for field, text in asdict(name).items() if text}
         return put(Key(CONTROL, _PARTITION, sort), key=str(key), version=version, **fields)
 
-    def read(self) -> Iterator[Heir]:
-        """The notes of all shards. Those of a newer release are left to it."""
+    def read(self) -> Iterator[NextOwner]:
+        """The items of all shards. Those of a newer release are left to it."""
         for item in readable(iter(self._store.query(CONTROL, _PARTITION)), lambda _newer: None):
             fields = {field: cast(str, item.get(field, "")) for field in ("zone_id", "name", "identifier", "seat")}
             guard = Equals("version", cast(int, item["version"]))
-            yield Heir(
+            yield NextOwner(
                 ObjectKey.parse(cast(str, item["key"])), Name(**fields), Delete(place_of(CONTROL, item), (guard,))
             )
