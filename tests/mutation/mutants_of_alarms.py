@@ -91,8 +91,8 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="no key is open",
         invariants="I10",
         file="domain/open_keys.py",
-        old="        return len(self._since)\n",
-        new="        return 0\n",
+        old="return OpenCounts(len(self._since), ",
+        new="return OpenCounts(0, ",
         caught_by=(_KEYS + "test_i10_key_counts_from_its_mark_until_it_closes_and_then_again",),
     ),
     Mutant(
@@ -109,8 +109,8 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="keys that wait for a person count nowhere",
         invariants="I10",
         file="domain/open_keys.py",
-        old="        return len(self._refused | self._held)\n",
-        new="        return 0\n",
+        old="waiting, conflicts = len(self._refused | self._held), ",
+        new="waiting, conflicts = 0, ",
         caught_by=(_CAUSES + "test_i10_twenty_standing_conflicts_raise_no_alarm",),
     ),
     Mutant(

@@ -15,7 +15,7 @@ from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.routing.policies import Multivalue, Weighted
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.open_keys import OpenKeys
+from kubesync.domain.open_keys import OpenCounts, OpenKeys
 from kubesync.domain.plan import Policy
 from kubesync.domain.reasons import ADVICE, waits_for_person
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
@@ -33,7 +33,8 @@ class Seen(OpenKeys):
 
     def then(self, state: KeyState) -> tuple[int, float | None, int]:
         self.see(state, Policy.SYNC)
-        return self.count, self.oldest, self.waiting
+        counts = self.counts()
+        return counts.open_keys, counts.oldest_open, counts.waiting
 
 
 def test_i10_key_counts_from_its_mark_until_it_closes_and_then_again() -> None:
@@ -56,7 +57,7 @@ def test_what_is_planned_while_a_batch_is_under_way_counts_from_its_landing() ->
     keys = Seen()
     keys.then(OPEN)
     keys.landed(KEY)
-    assert keys.oldest == 1000.0
+    assert keys.counts().oldest_open == 1000.0
 
 
 @pytest.mark.parametrize("code", ["Rejected", "NameNotAllowed", "TooLargeForBatch", "ChangedByHand"])
@@ -107,14 +108,9 @@ def test_i10_transaction_that_met_other_items_forgets_no_open_key() -> None:
     states.remember(replace(OPEN, conflicts={Name.of(A): "it stands there"}, opened=OpenMark(since=100.0)))
     states.remember(replace(OPEN, key=ObjectKey("prod", "shop", "api")))
     states.forget()
-    assert (states.open_keys.count, states.open_keys.oldest, states.open_keys.waiting, states.open_keys.conflicts) == (
-        1,
-        100.0,
-        1,
-        1,
-    )
+    assert states.open_keys.counts() == OpenCounts(1, 100.0, waiting=1, conflicts=1)
     states.forget_work()
-    assert (states.open_keys.count, states.open_keys.waiting, states.open_keys.conflicts) == (0, 0, 0)
+    assert states.open_keys.counts() == OpenCounts()
 
 
 def test_i10_key_that_waits_for_others_to_change_their_policy_too_waits_for_a_person() -> None:

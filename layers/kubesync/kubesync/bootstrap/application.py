@@ -229,14 +229,9 @@ class Application:
 
         def new_buckets() -> Buckets:
             # Limits are the account's: each shard's master takes its part.
-            requests, burst, changes = (
-                limit / settings.shards
-                for limit in (
-                    settings.route53_requests_per_second,
-                    settings.route53_request_burst,
-                    settings.route53_changes_per_second,
-                )
-            )
+            requests = settings.route53_requests_per_second / settings.shards
+            burst = settings.route53_request_burst / settings.shards
+            changes = settings.route53_changes_per_second / settings.shards
             return Buckets(TokenBucket(requests, max(1.0, burst), clock), TokenBucket(changes, changes, clock))
 
         return ZoneAccounts(self.session, clock, new_buckets, f"kubesync-{settings.deployment}")
@@ -256,17 +251,10 @@ class Application:
         settings = self.settings
         session_id = new_session_id(self.scheduler)
         counted = StoreCalls()
-        keeper = LeaseKeeper(
-            LeaseTable(self.lease_store(counted), settings.shard, self.schema),
-            session_id,
-            LeaseTimes(
-                settings.lease_seconds,
-                settings.lease_renew_seconds,
-                settings.lease_write_seconds,
-                settings.stand_by_seconds if stand_by_seconds is None else stand_by_seconds,
-            ),
-            self.scheduler,
-        )
+        lease = LeaseTable(self.lease_store(counted), settings.shard, self.schema)
+        stand_by = settings.stand_by_seconds if stand_by_seconds is None else stand_by_seconds
+        held = settings.lease_seconds, settings.lease_renew_seconds, settings.lease_write_seconds
+        keeper = LeaseKeeper(lease, session_id, LeaseTimes(*held, stand_by), self.scheduler)
         parts = MasterParts(self.store(counted), self.zones(), self.connector(), settings, self.scheduler, counted)
         return Session(parts, keeper, session_id, progress)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import batched
 from typing import Final
 
@@ -25,6 +25,7 @@ from kubesync.cluster.tasks import Task
 from kubesync.domain.errors import ErrorCode, KubesyncError, NewerSchemaError, NotMasterError
 from kubesync.domain.large_keys import LargeKeys
 from kubesync.domain.objects import ObjectKey
+from kubesync.domain.open_keys import OpenCounts
 from kubesync.domain.plan import changes_of
 from kubesync.domain.state import KeyState
 from kubesync.domain.window import Mode
@@ -42,19 +43,13 @@ _RECONFIGURED: Final = (ErrorCode.CONFIG_UPDATE, ErrorCode.CONFIG_DELETE)
 class ClusterFigures:
     """A cluster in this session.
 
-    ``running``: the last run, as long as it counts. ``views``: copies, of the listeners that should work. ``open_keys``: how many go by
-    themselves. ``oldest_open`` (epoch seconds): since when the oldest of them waits. ``waiting``: how many keys wait for a person.
-    ``conflicts``: how many names somebody else holds. ``set_aside``: how many keys are not planned, because sessions have died of them.
+    ``running``: the last run, as long as it counts. ``views``: copies, of the listeners that should work.
     """
 
     runs: tuple[RunFigures, ...] = ()
     running: RunFigures | None = None
     views: tuple[ListenerView, ...] = ()
-    open_keys: int = 0
-    oldest_open: float | None = None
-    waiting: int = 0
-    conflicts: int = 0
-    set_aside: int = 0
+    open: OpenCounts = field(default_factory=OpenCounts)
 
 
 class Serving:
@@ -244,8 +239,7 @@ class Serving:
         runs: dict[ListeningRun | None, RunFigures] = {run: run.figures() for run in self._runs}
         absent, listeners = states.absent, {} if states.config.deleting else states.listeners
         views = tuple(replace(view, provisional=set(), absent=r in absent) for r, view in listeners.items())
-        counts = keys.count, keys.oldest, keys.waiting, keys.conflicts, keys.set_aside
-        return ClusterFigures(tuple(runs.values()), runs.get(self.run or self._last_run), views, *counts)
+        return ClusterFigures(tuple(runs.values()), runs.get(self.run or self._last_run), views, keys.counts())
 
 
 class Relisting:

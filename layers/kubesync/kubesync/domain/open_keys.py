@@ -12,11 +12,28 @@ refused before, and there is news of it     going by itself                  the
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy, changes_of
 from kubesync.domain.reasons import waits_for_person
 from kubesync.domain.state import KeyState, Name, turning
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCounts:
+    """Of one cluster.
+
+    ``open_keys``: how many go by themselves. ``oldest_open`` (epoch seconds): since when the oldest of them waits. ``waiting``: how many
+    keys wait for a person, also those with deletions that are held back. ``conflicts``: how many names somebody else holds. ``set_aside``:
+    how many keys are not planned, because sessions have died of them.
+    """
+
+    open_keys: int = 0
+    oldest_open: float | None = None
+    waiting: int = 0
+    conflicts: int = 0
+    set_aside: int = 0
 
 
 class OpenKeys:
@@ -67,30 +84,11 @@ class OpenKeys:
         for known in (self._since, self._refused, self._held, self._aside, self._conflicts):
             known.clear()
 
-    @property
-    def count(self) -> int:
-        """How many open keys need no person."""
-        return len(self._since)
-
-    @property
-    def set_aside(self) -> int:
-        """How many keys are set aside."""
-        return len(self._aside)
-
-    @property
-    def oldest(self) -> float | None:
-        """Since when the oldest of these has been open."""
-        return min(self._since.values(), default=None)
-
-    @property
-    def waiting(self) -> int:
-        """How many keys wait for a person, as far as they were read: also those with deletions that are held back."""
-        return len(self._refused | self._held)
-
-    @property
-    def conflicts(self) -> int:
-        """How many names of the keys that were read or written are in conflict. All open keys were read once."""
-        return sum(self._conflicts.values())
+    def counts(self) -> OpenCounts:
+        """Count keys and names, as far as keys were read or written. All open keys were read once."""
+        waiting, conflicts = len(self._refused | self._held), sum(self._conflicts.values())
+        oldest = min(self._since.values(), default=None)
+        return OpenCounts(len(self._since), oldest, waiting, conflicts, len(self._aside))
 
 
 def waiting_for_person(state: KeyState, policy: Policy) -> bool:

@@ -205,17 +205,9 @@ class Window:
 
     def close(self) -> WindowContent:
         """Return what was collected, and begin again."""
-        content = WindowContent(
-            tuple(
-                event
-                for resource in sorted(self._events)
-                for event in sorted(self._events[resource].values(), key=lambda e: e.resource_version)
-            ),
-            self._snapshots,
-            self._checkpoints,
-            self.opened_at,
-            self._received,
-        )
+        of_resources = (self._events[resource].values() for resource in sorted(self._events))
+        events = tuple(event for some in of_resources for event in sorted(some, key=lambda e: e.resource_version))
+        content = WindowContent(events, self._snapshots, self._checkpoints, self.opened_at, self._received)
         self._events, self._snapshots, self._checkpoints, self._newest = {}, {}, {}, {}
         self.opened_at, self._received, self._size = None, 0, 0
         return content

@@ -79,11 +79,11 @@ def of_cluster(name: str, found: ClusterFigures, steps: Mapping[str, float], epo
     ]
     return ClusterHealth(
         tuple(max(seconds, hangs) for seconds in failing),
-        found.open_keys,
-        0.0 if found.oldest_open is None else max(0.0, epoch - found.oldest_open),
+        found.open.open_keys,
+        0.0 if found.open.oldest_open is None else max(0.0, epoch - found.open.oldest_open),
         max(hangs, 0.0 if unrecorded is None else now - unrecorded),
-        found.waiting,
-        found.set_aside,
+        found.open.waiting,
+        found.open.set_aside,
         sum(view.checkpoint.believed.within_the_hour(epoch) for view in found.views if view.checkpoint is not None),
         (now - since, f"{name}/{namespace}"),
     )
@@ -212,7 +212,7 @@ class Reporter:
         for cluster in clusters:
             for run in cluster.runs:
                 ended: dict[str, Any] = {"holding": {}, "credential_days": {}}
-                now = {"conflicts": cluster.conflicts} if run is cluster.running else ended
+                now = {"conflicts": cluster.open.conflicts} if run is cluster.running else ended
                 found.clusters.append(replace(run.report, **now))
                 found.listeners += [listener.report for listener in (*run.past, *run.listeners)]
         _fill_zones(found, zones, named, self.fresh_lags(zones))

@@ -17,13 +17,13 @@ from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
-from kubesync.aws.tables.control.inflight import Inflight, InflightTable
+from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.listeners import ListenerTable, Remembered
 from kubesync.aws.tables.control.named_upstreams import NamedReferrals, NamedUpstreamTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.of_clusters import Tables
-from kubesync.aws.tables.state import Queued, StateTable
+from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.cluster.keys.reconciler import Reconciler
@@ -94,14 +94,6 @@ class TakeOverReads:
         self._held = False
         return sorted(unsettled) if self.clean else self._retry(self._inflight.zones)
 
-    def inflight(self, zone_ids: Sequence[str]) -> list[Inflight | None]:
-        """Read the inflight items of zones. None: there is none, or a newer release wrote it."""
-        return self._each(self._inflight.read, zone_ids)
-
-    def queued(self, clusters: Sequence[str]) -> list[Queued | None]:
-        """Read the open and promoted keys of clusters. None: a newer release wrote some of it."""
-        return self._each(self._tables.state.queued, clusters)
-
     def remembered(self, clusters: Mapping[str, ClusterConfig]) -> Mapping[str, Remembered | None]:
         """Read what is remembered of clusters. All are None if a newer release wrote some of it: then each cluster reads its own."""
         read = {name: config.remembered for name, config in clusters.items()}
@@ -110,7 +102,7 @@ class TakeOverReads:
         except NewerSchemaError:
             return dict.fromkeys(clusters)
 
-    def _each[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R | None]:
+    def each[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R | None]:
         """Call ``call`` for each thing, in parallel. None where a newer release wrote an item: the zone or cluster will find out itself."""
 
         def read(thing: T) -> R | None:
@@ -218,13 +210,13 @@ class Master:
         """Start to write to zones. Read the inflight items of zones to settle, then open and promoted keys."""
         left = self._take_over_reads.release(self._unsettled())
         # Batches in flight may hold keys of clusters that are no longer served.
-        for zone_id, inflight in zip(left, self._take_over_reads.inflight(left), strict=True):
+        for zone_id, inflight in zip(left, self._take_over_reads.each(self.inflight.read, left), strict=True):
             if inflight is not None:
                 self._retry(partial(self.served.host_unserved, inflight.clusters, zone_id))
         for zone_id in sorted(left):
             self.zones.start(zone_id)
         names = unpaused(self.configs)
-        for name, queued in zip(names, self._take_over_reads.queued(names), strict=True):
+        for name, queued in zip(names, self._take_over_reads.each(self.tables.state.queued, names), strict=True):
             self.send(name, TakeUp(queued))
 
     def _retry[T](self, call: Callable[[], T]) -> T:

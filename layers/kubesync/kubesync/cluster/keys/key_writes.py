@@ -370,14 +370,10 @@ def _after_pieces(state: KeyState, pieces: Iterable[Piece]) -> KeyState:
 
 def record_entries(before: KeyState, after: KeyState, why: str) -> list[Entry]:
     """Audit entries of record sets that a key newly wants, or no longer wants."""
-    return [
-        Entry(
-            f"intended {key.label} in {key.zone_id}",
-            describe(before.intended.get(key)),
-            describe(after.intended.get(key)),
-            why,
-            str(after.key),
-        )
-        for key in sorted(before.intended.keys() | after.intended.keys())
-        if before.intended.get(key) != after.intended.get(key)
-    ]
+    entries: list[Entry] = []
+    for key in sorted(before.intended.keys() | after.intended.keys()):
+        old, new = before.intended.get(key), after.intended.get(key)
+        if old != new:
+            what = f"intended {key.label} in {key.zone_id}"
+            entries.append(Entry(what, describe(old), describe(new), why, str(after.key)))
+    return entries

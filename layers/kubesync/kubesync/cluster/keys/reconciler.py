@@ -128,7 +128,7 @@ class Reconciler:
     def replan(self, keys: Iterable[ObjectKey], why: str) -> Steps[Recorded]:
         """Plan keys again although nothing new was seen of them: for example, they were given a name. Removes their marks once planned."""
         # The oldest first: where a name has been let go meanwhile, it is theirs.
-        wanted = self._by_age(keys, _as_stored)
+        wanted = self._by_age(keys)
         # Read before their claims: a name that is given to them from now on gets a new note.
         late = self._tables.state.unmark_promoted(self._states.config.name, wanted)
 
@@ -142,7 +142,7 @@ class Reconciler:
         self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState | None], why: str
     ) -> Steps[Recorded]:
         """Change stored states by ``see``, and plan the keys. ``see`` returns None for a key to leave alone."""
-        return (yield from self._commit(Change(self._by_age(keys, _as_stored), see, self._plan(why))))
+        return (yield from self._commit(Change(self._by_age(keys), see, self._plan(why))))
 
     def preview(self, content: WindowContent, mode: Mode, go_on: Callable[[], None] = lambda: None) -> Preview:
         """Find out what recording these lists would change. Writes nothing. Use its key states for nothing else. ``go_on`` raises to stop it."""
@@ -340,8 +340,8 @@ class Reconciler:
             earlier = dict(table.all_slices(cluster)) if every_slice else table.services_of_slices(cluster, moving)
         return sort_observations(cluster, observations, {**earlier, **places})
 
-    def _by_age(self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState]) -> list[ObjectKey]:
-        ages = {state.key: _age(see(state)) for state in self._states.each(keys)}
+    def _by_age(self, keys: Iterable[ObjectKey]) -> list[ObjectKey]:
+        ages = {state.key: _age(state) for state in self._states.each(keys)}
         return sorted(ages, key=ages.__getitem__)
 
     # --- transactions ---

@@ -44,19 +44,9 @@ def addressed_groups(
                 members.append((endpoint, address))
         groups.append(AddressedGroup(tuple(members), group.ports))
     if any(found.truncated for found in objects):
-        problems.add(
-            Problem(
-                "EndpointsTruncated",
-                "endpoints",
-                "the Endpoints object is truncated, addresses are missing; watch EndpointSlices instead",
-            )
-        )
+        why = "the Endpoints object is truncated, addresses are missing; watch EndpointSlices instead"
+        problems.add(Problem("EndpointsTruncated", "endpoints", why))
     if any(found.fqdn for found in objects):
-        problems.add(
-            Problem(
-                "EndpointsFqdn",
-                "endpointslices",
-                "an EndpointSlice holds host names instead of addresses; they are not nodes",
-            )
-        )
+        why = "an EndpointSlice holds host names instead of addresses; they are not nodes"
+        problems.add(Problem("EndpointsFqdn", "endpointslices", why))
     return tuple(groups)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from kubesync.domain.dns.annotations.reading import DnsAnnotations, annotation_used
 from kubesync.domain.objects import Service
-
-
-class Annotated(Protocol):
-    """What is kept of an object that has annotations."""
-
-    @property
-    def annotations(self) -> tuple[tuple[str, str], ...]: ...
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -24,9 +18,9 @@ class Origin:
     source: str
 
 
-def by_annotation(annotated: Annotated, asked: DnsAnnotations, name: str) -> str:
+def by_annotation(annotations: Iterable[tuple[str, str]], asked: DnsAnnotations, name: str) -> str:
     """A name from an annotation, with the prefix under which it was found."""
-    return f"annotation {annotation_used(annotated.annotations, name, asked.prefixes)}"
+    return f"annotation {annotation_used(annotations, name, asked.prefixes)}"
 
 
 OF_TEMPLATE: Final = "template "
@@ -39,7 +33,7 @@ CLUSTER_IPS: Final = "spec.clusterIPs"
 def public_source(service: Service, asked: DnsAnnotations, *, cluster_ips: bool) -> str:
     """Where the values at a Service's own name come from. ``cluster_ips``: the cluster publishes those of LoadBalancers."""
     if asked.targets is not None:
-        return by_annotation(service, asked, "target")
+        return by_annotation(service.annotations, asked, "target")
     if service.headless:
         return endpoints_source(service)
     if service.type == "ExternalName":
@@ -51,7 +45,7 @@ def public_source(service: Service, asked: DnsAnnotations, *, cluster_ips: bool)
 
 def internal_source(service: Service, asked: DnsAnnotations) -> str:
     """Where the values at names from ``internal-hostname`` come from."""
-    return CLUSTER_IPS if asked.targets is None else by_annotation(service, asked, "target")
+    return CLUSTER_IPS if asked.targets is None else by_annotation(service.annotations, asked, "target")
 
 
 def endpoints_source(service: Service) -> str:

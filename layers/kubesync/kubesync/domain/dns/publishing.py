@@ -161,14 +161,9 @@ class RecordPlan:
     def _put(self, zones: Iterable[Zone], name: str, record_type: str, values: Sequence[str], count: int = 0) -> None:
         fitting, count = _first_that_fit(values), max(count, len(values))
         if len(fitting) < count:
-            self.problems.add(
-                Problem(
-                    "TooManyValues",
-                    f"{name} {record_type}",
-                    f"only the first {len(fitting)} of {count} values are published: "
-                    f"at most {MAX_VALUES} values and {MAX_CHARACTERS} characters fit",
-                )
-            )
+            most = f"at most {MAX_VALUES} values and {MAX_CHARACTERS} characters fit"
+            why = f"only the first {len(fitting)} of {count} values are published: {most}"
+            self.problems.add(Problem("TooManyValues", f"{name} {record_type}", why))
         if fitting:
             for zone in zones:
                 self._plan(zone, name, record_type, RecordSet(self.ttl_seconds, fitting, routing=self.routing))

@@ -96,7 +96,7 @@ def desired(key: ObjectKey, ingress: Ingress | None, rules: DnsRules, held: Held
     plan.problems.update(allowed.problems)
     if asked.unpublishable or not wanted:
         return Desired({}, {}, bounded(plan.problems, key.kind), counted=allowed.counted, only_held=asked.only_held)
-    targets, source = replaced_targets(asked, rules, plan), by_annotation(ingress, asked, "target")
+    targets, source = replaced_targets(asked, rules, plan), by_annotation(ingress.annotations, asked, "target")
     if targets is None:
         status, source = (*ingress.ingress_ips, *ingress.ingress_hostnames), "status.loadBalancer"
         targets = load_balancer_targets(status, asked, rules, plan)
@@ -125,7 +125,7 @@ def _wanted(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> dict[st
     for rule, names, skipped in (
         ("spec.rules", ingress.hosts, only == _ANNOTATION_ONLY or rules.ignore_ingress_rules_spec),
         ("spec.tls", ingress.tls_hosts, only == _ANNOTATION_ONLY or rules.ignore_ingress_tls_spec),
-        (by_annotation(ingress, asked, "hostname"), asked.hostnames, only == _HOSTS_ONLY),
+        (by_annotation(ingress.annotations, asked, "hostname"), asked.hostnames, only == _HOSTS_ONLY),
     ):
         for name in () if skipped else filter(None, map(canonical_name, names)):
             wanted.setdefault(name, []).append(rule)

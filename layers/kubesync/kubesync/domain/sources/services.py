@@ -137,11 +137,8 @@ def desired(
         for name, nodes in upstreams.items():
             if nodes.left_out:
                 found = nodes.left_out + len(nodes)
-                plan.problems.add(
-                    Problem(
-                        "TooManyNodes", name, f"{nodes.left_out} of {found} nodes are left out: an upstream is full"
-                    )
-                )
+                why = f"{nodes.left_out} of {found} nodes are left out: an upstream is full"
+                plan.problems.add(Problem("TooManyNodes", name, why))
     origins = {name: tuple(sorted(found)) for name, found in plan.origins.items()}
     return Desired(records, upstreams, bounded(plan.problems), origins, allowed.counted, asked.only_held)
 
@@ -222,9 +219,9 @@ def _say_why(own: Iterable[str], service: Service, asked: DnsAnnotations, rules:
     for name in own:
         plan.explain(name, Origin(f"{OF_TEMPLATE}{rules.template}", source))
     for asked_name in asked.hostnames:
-        plan.explain(asked_name, Origin(by_annotation(service, asked, "hostname"), source))
+        plan.explain(asked_name, Origin(by_annotation(service.annotations, asked, "hostname"), source))
     for asked_name in asked.internal_hostnames:
-        rule = by_annotation(service, asked, "internal-hostname")
+        rule = by_annotation(service.annotations, asked, "internal-hostname")
         plan.explain(asked_name, Origin(rule, internal_source(service, asked)))
 
 
@@ -322,15 +319,11 @@ def _encode_endpoints(value: EndpointsObject) -> list[object]:
 
 def _decode_endpoints(row: Sequence[Any]) -> EndpointsObject:
     service, groups, truncated, *fqdn = row
-    return EndpointsObject(
-        service,
-        tuple(
-            EndpointGroup(tuple(_decode_endpoint(*e) for e in endpoints), tuple(EndpointPort(*p) for p in ports))
-            for endpoints, ports in groups
-        ),
-        truncated,
-        bool(fqdn),
+    decoded = tuple(
+        EndpointGroup(tuple(_decode_endpoint(*e) for e in endpoints), tuple(EndpointPort(*p) for p in ports))
+        for endpoints, ports in groups
     )
+    return EndpointsObject(service, decoded, truncated, bool(fqdn))
 
 
 def _decode_endpoint(

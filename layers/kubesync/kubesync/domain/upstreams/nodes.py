@@ -298,10 +298,8 @@ def digest(nodes: Sequence[Node]) -> str:
 
     Canonical: an array of ``node_document`` with sorted keys and no spaces; non-ASCII characters are escaped as ``\uXXXX``.
     """
-    return nodes.digest if isinstance(nodes, ChosenNodes) else _digest(nodes)
-
-
-def _digest(nodes: Sequence[Node]) -> str:
+    if isinstance(nodes, ChosenNodes):
+        return nodes.digest
     hashed, comma = sha256(b"["), b""
     for some in batched(nodes, _HASHED_AT_A_TIME):
         hashed.update(comma + _CANONICAL_JSON.encode([node_document(node) for node in some])[1:-1].encode("ascii"))

@@ -124,16 +124,9 @@ def watch(
     selectors: tuple[tuple[str, str], ...] = (),
 ) -> ApiRequest:
     """Build the request for a watch with bookmarks, of everything after a version. The server ends it after ``timeout_seconds``."""
-    return ApiRequest(
-        collection_path(resource, namespace),
-        (
-            ("watch", "1"),
-            ("resourceVersion", str(resource_version)),
-            ("allowWatchBookmarks", "true"),
-            ("timeoutSeconds", str(timeout_seconds)),
-            *selectors,
-        ),
-    )
+    begin = (("watch", "1"), ("resourceVersion", str(resource_version)), ("allowWatchBookmarks", "true"))
+    end = ("timeoutSeconds", str(timeout_seconds))
+    return ApiRequest(collection_path(resource, namespace), (*begin, end, *selectors))
 
 
 def list_by_name(resource: Resource, namespace: str, name: str) -> ApiRequest:

@@ -32,6 +32,7 @@ CONTROLLERS: Final = ("dns-controller", "kubesync")
 _HOLDS_ON: Final = "names that the Service holds stay published, other names are not published"
 
 # https://docs.aws.amazon.com/Route53/latest/APIReference/API_AliasTarget.html, HostedZoneId.
+_ALIAS_WORDS: Final = '"true", "false", "A" or "AAAA"'
 _ZONE_ID: Final = re.compile("[A-Z0-9]{1,32}")
 # Longer than any sensible TTL; limits the arithmetic on text that people write.
 _MAX_TTL_CHARACTERS: Final = 40
@@ -112,25 +113,16 @@ def read_annotations(
         if ttl is None or not MIN_TTL_SECONDS <= ttl <= max_ttl:
             ttl = None
             option = "" if max_ttl == MAX_TTL_SECONDS else " (--max-ttl)"
-            problems.append(
-                Problem(
-                    "InvalidTtl",
-                    ttl_key,
-                    f"must be seconds or a duration such as 1m30s, {MIN_TTL_SECONDS} to {max_ttl} seconds{option}; "
-                    "the default is used",
-                )
-            )
+            limits = f"{MIN_TTL_SECONDS} to {max_ttl} seconds{option}"
+            why = f"must be seconds or a duration such as 1m30s, {limits}; the default is used"
+            problems.append(Problem("InvalidTtl", ttl_key, why))
     routed = read_routing(given.find, routing)
     problems += routed.problems
     family = (given.find("alias")[1] or "").strip().upper()
     types = (family,) if family in ("A", "AAAA") else ()
-    alias = (
-        True
-        if types
-        else _switch(
-            given, "alias", "InvalidAlias", "the cluster's setting is used", problems, '"true", "false", "A" or "AAAA"'
-        )
-    )
+    alias: bool | None = True
+    if not types:
+        alias = _switch(given, "alias", "InvalidAlias", "the cluster's setting is used", problems, _ALIAS_WORDS)
     zone_id, alias_zone = _zone_id(given, "aws-hosted-zone-id"), _zone_id(given, "aws-target-hosted-zone")
     health = _switch(
         given, "aws-evaluate-target-health", "InvalidEvaluateTargetHealth", "health is evaluated", problems
