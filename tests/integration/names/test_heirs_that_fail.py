@@ -19,6 +19,8 @@ from kubesync.domain.errors import BatchRefusedError
 from kubesync.domain.objects import Service
 from kubesync.domain.state import Name
 from kubesync_local.standins.route53.zone.model import Limits
+from simulation.gate import Outward
+from simulation.world import Running
 from simulation.writes import RECORD, SENT
 
 ONE, TWO, THREE = "A 192.0.2.1", "A 192.0.2.2", "A 192.0.2.3"
@@ -59,6 +61,18 @@ class Failing(PassingDeployment):
             self.pass_time(3.0)
         self.answers[:] = [self.answer]
         assert self.answer == ONE
+
+    def start_slow(self, cluster: str, seconds: float) -> Running:
+        """Begin the next session. What the actor of this cluster reads of the tables takes so long."""
+        gate = self.world.new_gate()
+
+        def reads(call: Outward) -> None:
+            if call.service == "dynamodb" and not call.writes and call.thread.endswith(f"/{cluster}/cluster"):
+                self.hold(seconds)
+
+        gate.on_after = reads
+        self.running = self.world.start(gate)
+        return self.running
 
     def alone(self) -> list[str]:
         """What the session's report says of names that went alone."""
@@ -250,6 +264,49 @@ def test_heir_whose_cluster_is_taken_up_first_waits_for_the_old_set(deployment: 
     deployment.pass_time(12.0)
     assert (deployment.answers, deployment.refusals) == ([ONE, TWO], [])
     assert (deployment.open(), deployment.heirs(), deployment.reported([heir])) == ({}, [], [])
+
+
+@pytest.mark.parametrize("planned", [False, True], ids=["heir not planned yet", "heir planned"])
+def test_i1_heir_waits_for_an_owner_whose_cluster_takes_longer_to_be_taken_up(
+    deployment: Failing, *, planned: bool
+) -> None:
+    """It has thousands of open keys, say. The heir's set is refused, since the owner's still stands, and nobody has said that it goes."""
+    deployment.line_up("a", "dev/shop/b")
+    deployment.at(RECORD, deployment.kill, after=True, skip=int(planned))
+    deployment.put("a", None)
+    deployment.pass_time(20.0)
+    deployment.spare()
+    assert (deployment.answer, deployment.claims()[NAME]) == (ONE, "dev/shop/b")
+    running = deployment.start_slow("prod", 0.5)
+    deployment.pass_time(4.0)
+    assert deployment.answers == [ONE, TWO], "as soon as the owner's cluster has said that its set goes"
+    deployment.pass_time(11.0)
+    assert running.alive
+    assert (deployment.open(), deployment.heirs(), deployment.reported(["dev/shop/b"])) == ({}, [], [])
+    assert len(deployment.refusals) <= 1
+
+
+def test_i3_foreign_set_is_a_conflict_of_a_key_that_is_taken_up_once_it_has_waited_for_an_owner(
+    deployment: Failing,
+) -> None:
+    deployment.at(SENT, deployment.kill)
+    deployment.put("a", asks("192.0.2.1"))
+    deployment.pass_time(20.0)
+    deployment.spare()
+    deployment.by_hand("CREATE", NAME, "A", "203.0.113.9")
+    deployment.start()
+    deployment.pass_time(4.0)
+    assert deployment.reported(["a"]) == []
+    deployment.pass_time(4.0)
+    assert deployment.reported(["a"]) == [f"prod/shop/a: Conflict {NAME} in Z1"]
+    assert deployment.answer == "A 60 203.0.113.9"
+
+
+def test_i3_foreign_set_is_a_conflict_at_once_of_a_key_that_an_event_has_changed(deployment: Failing) -> None:
+    deployment.by_hand("CREATE", NAME, "A", "203.0.113.9")
+    deployment.put("a", asks("192.0.2.1"))
+    deployment.pass_time(3.0)
+    assert deployment.reported(["a"]) == [f"prod/shop/a: Conflict {NAME} in Z1"]
 
 
 def test_heir_of_another_shard_is_not_waited_for(deployment: Failing) -> None:

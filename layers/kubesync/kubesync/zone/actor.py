@@ -265,14 +265,14 @@ class ZoneActor:
         """Read what exists at the names of units at fault, and ask the clusters to judge those that are."""
         found = self._new_reader().read_all({unit.name for unit, _ in culprits})  # nothing from before the refusal
         self._writer.culprits = ()
-        said = dict(culprits)
+        said, passing, since = dict(culprits), self._queue.passing, self._queue.intents.since
         named, message = {unit for unit, text in culprits if text}, next(text for _, text in culprits if text)
         self._refuse(
             [
                 messages.Refusal(unit, said[unit] or message, actual)
                 for group in together(said)
                 for unit, actual in at_fault(group, named, found[group[0].name]).items()
-                if not self._queue.passing.grant_second_wait(unit, actual)
+                if not passing.grant_second_wait(unit, actual, of_event=since(unit) is not None)
             ]
         )
 

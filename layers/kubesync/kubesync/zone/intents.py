@@ -89,9 +89,13 @@ class IntentCache:
             known.pop(key, None)
         self._of_lists.discard(key)
 
+    def since(self, unit: Unit) -> float | None:
+        """Return when the event came that made a unit. None: no event of this session did."""
+        return self._earlier.get(unit.key, {}).get(hash(unit), self._since.get(unit.key))
+
     def record_landed(self, units: Sequence[Unit], now: float) -> None:
         """Remove units that have landed, and the cached intents of their keys. Keep how long each unit waited, where that is known."""
-        since = [self._earlier.get(unit.key, {}).get(hash(unit), self._since.get(unit.key)) for unit in units]
+        since = [self.since(unit) for unit in units]
         self.drop(unit.key for unit in units)
         for unit in units:
             self._since.pop(unit.key, None)

@@ -14,6 +14,7 @@ heir, and asks the zone for the new set. The zone joins both, whichever comes fi
     sets that change their routing policy                  all that are there go together
     one of these was refused, and a set is in its way      it waits once more for others, ``_HEIR_SECONDS``; then it is judged
     one of these waits for claims of other clusters        it goes with sets of all these claims that turn to its policy, or go
+    an heir of an earlier session was refused              it waits once for who leaves, ``_HEIR_SECONDS``; then it is judged
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Passing:
         # By name: the keys that leave it, each with the time until which it waits for an heir. 0: it may go alone.
         self._leaving: dict[str, dict[ObjectKey, float]] = {}
         self._refused: set[tuple[str, ObjectKey]] = set()
+        self._early: dict[str, Unit] = {}  # heirs that wait, since nobody is known to leave their names
         self._too_large: set[tuple[str, ObjectKey]] = set()
         self._names: dict[ObjectKey, frozenset[str]] = {}
         self._moved: dict[ObjectKey, frozenset[str]] = {}  # names at which a key changes its policy
@@ -69,6 +71,9 @@ class Passing:
             self._moved[key] = moved
         for name in intent.passes:
             self._leaving.setdefault(name, {}).setdefault(key, 0.0 if name in moved else now + _HEIR_SECONDS)
+            if (heir := self._early.pop(name, None)) is not None:
+                self._waits.end_unit(heir)
+                self._waits.wake(heir.key)
         self._turning.pop(key, None)
         if intent.passes:
             self._names[key] = intent.passes
@@ -98,19 +103,28 @@ class Passing:
         if asked and (too_large or any(at > until for at in self._leaving.get(unit.name, {}).values())):
             self._extend_waits((unit.name,), until)
 
-    def grant_second_wait(self, unit: Unit, actual: Mapping[RecordKey, RecordSet]) -> bool:
+    def grant_second_wait(self, unit: Unit, actual: Mapping[RecordKey, RecordSet], *, of_event: bool) -> bool:
         """Whether a refused unit waits once more for keys that share its name: the set in its way may be theirs, and no conflict.
 
-        True only once for each name and key, and only for a key that leaves the name. Then sets the time until which it waits.
+        True only once for each name and key. Sets the time until which a key waits that leaves the name. Another key waits only if no
+        event of this session made the unit (``of_event``), and nobody was known to leave: the cluster whose set goes may be taken up later.
         """
+        self._early.pop(unit.name, None)
         leaving = self._leaving.get(unit.name, {})
-        own, place = {change.key for change in unit.changes}, (unit.name, unit.key)
+        own = {change.key for change in unit.changes if change.before is not None}
+        place = (unit.name, unit.key)
         comes = [(change.key, change.after) for change in unit.changes if change.after is not None]
         blocked = any(in_the_way(*found, *each) for found in actual.items() for each in comes if found[0] not in own)
-        if unit.key not in leaving or not blocked or place in self._refused:
+        early = not (of_event or unit.name in self._heirs.get(unit.key, ()))
+        if not blocked or place in self._refused or not (early or unit.key in leaving):
             return False
         self._refused.add(place)
-        leaving[unit.key] = self._now() + _HEIR_SECONDS
+        until = self._now() + _HEIR_SECONDS
+        if unit.key in leaving:
+            leaving[unit.key] = until
+        elif not leaving:  # else both go at once
+            self._early[unit.name] = unit
+            self._waits.put_unit(unit, until)
         return True
 
     def _extend_waits(self, names: Iterable[str], until: float) -> None:
