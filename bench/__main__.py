@@ -25,6 +25,7 @@ PROGRAMS = {
     "command-start": "bench.command_start",
     "event-to-proxy": "bench.event_to_proxy",
     "neighbours": "bench.neighbours",
+    "ingresses": "bench.ingresses",
 }
 
 

@@ -123,25 +123,25 @@ def run(size: Size = Size()) -> Iterator[Figure]:
         wait_until(lambda: nodes.of(f"s{size.services - 1}") == 2, 120, "the first list")
         report = session.end()
         assert report.clean, report
-        yield from _figures("first list, each service", store.take(), size.services)
+        yield from unit_figures("first list, each service", store.take(), size.services)
         quiet = _quiet(system, store, size.seconds)
         longer = _quiet(system, store, size.seconds + size.minutes * size.minute_seconds)
-        yield from _figures("quiet session, its beginning and its end", quiet, 1)
+        yield from unit_figures("quiet session, its beginning and its end", quiet, 1)
         minute = longer.less(quiet)
-        yield from _figures("each minute of it", minute, size.minutes)
+        yield from unit_figures("each minute of it", minute, size.minutes)
         yield Figure("renewals of its lease in a minute: write units", minute.renewals / size.minutes)
         session = system.start()
         _one_by_one(server, nodes, size)  # the first changes after a resumption read the state of their keys
         store.take()
         _one_by_one(server, nodes, size)
-        yield from _figures("a pod more, alone in its window, in a stream", store.take(), size.changes)
+        yield from unit_figures("a pod more, alone in its window, in a stream", store.take(), size.changes)
         _at_once(server, nodes, size)
-        yield from _figures(f"a pod more, one of {size.changes} in a window", store.take(), size.changes)
+        yield from unit_figures(f"a pod more, one of {size.changes} in a window", store.take(), size.changes)
         for number in range(size.changes):
             _service(server, f"new{number}")
             wait_until(lambda: nodes.of(f"new{number}") == 2, 60, "a new service")  # noqa: B023 - called at once
         session.end()
-        yield from _figures("a Service with two pods that comes, in a stream", store.take(), size.changes)
+        yield from unit_figures("a Service with two pods that comes, in a stream", store.take(), size.changes)
 
 
 def _quiet(system: System, store: MeteredStore, seconds: float) -> Units:
@@ -151,7 +151,7 @@ def _quiet(system: System, store: MeteredStore, seconds: float) -> Units:
     return store.take()
 
 
-def _figures(what: str, used: Units, number: int) -> Iterator[Figure]:
+def unit_figures(what: str, used: Units, number: int) -> Iterator[Figure]:
     items = ", ".join(f"{kind} {units / number:.3g}" for kind, units in sorted(used.written.items()))
     yield Figure(f"{what}: write units", used.writes / number, note=items)
     yield Figure(f"{what}: read units", used.reads / number)
