@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from harness.dns_cases.page import RULES
-from harness.dns_cases.passing import NOTHING, PassingCase
+from harness.dns_cases.passing import NAME, NOTHING, PassingCase, PassingDeployment
+from harness.seen.builders import EXTERNAL_DNS, a_service
+from kubesync.domain.objects import Service
+from kubesync.domain.sources.ingresses import Ingress
 
 ROWS = [case for rule in RULES for case in rule.cases if isinstance(case, PassingCase)]
 
@@ -19,3 +22,56 @@ def test_row_of_names_that_pass_on(case: PassingCase) -> None:
 def test_rows_are_many_and_no_name_is_away_in_between() -> None:
     assert len(ROWS) >= 30
     assert [case.title for case in ROWS if NOTHING in case.answers[:-1]] == []
+
+
+def _stands(kind: str, address: str, identifier: str, weight: int) -> Service | Ingress:
+    asked = {"set-identifier": identifier, "aws-weight": str(weight)} if identifier else {}
+    if kind == "Service":
+        return a_service(
+            "LoadBalancer", cluster_ips=(), ingress_ips=(address,), ports=(), annotations={"hostname": NAME, **asked}
+        )
+    annotations = tuple(sorted((EXTERNAL_DNS + name, value) for name, value in asked.items()))
+    return Ingress(hosts=(NAME,), ingress_ips=(address,), annotations=annotations)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("a", "Ingress:w", id="a Service to an Ingress"),
+        pytest.param("Ingress:nginx", "Ingress:alb", id="an Ingress to another load balancer"),
+        pytest.param("Ingress:nginx", "web/Ingress:alb", id="an Ingress to one of another namespace"),
+        pytest.param("Ingress:nginx", "dev/shop/Ingress:alb", id="an Ingress to one of another cluster"),
+    ],
+)
+def test_name_moves_by_weights_while_both_exist_and_is_never_away(old: str, new: str) -> None:
+    """The simple set becomes a weighted one, both share the name, the weights change, and the old object goes: batch by batch."""
+    deployment = PassingDeployment(ttl=30)
+    deployment.start()
+    kinds = {key: "Ingress" if "Ingress" in key else "Service" for key in (old, new)}
+
+    def change(key: str, weight: int | None, identifier: str) -> None:
+        address = "192.0.2.1" if key == old else "192.0.2.2"
+        deployment.put(key, None if weight is None else _stands(kinds[key], address, identifier, weight))
+        deployment.pass_time(4.0)
+
+    change(old, 0, "")
+    deployment.answers[:] = [deployment.answer]
+    change(old, 100, "old")
+    change(new, 0, "new")
+    change(new, 50, "new")
+    change(old, 50, "old")
+    change(old, 0, "old")
+    change(old, None, "old")
+    change(new, 0, "")
+    assert deployment.answers == [
+        "A 192.0.2.1",
+        "A [old 100] 192.0.2.1",
+        "A [new 0] 192.0.2.2 / A [old 100] 192.0.2.1",
+        "A [new 50] 192.0.2.2 / A [old 100] 192.0.2.1",
+        "A [new 50] 192.0.2.2 / A [old 50] 192.0.2.1",
+        "A [new 50] 192.0.2.2 / A [old 0] 192.0.2.1",
+        "A [new 50] 192.0.2.2",
+        "A 192.0.2.2",
+    ]
+    assert (deployment.refusals, deployment.open(), deployment.reported([old, new])) == ([], {}, [])
+    deployment.close()
