@@ -42,6 +42,7 @@ from sequences.values import (
     endpoint,
     endpoints,
     hosts,
+    ingresses,
     names,
     namespaces,
     services,
@@ -105,6 +106,8 @@ _SETTINGS: Final[Mapping[str, SearchStrategy[Any]]] = {
     "load_balancer_alias": st.booleans(),
     "server": st.sampled_from(["https://one.invalid", "https://two.invalid"]),
     "opt_in": st.booleans(),
+    "sources": st.sampled_from([("service",), ("service", "ingress")]),
+    "ingress_class": st.sampled_from([(), ("alb",)]),
     "selector": st.sampled_from(["", "team=red", "team!=red"]),
     "disabled": st.sampled_from([True, False, False]),
 }
@@ -160,7 +163,9 @@ _compose = st.builds(
 _order = st.integers(0, 50)
 _late = st.integers(0, 4)
 _most = st.sampled_from([0, 0, 0, 1, 3])
-_LISTENERS: Final = tuple(f"{cluster} {what}" for cluster in sorted(CLUSTERS) for what in ("services", "endpoints"))
+_LISTENERS: Final = tuple(
+    f"{cluster} {what}" for cluster in sorted(CLUSTERS) for what in ("services", "endpoints", "ingresses")
+)
 _moments = st.builds(
     Moment,
     st.lists(st.sampled_from(_LISTENERS), max_size=3, unique=True).map(tuple),
@@ -182,6 +187,7 @@ def _alone[S: _Drawn](of_one: SearchStrategy[S]) -> SearchStrategy[tuple[_Drawn,
 
 _changes: SearchStrategy[tuple[_Drawn, ...]] = st.one_of(
     _alone(st.builds(Put, clusters, namespaces, names, services)),
+    _alone(st.builds(Put, clusters, namespaces, names, ingresses)),
     _alone(_put_slice()),
     _alone(_put_endpoints()),
     _alone(_gone),

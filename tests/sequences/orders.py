@@ -6,6 +6,7 @@ import random
 from collections import defaultdict, deque
 
 from kubesync.domain.objects import Resource, Service
+from kubesync.domain.sources.ingresses import INGRESSES, Ingress
 from sequences.steps import Delete, Put, Register, Script, Step, Unregister
 
 type Place = tuple[str, Resource, str, str]
@@ -17,6 +18,8 @@ def place_of(step: Put | Delete) -> Place:
         return (step.cluster, step.resource, step.namespace, step.name)
     if isinstance(step.value, Service):
         return (step.cluster, Resource.SERVICES, step.namespace, step.name)
+    if isinstance(step.value, Ingress):
+        return (step.cluster, INGRESSES, step.namespace, step.name)
     if step.slice_name:
         return (step.cluster, Resource.ENDPOINTSLICES, step.namespace, step.slice_name)
     return (step.cluster, Resource.ENDPOINTS, step.namespace, step.name)

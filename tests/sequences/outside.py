@@ -11,6 +11,7 @@ from harness.seen.builders import a_service
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource
+from kubesync.domain.sources.ingresses import INGRESSES
 from kubesync.kubernetes.list_room import ListReservation
 from kubesync.kubernetes.ports import WatchSink
 from simulation.cluster import ScriptedCluster, ScriptedConnector, ScriptedReflector
@@ -31,7 +32,7 @@ FOREIGN: Final = {
 
 def listener(cluster: str, resource: Resource) -> str:
     """What a Moment calls a listener: both sources of endpoints are the cluster's ``endpoints``."""
-    return f"{cluster} {'services' if resource is Resource.SERVICES else 'endpoints'}"
+    return f"{cluster} {resource.value if resource in (Resource.SERVICES, INGRESSES) else 'endpoints'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,4 +148,5 @@ def register(world: World, name: str) -> None:
         zones=(PUBLIC, INNER),
         ttl=60,
         endpoints_source=source,
+        sources=("service", "ingress"),
     )

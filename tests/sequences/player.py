@@ -13,12 +13,14 @@ from harness.seen.named import member
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import ErrorCode, UsageError
-from kubesync.domain.objects import Resource, Service
+from kubesync.domain.objects import EndpointsObject, Resource, Service
 from kubesync.domain.plan import Policy
 from kubesync.domain.report import SessionReport
+from kubesync.domain.sources.ingresses import Ingress
 from kubesync.domain.upstreams.named import Member, NamedUpstream
 from kubesync_local.registration.named_upstreams import referring_to
 from kubesync_local.workplace.readings import ListenerReadings
+from sequences.orders import place_of
 from sequences.outside import WINDOW_CLOSES_SECONDS, Delivery, UnrulyConnector, an_outside, register
 from sequences.steps import (
     Compact,
@@ -162,9 +164,10 @@ def happen(world: World, step: Step) -> None:
     match step:
         case Put(name, namespace, service, value, slice_name):
             cluster = world.clusters[name]
-            if isinstance(value, Service):
+            _, resource, *_ = place_of(step)
+            if not isinstance(value, EndpointsObject):
                 value = replace(value, created_at=_created_at(world, step))
-            cluster.apply(service, value, slice_name=slice_name, namespace=namespace)
+            cluster.apply(service, value, slice_name=slice_name, namespace=namespace, resource=resource)
         case Delete(name, resource, namespace, place):
             if (resource, namespace, place) in world.clusters[name].live:
                 world.clusters[name].delete(resource, place, namespace)
@@ -210,8 +213,8 @@ def _compose(world: World, name: str, members: tuple[Member, ...]) -> None:
 def _created_at(world: World, step: Put) -> str:
     """As the API server gives it: when the object was made, to the second, which several share; never changed."""
     cluster = world.clusters[step.cluster]
-    known = cluster.live.get((Resource.SERVICES, step.namespace, step.name))
-    if known is not None and isinstance(known.value, Service):
+    known = cluster.live.get(place_of(step)[1:])
+    if known is not None and isinstance(known.value, Service | Ingress):
         return known.value.created_at
     minutes, seconds = divmod(cluster.version // 4, 60)
     return f"2026-01-01T{minutes // 60:02}:{minutes % 60:02}:{seconds:02}Z"

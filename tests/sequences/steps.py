@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubesync.domain.objects import EndpointsObject, Resource, Service
+from kubesync.domain.sources.ingresses import Ingress
 from sequences.notation import Written
 
 type Setting = tuple[str, object]
@@ -39,7 +40,7 @@ class Put(Written):
     cluster: str
     namespace: str
     name: str
-    value: Service | EndpointsObject
+    value: Service | EndpointsObject | Ingress
     slice_name: str = ""
 
 

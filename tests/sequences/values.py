@@ -1,4 +1,4 @@
-"""Draws what clusters hold: few names, so that they meet often, and every kind of Service, annotation and endpoint."""
+"""Draws what clusters hold: few names, so that they meet often, and every kind of Service, Ingress, annotation and endpoint."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hypothesis.strategies import SearchStrategy
 
 from harness.seen.builders import a_service
 from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, Service, ServicePort
+from kubesync.domain.sources.ingresses import Ingress
 from sequences.outside import CLUSTERS
 from simulation.scope_view import TEAM
 
@@ -82,6 +83,13 @@ _ports = st.sampled_from(
 )
 
 
+_load_balancer_ips = st.sampled_from([(), ("203.0.113.7",), ("203.0.113.7", "2001:db8::7")])
+_load_balancer_hosts = st.sampled_from(
+    [(), ("b.lb.example.net", "a.lb.example.net"), ("web-1.eu-west-1.elb.amazonaws.com",)]
+)
+_hosts_of_rules = st.lists(st.sampled_from(_HOSTS[:-1]), max_size=2, unique=True).map(tuple)
+
+
 def _service(kind: str, **fields: SearchStrategy[Any]) -> SearchStrategy[Service]:
     return st.builds(a_service, st.just(kind), annotations=annotation_sets, ports=_ports, **fields)
 
@@ -94,11 +102,19 @@ services: SearchStrategy[Service] = st.one_of(
     _service(
         "LoadBalancer",
         cluster_ips=_cluster_ips,
-        ingress_ips=st.sampled_from([(), ("203.0.113.7",), ("203.0.113.7", "2001:db8::7")]),
-        ingress_hostnames=st.sampled_from(
-            [(), ("b.lb.example.net", "a.lb.example.net"), ("web-1.eu-west-1.elb.amazonaws.com",)]
-        ),
+        ingress_ips=_load_balancer_ips,
+        ingress_hostnames=_load_balancer_hosts,
     ),
+)
+
+ingresses: SearchStrategy[Ingress] = st.builds(
+    Ingress,
+    class_name=st.sampled_from(["", "alb"]),
+    hosts=_hosts_of_rules,
+    tls_hosts=_hosts_of_rules,
+    ingress_ips=_load_balancer_ips,
+    ingress_hostnames=_load_balancer_hosts,
+    annotations=annotation_sets.map(lambda asked: a_service(annotations=asked).annotations),
 )
 
 _condition = st.sampled_from([None, True, False])

@@ -1,6 +1,6 @@
 """What an API server shows to those who ask for a part of a scripted cluster: some namespaces, Services of some labels.
 
-Scripted Services have no labels: an annotation stands for the one that selectors are about. As in a real watch, an object that
+Scripted Services and Ingresses have no labels: an annotation stands for the one that selectors are about. As in a real watch, an object that
 begins to match is ADDED for it, and one that stops to match is DELETED (k8s.io/apiserver, pkg/storage/cacher).
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kubesync.domain.objects import Observation, Resource, Service
+from kubesync.domain.sources.ingresses import Ingress
 from kubesync.domain.sources.scope import Scope
 
 TEAM: Final = "label.test/team"
@@ -25,7 +26,7 @@ def visible(seen: Observation, scope: Scope) -> bool:
     if not selector:
         return True
     value = seen.value
-    team = dict(value.annotations).get(TEAM, "") if isinstance(value, Service) else ""
+    team = dict(value.annotations).get(TEAM, "") if isinstance(value, Service | Ingress) else ""
     wanted = selector.rpartition("=")[2]
     return (team != wanted) if "!=" in selector else (team == wanted)
 

@@ -27,6 +27,7 @@ from kubesync.cluster.keys.key_states import RULES_VERSION, rules_of
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.records import RecordKey, RecordSet, clash, exclude_each_other, in_the_way
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Resource, Service
+from kubesync.domain.sources import ingresses
 from kubesync.domain.sources.services import desired
 from kubesync.domain.state import Name
 from kubesync.domain.upstreams.named import compose, named_key
@@ -86,6 +87,7 @@ def mixed_names(wanted: Wanted) -> set[Name]:
 def desired_by_key(world: World, config: ClusterConfig) -> Iterator[tuple[ObjectKey, Desired]]:
     """What every key of a cluster leads to, from what the cluster holds now."""
     services: dict[tuple[str, str], Service] = {}
+    of_ingresses: dict[tuple[str, str], ingresses.Ingress] = {}
     endpoints: dict[tuple[str, str], list[EndpointsObject]] = defaultdict(list)
     for (resource, namespace, name), seen in world.clusters[config.name].live.items():
         if not visible(seen, config.scope):
@@ -93,6 +95,9 @@ def desired_by_key(world: World, config: ClusterConfig) -> Iterator[tuple[Object
         if resource is Resource.SERVICES:
             assert isinstance(seen.value, Service)
             services[namespace, name] = seen.value
+        elif resource is ingresses.INGRESSES:
+            assert isinstance(seen.value, ingresses.Ingress)
+            of_ingresses[namespace, name] = seen.value
         elif resource is config.endpoints_source:
             assert isinstance(seen.value, EndpointsObject)
             # An Endpoints object belongs to the Service of its own name, a slice to the one that its label names.
@@ -103,6 +108,9 @@ def desired_by_key(world: World, config: ClusterConfig) -> Iterator[tuple[Object
         key = ObjectKey(config.name, namespace, name)
         want = desired(key, services.get((namespace, name)), endpoints[namespace, name], rules_of(config))
         yield key, with_zone_aliases(want, partial(_alias_types, world))
+    for (namespace, name), ingress in sorted(of_ingresses.items()) if "ingress" in config.sources else ():
+        key = ObjectKey(config.name, namespace, name, ingresses.KIND.name)
+        yield key, with_zone_aliases(ingresses.desired(key, ingress, rules_of(config)), partial(_alias_types, world))
 
 
 def _alias_types(world: World, zone_id: str, target: str, alias: str) -> tuple[set[str], set[str]]:

@@ -20,6 +20,7 @@ from kubesync.domain.objects import (
     ServicePort,
 )
 from kubesync.domain.plan import Policy
+from kubesync.domain.sources.ingresses import Ingress
 from sequences import steps
 from sequences.drawing import scripts
 from sequences.notation import script_of
@@ -79,16 +80,18 @@ def test_script_in_words_is_the_script() -> None:
         Delete("prod", Resource.ENDPOINTSLICES, "shop", "s1"),
         Moment(("prod services",), ("prod",), 2),
         Kill(7, before=False),
+        Put("edge", "shop", "web", Ingress(hosts=("www.example.com",))),
         End(),
     )
     shown = script_of(script)
-    words = (Service, ServicePort, EndpointsObject, EndpointGroup, Endpoint, EndpointPort, Resource, Policy)
+    words = (Service, ServicePort, EndpointsObject, EndpointGroup, Endpoint, EndpointPort, Resource, Policy, Ingress)
     known = {word.__name__: word for word in words} | vars(steps) | {"ZoneReference": type(PUBLIC)}
     assert eval(shown, known) == script
     assert shown.splitlines()[4:] == [
         "    Delete('prod', Resource('endpointslices'), 'shop', 's1'),",
         "    Moment(read=('prod services',), record=('prod',), write=2),",
         "    Kill(calls=7, before=False),",
+        "    Put('edge', 'shop', 'web', Ingress(hosts=('www.example.com',))),",
         "    End(),",
         ")",
     ]
@@ -111,14 +114,15 @@ def test_drawn_scripts_hold_every_kind_of_step_and_of_service() -> None:
     def look(script: Script) -> None:
         found.update(type(step).__name__ for step in script)
         found.update(step.value.type for step in script if isinstance(step, Put) and isinstance(step.value, Service))
+        found.update(type(step.value).__name__ for step in script if isinstance(step, Put))
         found.update(field for step in script if isinstance(step, Configure) for field, _ in step.settings)
 
     look()
     kinds = "Put Delete Configure Unregister Register Compose Discard Cut Compact Round Moment Wait Resync End Kill"
-    types = "ClusterIP NodePort LoadBalancer ExternalName"
+    types = "Service Ingress EndpointsObject ClusterIP NodePort LoadBalancer ExternalName"
     fields = (
         "domain ttl srv template zones policy endpoints_source load_balancer_cluster_ips load_balancer_alias server "
-        "opt_in selector disabled namespaces exclude_namespaces allowed_deletions"
+        "opt_in sources ingress_class selector disabled namespaces exclude_namespaces allowed_deletions"
     )
     assert set(found) == {*kinds.split(), *types.split(), *fields.split()}
 
