@@ -295,9 +295,9 @@ def test_i3_foreign_set_is_a_conflict_of_a_key_that_is_taken_up_once_it_has_wait
     deployment.spare()
     deployment.by_hand("CREATE", NAME, "A", "203.0.113.9")
     deployment.start()
-    deployment.pass_time(4.0)
+    deployment.pass_time(3.0)
     assert deployment.reported(["a"]) == []
-    deployment.pass_time(4.0)
+    deployment.pass_time(3.0)
     assert deployment.reported(["a"]) == [f"prod/shop/a: Conflict {NAME} in Z1"]
     assert deployment.answer == "A 60 203.0.113.9"
 
