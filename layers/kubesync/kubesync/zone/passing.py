@@ -115,7 +115,7 @@ class Passing:
         place = (unit.name, unit.key)
         comes = [(change.key, change.after) for change in unit.changes if change.after is not None]
         blocked = any(in_the_way(*found, *each) for found in actual.items() for each in comes if found[0] not in own)
-        early = not (of_event or unit.name in self._heirs.get(unit.key, ()))
+        early = not (of_event or unit.name in self._asking.get(unit.key, ()))
         if not blocked or place in self._refused or not (early or unit.key in leaving):
             return False
         self._refused.add(place)
