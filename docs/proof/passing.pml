@@ -22,11 +22,13 @@ byte journal = 0, set = OF_A;
 /* the world */
 bool heir_up = true;               /* B's cluster is listed */
 bool was_down = false;             /* it was not, at some time */
-bool out_of_order = false;         /* a session took B up before A */
+bool was_late = false;             /* a session took A up more than 5 s after B */
+bool judged = false;               /* B is in conflict with the set that stands */
 byte crashes = 0;
 
 /* of a session */
 bool settled = true, knows_a = false, knows_b = false, under_way = false, landed = false;
+bool waits_b = false, waited = false;  /* B was refused, and waits once for A */
 bool closed_a = false, closed_b = false;
 
 #define LEAVES (applied_a && !intended_a)
@@ -63,28 +65,30 @@ active proctype Deployment() {
 
 	/* what the zone hears: in one session of B not before A, since B is told once A is published */
 	:: atomic { settled && LEAVES && !knows_a -> knows_a = true }
-	:: atomic { settled && COMES && !knows_b && (knows_a || !applied_a || crashes > 0) ->
-		if
-		:: applied_a && !knows_a -> out_of_order = true
-		:: else
-		fi;
-		knows_b = true }
+	:: atomic { settled && COMES && !knows_b && (knows_a || !applied_a || crashes > 0) -> knows_b = true }
 
 	/* the zone */
-	:: atomic { settled && !under_way && knows_a && knows_b -> announce(true, true) }
+	:: atomic { settled && !under_way && knows_a && knows_b -> waits_b = false; announce(true, true) }
 #ifndef GO_APART
-	:: atomic { settled && !under_way && knows_a && !knows_b && (was_down || out_of_order) -> announce(true, false) }  /* 5 s are over */
+	:: atomic { settled && !under_way && knows_a && !knows_b && (was_down || judged) -> announce(true, false) }  /* 5 s are over */
 #else
 	:: atomic { settled && !under_way && knows_a && !knows_b -> announce(true, false) }
 #endif
-	:: atomic { settled && !under_way && !knows_a && knows_b -> announce(false, true) }
+	:: atomic { settled && !under_way && !knows_a && knows_b && !waits_b -> announce(false, true) }
+	:: atomic { settled && waits_b && !knows_a -> waits_b = false; was_late = true }  /* 5 s are over */
 	:: atomic { settled && under_way && !landed && takes_a == (set == OF_A) && (makes_b || takes_a) ->
 		set = (makes_b -> OF_B : NONE); journal = batch; landed = true;
 		printf("landed, set:%d\n", set);
-		assert(set != NONE || was_down || out_of_order);  /* never away */
+		assert(set != NONE || was_down || was_late);  /* never away */
 		whole() }
-	:: atomic { settled && under_way && !landed && takes_a != (set == OF_A) ->  /* refused: B is in conflict, and checked again */
-		under_way = false; batch = 0; knows_b = false; printf("refused\n") }
+	:: atomic { settled && under_way && !landed && takes_a != (set == OF_A) ->  /* refused: B waits once; then it is in conflict, and checked again */
+		under_way = false; batch = 0; printf("refused\n");
+		if
+#ifndef JUDGE_AT_ONCE
+		:: !waited -> waited = true; waits_b = true
+#endif
+		:: else -> knows_b = false; judged = true
+		fi }
 	:: atomic { settled && under_way && landed && !closed_a -> applied_a = false; closed_a = true; knows_a = false; whole() }
 	:: atomic { settled && under_way && landed && !closed_b -> applied_b = true; closed_b = true; knows_b = false; whole() }
 #ifdef ONE_HALF_CLOSES_THE_BATCH
@@ -96,6 +100,7 @@ active proctype Deployment() {
 	/* a session dies, and the next one settles */
 	:: atomic { crashes < CRASHES ->
 		crashes++; settled = false; knows_a = false; knows_b = false; under_way = false; landed = false;
+		waits_b = false; waited = false;
 		printf("the session dies\n") }
 	:: atomic { !settled && NAMED && takes_a && applied_a -> applied_a = false; whole() }
 #ifndef SETTLE_ONE_HALF

@@ -131,6 +131,20 @@ def test_i4_heir_of_a_disabled_cluster_is_waited_for_no_longer_than_5_seconds(de
     assert deployment.alone() == [f"{NAME} went before the key that was given it could be published"]
 
 
+def test_i4_heir_of_a_late_cluster_is_waited_for_5_seconds_and_comes_when_its_cluster_does(deployment: Failing) -> None:
+    deployment.line_up("a", "dev/shop/b")
+    deployment.at(RECORD, lambda: deployment.hold(20.0), skip=1)  # the heir's; the first is the owner's
+    deployment.put("a", None)
+    deployment.pass_time(5.0)
+    assert deployment.answers == [ONE]
+    deployment.pass_time(5.0)
+    assert deployment.answers == [ONE, NOTHING]
+    deployment.pass_time(20.0)
+    assert deployment.answers == [ONE, NOTHING, TWO]
+    assert (deployment.open(), deployment.heirs(), deployment.refusals) == ({}, [], [])
+    assert deployment.alone() == [f"{NAME} went before the key that was given it could be published"]
+
+
 def test_name_of_a_disabled_cluster_stays_with_its_owner(deployment: Failing) -> None:
     deployment.line_up("a", "dev/shop/b")
     deployment.world.configure("prod", disabled=True)
