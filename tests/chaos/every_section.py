@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from chaos.faults import (
+    caps,
     crash,
     days,
     items,
@@ -44,5 +45,6 @@ SECTIONS: Final[tuple[Section, ...]] = (
     turns.SECTION,
     passing.SECTION,
     turning.SECTION,
+    caps.SECTION,
 )
 BY_NUMBER: Final = {section.number: section for section in SECTIONS}

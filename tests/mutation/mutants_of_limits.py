@@ -142,7 +142,18 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         caught_by=(
             _CAPS + "test_i9_wait_beyond_the_cap_stands_in_line_when_another_has_left",
             _CAPS + "test_i9_record_sets_beyond_the_cap_are_reported_and_come_when_there_is_room",
+            _LIMITS + "test_i9_all_that_wait_for_room_in_their_namespace_hear_of_it",
         ),
+        section=23,
+    ),
+    Mutant(
+        name="names-limit-tells-nobody",
+        without="who waits for room for a name is planned again when there is some",
+        invariants="I9",
+        file="domain/dns/permissions.py",
+        old='OF_NAMESPACE: Final = "-per-namespace)"\n',
+        new='OF_NAMESPACE: Final = "-sets-per-namespace)"\n',
+        caught_by=(_LIMITS + "test_i9_all_that_wait_for_room_in_their_namespace_hear_of_it",),
     ),
     Mutant(
         name="counts-end-with-the-session",

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from chaos.sections import Effort, Section, sample
 from harness.deployment import Deployment
 from harness.seen.builders import a_service, an_endpoints
 from kubesync.domain.objects import Resource
 from simulation.gate import Gate, Outward
+from simulation.normal_form import differences
 
 EVIL: Final = "evil"
 _COUNT: Final = 130
@@ -125,14 +126,16 @@ def _begin(deployment: Deployment) -> _Striking:
     return striking
 
 
-def play_story(end: End | None) -> tuple[Mapping[str, object], Sequence[int]]:
-    """What stands in the end, and how many writes each step had."""
-    deployment = Deployment(domain_filter=("example.com",))
+def play_story(
+    end: End | None, story: Sequence[tuple[float, Happens]] = STORY, **config: Any
+) -> tuple[Mapping[str, object], Sequence[int]]:
+    """What stands in the end, and how many writes each step had. ``config``: of the cluster."""
+    deployment = Deployment(domain_filter=("example.com",), **config)
     asking(deployment, "owner", "www.example.com", year=2025)
     striking = _begin(deployment)
     deployment.pass_time(10.0)
     writes: list[int] = []
-    for number, (seconds, happens) in enumerate(STORY):
+    for number, (seconds, happens) in enumerate(story):
         striking.writes, striking.end = 0, end if end is not None and end.step == number else None
         happens(deployment)
         if striking.end is not None and striking.end.how == "hand over":
@@ -162,21 +165,22 @@ def undisturbed() -> tuple[Mapping[str, object], Sequence[int]]:
 
 def cases(effort: Effort) -> Sequence[End]:
     _, writes = undisturbed()
+    return ends(writes, effort)
+
+
+def ends(writes: Sequence[int], effort: Effort) -> Sequence[End]:
+    """Every end of a session in steps that have so many writes."""
     dies = [
         End(step, n, how) for step, of in enumerate(writes) for n in range(1, of + 1) for how in ("before", "after")
     ]
-    every = [*dies, *(End(step, 0, "hand over") for step in range(len(STORY)))]
+    every = [*dies, *(End(step, 0, "hand over") for step in range(len(writes)))]
     return sample(every, _SHORT, effort.seed) if effort.short else every
 
 
 def play(case: object) -> list[str]:
     assert isinstance(case, End)
     (wanted, _), (found, _) = undisturbed(), play_story(case)
-    return [
-        f"{name}: {found.get(name)} instead of {wanted.get(name)}"
-        for name in sorted(wanted.keys() | found.keys())
-        if wanted.get(name) != found.get(name)
-    ]
+    return differences(found, wanted)
 
 
 def fault(case: object) -> str:
@@ -185,4 +189,4 @@ def fault(case: object) -> str:
 
 
 SECTION: Final = Section(20, "namespaces in turns, killed at every write", "I1 I9", cases, play, fault=fault)
-__all__ = ["EVIL", "SECTION", "asking", "evil", "play_story", "undisturbed"]
+__all__ = ["EVIL", "SECTION", "asking", "ends", "evil", "fault", "play_story", "undisturbed"]

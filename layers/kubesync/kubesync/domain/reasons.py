@@ -62,7 +62,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "UnderscoreNotAllowed": "Choose a name without such labels, or have the cluster's operator add --allow-underscores.",
     "TooManyNames": (
         "Ask for fewer names, or have the cluster's operator raise --max-names-per-service or --max-names-per-namespace. "
-        "The next change of the Service, or `kubesync resync`, uses names that became free."
+        "Names that others of the namespace let go come by themselves."
     ),
     "TooManyWaits": (
         "Do nothing: it stands in line when others of its namespace leave. Or have the cluster's operator raise --max-waits-per-namespace."

@@ -16,7 +16,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
-from kubesync.cluster.claims.allowed_names import BEYOND, held_only
+from kubesync.cluster.claims.allowed_names import held_only
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.shared import SharedReader
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
@@ -40,6 +40,7 @@ class NothingSeenError(KubesyncError):
     """kubesync knows no such object: there is nothing to explain. The message says what to do."""
 
 
+_BEYOND: Final = ("TooManyWaits", "TooManyRecordSets")
 _SHARED_NAMES: Final = 50
 """Others are looked up at so many names of an object."""
 
@@ -140,10 +141,10 @@ def _wanted(state: KeyState, config: ClusterConfig, listed: AbstractSet[Resource
     want = with_zone_aliases(want, partial(_alias_types, state))
     asked_for = {name.name for name in (*state.claims, *state.waits, *state.conflicts)}
     codes = {problem.code for problem in state.problems}
-    if want.records is None or codes.isdisjoint({"TooManyNames", *BEYOND}):
+    if want.records is None or codes.isdisjoint({"TooManyNames", *_BEYOND}):
         return want
     # The limits of a namespace: only the session that planned the key knows which names were beyond them.
-    asked = want.counted if codes.isdisjoint(BEYOND) else [key.name for key in want.records]
+    asked = want.counted if codes.isdisjoint(_BEYOND) else [key.name for key in want.records]
     beyond = set(asked) - asked_for
     return replace(want, records={key: found for key, found in want.records.items() if key.name not in beyond})
 

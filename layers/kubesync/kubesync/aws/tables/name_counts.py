@@ -92,7 +92,7 @@ class NameCounts:
         """Go by these rules from now on. What was counted by others is corrected by the list that follows."""
         self._cluster = cluster
         self.rules = rules
-        self._most = {} if rules is None else {WAITS: rules.waits, SETS: rules.sets}
+        self._most = {} if rules is None else {NAMES: rules.per_namespace, WAITS: rules.waits, SETS: rules.sets}
         self._known: dict[Taken, int] = {}
         self._unwritten = Counter[Taken]()  # steps that are not whole yet
         self._reserved: dict[ObjectKey, set[str]] = {}
@@ -154,7 +154,7 @@ class NameCounts:
     def _step(self, taken: Taken, change: int) -> int:
         """What is written now of what has changed."""
         step, most = self._unwritten[taken] + change, self._most.get(taken[0], 0)
-        return step if abs(step) >= min(_STEP, most // _STEPS) else 0
+        return step if taken[0] == NAMES or abs(step) >= min(_STEP, most // _STEPS) else 0
 
     def rest(self) -> Iterator[Action]:
         """What is written when the session ends."""

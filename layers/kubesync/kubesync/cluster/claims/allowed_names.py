@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import Final
 
 from kubesync.aws.tables.name_counts import NAMES, SETS, WAITS, NameCounts, Taken
 from kubesync.domain.dns.desired import Desired, DnsRules, bounded
@@ -85,9 +84,6 @@ def _routing(state: KeyState, identifier: str) -> Routing:
     held = (found.routing for key, found in sets if key.identifier == identifier and found.routing != SIMPLE)
     return next(held, Weighted(DEFAULT_WEIGHT))
 
-
-BEYOND: Final = ("TooManyWaits", "TooManyRecordSets")
-"""Problems of who is planned again once its namespace has room."""
 
 type _HeirOf = Callable[[Name, ObjectKey], ObjectKey | None]
 """``ClaimBook.heir``."""

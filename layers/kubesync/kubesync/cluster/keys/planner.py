@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from kubesync.aws.tables.of_clusters import Tables
-from kubesync.cluster.claims.allowed_names import BEYOND, NamespaceLimit, held_only
+from kubesync.cluster.claims.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.claims.published import Behind, PublishedSets
 from kubesync.cluster.claims.turning import Turn, agreeing, turning_places, turns_of, with_turns
@@ -32,6 +32,7 @@ from kubesync.cluster.keys.key_writes import (
 from kubesync.cluster.keys.shared import SharedReader, change_marks, index_updates
 from kubesync.cluster.keys.upstream_plans import UpstreamPlans
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
+from kubesync.domain.dns.permissions import OF_NAMESPACE
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey, Resource
@@ -323,10 +324,10 @@ class Planner:
         problems += conflict_problems(after.conflicts)
         after = replace(after, problems=tuple(sorted(set(problems))))
         after = self._opened(before, after, of_records, aside=aside)
-        if (over := _beyond(after)) != _beyond(before):
-            pieces.append(Piece((self._tables.name_counts.mark_over(seen.key, over=over),)))
         if after == before and not pieces:
             return None
+        if (over := _beyond(after)) or _beyond(before):
+            pieces.append(Piece((self._tables.name_counts.mark_over(seen.key, over=over),)))
         pieces += [Piece((mark,)) for mark in self._targets.marks(seen.key)]
         return KeyWrite(before, after, tuple(pieces), tuple(record_entries(before, after, of_records)))
 
@@ -415,4 +416,4 @@ class Planner:
 
 def _beyond(state: KeyState) -> bool:
     """Whether its namespace has no room for something that it asks for."""
-    return any(problem.code in BEYOND for problem in state.problems)
+    return any(problem.message.endswith(OF_NAMESPACE) for problem in state.problems)

@@ -43,6 +43,8 @@ _LOOKED_AT: Final = 20
 
 _FIELD: Final = re.compile(r"(\{service\}|\{namespace\})")
 _SHOWN_DOMAINS: Final = 3
+OF_NAMESPACE: Final = "-per-namespace)"
+"""How the message of a problem ends that other objects of the namespace can end: they make room."""
 
 
 @dataclass(frozen=True, slots=True)
