@@ -26,6 +26,7 @@ PROGRAMS = {
     "event-to-proxy": "bench.event_to_proxy",
     "neighbours": "bench.neighbours",
     "ingresses": "bench.ingresses",
+    "tenants": "bench.tenants",
 }
 
 

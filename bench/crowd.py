@@ -30,7 +30,7 @@ def place(number: int) -> tuple[str, str]:
 def service(number: int, *, version: int = FIRST_VERSION, address: int | None = None) -> dict[str, Any]:
     """A ClusterIP service with one unnamed port: one record set, an A with one value. ``address`` changes the value."""
     namespace, name = place(number)
-    ip = _ip(10, 96, number if address is None else address)
+    ip = address_at(10, 96, number if address is None else address)
     return {
         "metadata": _metadata(namespace, name, number, version, {"app": name}, "v1", ("f:ports", "f:selector")),
         "spec": {
@@ -75,7 +75,7 @@ def _slices(number: int, endpoints: int) -> Iterator[dict[str, Any]]:
 
 def _endpoint(namespace: str, name: str, number: int) -> dict[str, Any]:
     return {
-        "addresses": [_ip(10, 160, number)],
+        "addresses": [address_at(10, 160, number)],
         "conditions": {"ready": True, "serving": True, "terminating": False},
         "targetRef": {
             "kind": "Pod",
@@ -117,5 +117,6 @@ def _metadata(
     }
 
 
-def _ip(first: int, second: int, number: int) -> str:
+def address_at(first: int, second: int, number: int) -> str:
+    """The address with this number, from ``first.second`` on."""
     return f"{first}.{second + number // 65536}.{number // 256 % 256}.{number % 256}"

@@ -99,8 +99,8 @@ class System:
         for name in clusters:
             self.register(name, cluster_url, zone_id)
 
-    def register(self, name: str, cluster_url: str, zone_id: str) -> None:
-        """Register a cluster, unless it is, and tell the session that runs."""
+    def register(self, name: str, cluster_url: str, zone_id: str, **options: Any) -> None:
+        """Register a cluster, unless it is, and tell the session that runs. ``options``: as in ``ClusterConfig``."""
         table = ClusterRegistry(self.application.store())
         if table.get(name) is None:
             table.put(
@@ -110,6 +110,7 @@ class System:
                     domain=f"{name}.{ZONE}",
                     zones=(ZoneReference(id=zone_id, name=ZONE),),
                     token=f"env:{_TOKEN_VARIABLE}",
+                    **options,
                 )
             )
             LeaseTable(self.application.store(), self.settings.shard).signal()
