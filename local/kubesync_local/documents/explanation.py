@@ -19,6 +19,7 @@ from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.dns.routing.reading import POLICY_ANNOTATIONS
 from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.reasons import WITHHOLDING, advice_for
+from kubesync.domain.sources.ingresses import Ingress
 from kubesync.domain.sources.registry import KINDS, main_part
 from kubesync.domain.state import KeyState, Name, Part, PartId, names_of
 from kubesync.domain.upstreams.nodes import upstream_key
@@ -34,6 +35,7 @@ from kubesync_local.documents.outlook import (
     withheld,
     zone_code,
 )
+from kubesync_local.documents.wanted_names import why_ingress_has_nothing
 
 _SHARERS_SHOWN: Final = 3
 NO_TARGET_LEFT: Final = (
@@ -158,12 +160,14 @@ def _remarks(found: Evidence) -> Iterator[str]:
         unlisted = ", ".join(sorted(beside - found.listed)) or "objects that its plan reads"
         yield f"{unlisted} were not listed yet: what depends on them is unknown"
     elif service is None:
-        pass
+        main = main_part(found.state)
+        if main is not None and isinstance(main.value, Ingress) and not found.want.records:
+            yield from filter(None, [why_ingress_has_nothing(main.value, config)])
     elif found.want.origins and without_valid_target(service.annotations, rules_of(config)):
         yield NO_TARGET_LEFT
     elif config.template == NO_NAMES and not found.want.origins and not found.state.problems:
         yield "the cluster gives no names of its own (--template none), and no annotation of the Service asks for one"
-    elif not found.want.records and service.type == "LoadBalancer" and not found.state.problems:
+    elif not found.want.records and service.type == "LoadBalancer" and _pending(service, config):
         yield "the load balancer is pending: it has no address to publish yet"
     elif not found.want.records and service.headless and not found.state.problems:
         yield "no endpoint is ready: there is no address to publish"
@@ -171,6 +175,11 @@ def _remarks(found: Evidence) -> Iterator[str]:
         yield f"{name.label}: the {kind.name} {NOTHING_THERE}; others wait until it asks for the name no more"
     if not found.around.running:
         yield "no session is running: all changes wait for the next one"
+
+
+def _pending(service: Service, config: ClusterConfig) -> bool:
+    targets = read_annotations(service.annotations, config.annotation_prefixes).targets
+    return not (service.ingress_ips or service.ingress_hostnames or targets)
 
 
 # --- record sets ---

@@ -12,6 +12,11 @@ from harness.fakes.route53 import wire_change
 
 PAY = {"external-dns.alpha.kubernetes.io/hostname": "pay.prod.example.com"}
 EVIL = {"external-dns.alpha.kubernetes.io/hostname": "www.example.com"}
+PENDING = {"external-dns.alpha.kubernetes.io/hostname": "pending.prod.example.com"}
+META = {
+    "external-dns.alpha.kubernetes.io/hostname": "meta.prod.example.com",
+    "external-dns.alpha.kubernetes.io/target": "169.254.169.254",
+}
 
 
 def change_by_hand(stack: CliStack, name: str, value: str) -> None:
@@ -23,7 +28,7 @@ def change_by_hand(stack: CliStack, name: str, value: str) -> None:
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[CliStack]:
-    """first and second want a name; evil wants one outside the cluster's domain; a foreign set; drifted, changed by hand."""
+    """first and second want a name; evil wants one outside the cluster's domain; a foreign set; drifted, changed by hand; two without an address."""
     with a_cli_stack(in_memory=True) as made:
         cluster = made.api.cluster
         cluster.deploy("shop", "first", 1)
@@ -32,6 +37,8 @@ def stack() -> Iterator[CliStack]:
         cluster.expose("shop", "second", {"ports": [{"port": 80}]}, annotations=PAY)
         cluster.expose("shop", "evil", {"ports": [{"port": 80}]}, annotations=EVIL)
         cluster.expose("shop", "drifted", {"ports": [{"port": 80}]})
+        cluster.expose("shop", "pending", {"type": "LoadBalancer", "ports": [{"port": 80}]}, annotations=PENDING)
+        cluster.expose("shop", "meta", {"ports": [{"port": 80}]}, annotations=META)
         change_by_hand(made, "mail.example.com", "192.0.2.99")
         assert made.add_cluster("prod").status == 0
         made.session()
@@ -80,6 +87,16 @@ def test_foreign_record_set_is_said_to_be_nobodys_here(stack: CliStack) -> None:
         ),
         ("frst.shop.svc.prod.example.com", "names that are like it: first.shop.svc.prod.example.com"),
         ("a.example.net", "no registered zone holds the name: the zones are example.com"),
+        (
+            "pending.prod.example.com",
+            "prod/shop/pending wants the name: the load balancer is pending: it has no address to publish yet;",
+        ),
+        ("pending.shop.svc.prod.example.com", "prod/shop/pending wants the name: the load balancer is pending"),
+        (
+            "meta.prod.example.com",
+            "prod/shop/meta wants the name: AddressNotAllowed 169.254.169.254: link-local: left out",
+        ),
+        ("new.prod.example.com", "cluster prod reads no Ingress: its sources are service"),
     ],
 )
 def test_missing_name_says_why_it_is_missing(stack: CliStack, name: str, said: str) -> None:
@@ -87,6 +104,7 @@ def test_missing_name_says_why_it_is_missing(stack: CliStack, name: str, said: s
 
     assert (ran.status, ran.err) == (1, "")
     assert said in ran.out
+    assert ("no Service that kubesync knows asks for the name" in ran.out) == (name.split(".")[0] in ("new", "frst"))
 
 
 def test_address_leads_to_its_service_its_names_and_its_upstreams(stack: CliStack) -> None:
@@ -125,3 +143,23 @@ def test_live_says_what_the_zone_holds_now(stack: CliStack) -> None:
     assert found["first.shop.svc.prod.example.com"] == "the same"
     assert found["drifted.shop.svc.prod.example.com"] == "192.0.2.98 ttl 5"
     assert "in_the_zone" not in stack.call("records", "-o", "json").json[0]
+
+
+def test_explanation_of_an_unknown_service_names_the_disabled_cluster(stack: CliStack) -> None:
+    assert stack.call("cluster", "disable", "prod").status == 0
+    try:
+        ran = stack.call("explain", "prod/shop/later")
+    finally:
+        assert stack.call("cluster", "enable", "prod").status == 0
+
+    assert ran.status == 1
+    assert ran.err.endswith("; the cluster is disabled: `kubesync cluster enable prod`\n")
+
+
+def test_wait_for_a_service_without_record_sets_leads_to_its_explanation(stack: CliStack) -> None:
+    ran = stack.call("wait", "prod/shop/pending", "--timeout", "5")
+
+    assert ran.status == 0
+    assert (
+        ran.err == "prod/shop/pending is known; it has no record set: `kubesync explain prod/shop/pending` says why\n"
+    )

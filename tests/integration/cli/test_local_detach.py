@@ -103,12 +103,18 @@ def test_of_two_that_begin_at_once_one_runs_and_keeps_its_log(shell: Shell) -> N
     ]  # fmt: skip
 
 
+def test_env_names_the_directory_that_it_was_given(shell: Shell) -> None:
+    assert shell.kubesync("local", "env", "--dir", "/nope").err.endswith(
+        "with `kubesync local up --detach --dir /nope`\n"
+    )
+
+
 def test_nothing_runs_is_said_and_only_env_fails(shell: Shell) -> None:
     env, down = shell.kubesync("local", "env"), shell.kubesync("local", "down")
 
     assert (env.status, env.out) == (1, "")
     assert env.err == (
-        "kubesync: kubesync local up does not run, or is not ready: start it with kubesync local up --detach\n"
+        "kubesync: kubesync local up does not run, or is not ready: start it with `kubesync local up --detach`\n"
     )
     assert (down.status, down.err) == (0, "kubesync local up does not run\n")
 

@@ -312,3 +312,29 @@ def test_explain_finds_the_ingress_of_that_name(stack: CliStack, asked: str) -> 
         assert ran.out.startswith("prod/shop/Ingress:web  in sync  "), ran.err
     else:
         assert (ran.status, "did you mean prod/shop/Ingress:web?" in ran.err) == (1, True)
+
+
+def test_explain_says_why_an_ingress_has_no_record_set(stack: CliStack) -> None:
+    for name, status in (("other", {"ip": "192.0.2.1"}), ("late", None), ("bare", {"ip": "192.0.2.2"})):
+        spec = {"ingressClassName": "other" if name == "other" else "alb"}
+        expose(
+            stack,
+            name,
+            spec if name == "bare" else {**spec, "rules": [{"host": f"{name}.prod.example.com"}]},
+            *[status][: status is not None],
+        )
+    assert stack.add_cluster("prod", "--sources", "service,ingress", "--ingress-class", "alb").status == 0
+    stack.session()
+
+    said = {
+        name: answer(stack, "explain", f"prod/shop/Ingress:{name}")["remarks"] for name in ("other", "late", "bare")
+    }
+    idle = "no session is running: all changes wait for the next one"
+    assert said == {
+        "other": ["--ingress-class alb leaves the Ingress out: its class is other", idle],
+        "late": ["its load balancer has no address: no controller has written status.loadBalancer yet", idle],
+        "bare": ["it has neither a host nor an annotation hostname", idle],
+    }
+    ran = stack.call("explain", "late.prod.example.com")
+    assert ran.status == 1
+    assert "prod/shop/Ingress:late wants the name: its load balancer has no address" in ran.out

@@ -75,6 +75,12 @@ def evidence(state: KeyState, *, listed: bool = True, **changes: Any) -> Evidenc
             "the load balancer is pending: it has no address to publish yet",
         ),
         (
+            evidence(
+                replace(seen(a_service("LoadBalancer")), problems=(Problem("UnknownAnnotation", "a", "no effect"),))
+            ),
+            "the load balancer is pending: it has no address to publish yet",
+        ),
+        (
             evidence(seen(a_service(annotations={"target": "1.2.3.4; server"}))),
             "no valid target is left in the target annotation, which replaces the Service's addresses: it has no record sets",
         ),
@@ -102,6 +108,7 @@ def evidence(state: KeyState, *, listed: bool = True, **changes: Any) -> Evidenc
         "no names",
         "cluster disabled",
         "pending",
+        "pending, with a problem",
         "no valid target",
         "no endpoint",
         "not listed",

@@ -39,9 +39,13 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         RunningError: nothing runs.
     """
-    found = state_directory(arguments.dir, os.environ).running()
+    directory = state_directory(arguments.dir, os.environ)
+    found = directory.running()
     if found is None:
-        raise RunningError("kubesync local up does not run, or is not ready: start it with kubesync local up --detach")
+        raise RunningError(
+            "kubesync local up does not run, or is not ready: "
+            f"start it with `kubesync local up --detach{directory.option}`"
+        )
     for line in export_lines(found.exports, arguments.shell):
         print_line(line)
     return 0

@@ -192,4 +192,8 @@ def _unknown(key: ObjectKey, config: ClusterConfig, states: StateTable) -> str:
     same = [str(each) for each in keys if (each.namespace, each.name) == (key.namespace, key.name)]
     close = same or difflib.get_close_matches(str(key), map(str, keys), n=1)
     advice = f"did you mean {close[0]}?" if close else "check the key, or wait until a session has seen it."
-    return f"kubesync knows no {key.kind} {key} now: {advice} `kubesync audit --service {key}` shows what became of a deleted one"
+    disabled = f"; the cluster is disabled: `kubesync cluster enable {config.name}`" if config.paused else ""
+    return (
+        f"kubesync knows no {key.kind} {key} now: {advice} "
+        f"`kubesync audit --service {key}` shows what became of a deleted one{disabled}"
+    )

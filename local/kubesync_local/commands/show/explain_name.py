@@ -21,11 +21,14 @@ from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import UsageError
 from kubesync.domain.objects import ObjectKey, texts_of
 from kubesync.domain.reasons import advice_for
-from kubesync.domain.sources.registry import main_part
+from kubesync.domain.sources.registry import KINDS, main_part
 from kubesync.domain.state import KeyState, Name
 from kubesync.operations.record_rows import side
 from kubesync_local.commands.show.current import current_at
+from kubesync_local.commands.show.explain import gather
 from kubesync_local.commands.show.records import rows_of
+from kubesync_local.documents.explanation import document
+from kubesync_local.documents.wanted_names import wanted_names
 from kubesync_local.plans.plan import parts_of
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import new_console, print_document, print_folded, print_table
@@ -67,7 +70,7 @@ def _of_name(name: str, configs: Sequence[ClusterConfig], work: Workplace) -> di
     problems = {zone_id: each.problem for zone_id, each in by_zone.items()}
     current, unread = current_at(work.application.zones(), [Name(zone.id, name) for zone in zones])
     here = {key: found for key, found in current.items() if key.name == name}
-    rows, known, why, ours = _wanted_at(name, configs, work)
+    rows, known, why, ours, wanting = _wanted_at(name, configs, work)
     shown = []
     for zone in zones:
         plain = Name(zone.id, name)
@@ -92,25 +95,29 @@ def _of_name(name: str, configs: Sequence[ClusterConfig], work: Workplace) -> di
         why.append(f"no registered zone holds the name: the zones are {names}")
     elif not rows:
         listeners = ListenerReadings(work.store)
-        if not why:
-            why.append(NOBODY_ASKS)
-        why += why_nobody(name, configs, lambda cluster: bool(listeners.checkpoints(cluster)), known)
+        if not why and wanting:
+            why += [_why_nothing(state, config, work) for state, config in wanting[:_ALIKE]]
+        else:
+            why = why or [NOBODY_ASKS]
+            why += why_nobody(name, configs, lambda cluster: bool(listeners.checkpoints(cluster)), known)
     return {"name": name, "exists": bool(rows or here), "zones": shown, "services": rows, "why": why}
 
 
 def _wanted_at(
     name: str, configs: Sequence[ClusterConfig], work: Workplace
-) -> tuple[list[dict[str, Any]], set[str], list[str], set[RecordKey]]:
-    """Rows of ``records`` at a name, all names that there are, what is wrong with this one, and which sets at it are ours."""
+) -> tuple[list[dict[str, Any]], set[str], list[str], set[RecordKey], list[tuple[KeyState, ClusterConfig]]]:
+    """Rows of ``records`` at a name, all names that there are, what is wrong with this one, which sets at it are ours, and which keys want it."""
     rows: list[dict[str, Any]] = []
     known: set[str] = set()
     why: list[str] = []
     ours: set[RecordKey] = set()
+    wanting: list[tuple[KeyState, ClusterConfig]] = []
     for config in configs:
         for state in StateTable(work.store).load_all(config.name):
             known |= {key.name for key in (*state.intended, *state.applied)}
             rows += [row for row in rows_of(state, config) if row["name"] == name]
             rows += [_waiting(state, wait) for wait in sorted(state.waits) if wait.name == name]
+            wanting += [(state, config)] if name in wanted_names(state, config) else []
             ours |= {key for key in state.applied if key.name == name}
             why += [
                 f"{state.key}: {problem.code}: {in_the_way_for_people(problem.message)}. {advice_for(problem.code)}"
@@ -118,7 +125,16 @@ def _wanted_at(
                 if name in problem.subject.split()
             ]
     rows.sort(key=lambda row: (row["state"] == "waiting", row["zone"], row["type"] or "", row["service"]))
-    return rows, known, why, ours
+    return rows, known, why, ours, wanting
+
+
+def _why_nothing(state: KeyState, config: ClusterConfig, work: Workplace) -> str:
+    """Why an object that wants a name has nothing there, as its own explanation says it."""
+    found = document(gather(state, config, work))
+    reasons = [f"{each['code']} {each['subject']}: {each['message']}" for each in found["problems"]]
+    reasons += found["remarks"]
+    why = reasons[0] if reasons else "nothing is published there"
+    return f"{state.key} wants the name: {why}; `kubesync explain {state.key}` says more"
 
 
 def _waiting(state: KeyState, name: Name) -> dict[str, Any]:
@@ -155,6 +171,9 @@ def why_nobody(
             yield f"cluster {config.name} is disabled: `kubesync plan --cluster {config.name}` shows what it would write"
         elif not listed(config.name):
             yield f"no session has listed cluster {config.name} yet: `kubesync cluster check {config.name}`"
+        for kind in KINDS.values():
+            if not kind.shared and kind not in config.kinds:
+                yield f"cluster {config.name} reads no {kind.name}: its sources are {', '.join(config.sources)}"
         refused = refusal(name, ObjectKey(config.name, "any", "any"), rules_of(config).names)
         if refused is not None:
             yield f"cluster {config.name} would not give it to a Service: {refused.message}"

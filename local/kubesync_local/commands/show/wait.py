@@ -65,7 +65,13 @@ def run(arguments: argparse.Namespace) -> int:
     for problem in state.problems:
         remark(f"{key}: {problem.code} {spelled(problem.subject)}: {problem.message}")
     rows = list(rows_of(state, config))
-    print_rows(rows, _COLUMNS, arguments.output, f"{key} is known; it has no record set", names=2)
+    print_rows(
+        rows,
+        _COLUMNS,
+        arguments.output,
+        f"{key} is known; it has no record set: `kubesync explain {key}` says why",
+        names=2,
+    )
     return 0
 
 
