@@ -68,7 +68,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         name="long-windows-have-no-end",
         without="a window joins the long one, however much that holds",
         invariants="I9",
-        file="cluster/long_window.py",
+        file="cluster/run.py",
         old="        full = self.content.size > self._most_bytes",
         new="        full = False",
         caught_by=(_FULL + "test_i9_no_window_joins_a_long_one_that_is_full",),

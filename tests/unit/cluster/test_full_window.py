@@ -9,7 +9,7 @@ from harness.seen.builders import SERVICES
 from harness.waiting import wait_until
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.cluster.listener import Listener, SharedWindow
-from kubesync.cluster.long_window import LongWindow
+from kubesync.cluster.run import LongWindow
 from kubesync.domain.objects import RawEvent
 from kubesync.domain.window import WindowContent
 from kubesync.kubernetes.ports import WatchSink

@@ -14,8 +14,7 @@ from typing import Any, Final, cast
 from kubesync.actors.actor import Activity
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Item, Store
-from kubesync.aws.tables.control.clusters import MOST_CLUSTERS, ClusterConfig, ClusterTable
-from kubesync.aws.tables.control.lost_clusters import lost_clusters
+from kubesync.aws.tables.control.clusters import MOST_CLUSTERS, ClusterConfig, ClusterTable, lost_clusters
 from kubesync.aws.tables.items import MAX_SLICE_BYTES, pack
 from kubesync.cluster.serving import ClusterFigures
 from kubesync.domain.report import SessionReport, percentiles

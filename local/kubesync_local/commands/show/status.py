@@ -9,10 +9,9 @@ from dataclasses import asdict
 from typing import Any, Final, Protocol
 
 from kubesync.aws.dynamodb.store import CONTROL, Key, Store
-from kubesync.aws.tables.control.clusters import MOST_CLUSTERS, ClusterConfig
+from kubesync.aws.tables.control.clusters import MOST_CLUSTERS, ClusterConfig, lost_clusters
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.aws.tables.control.listeners import failing_since
-from kubesync.aws.tables.control.lost_clusters import lost_clusters
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import timestamp

@@ -18,11 +18,16 @@ from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.sources.registry import SOURCES
-from kubesync.kubernetes.wire import lenient, models
+from kubesync.kubernetes.wire import models
 from kubesync.kubernetes.wire.lines import one_line
 from kubesync.kubernetes.wire.registry import WIRE
 from kubesync.log import logger
 
+# Deeper than pydantic's parser accepts (200), so that it still refuses an object that was cut; far less than Python's own parser
+# can recurse.
+_MAX_DEPTH: Final = 400
+_MAX_DIGITS: Final = 40
+_STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 _EVENT_TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 _EVENT_TYPE_NAMES: Final = {b"ADDED": "ADDED", b"MODIFIED": "MODIFIED", b"DELETED": "DELETED"}
 # A number of the server may have any number of digits; one of DynamoDB has 38 at most.
@@ -116,7 +121,7 @@ def read_event_header_as_json(line: bytes, resource: Resource) -> EventHeader:
         if not _is_not_json(error):
             return UnreadableEvent(_first_problem(error))
         try:
-            header = _HEADER.validate_python(lenient.loads(line))
+            header = _HEADER.validate_python(_lenient_json(line))
         except ValidationError as other:
             return UnreadableEvent(_first_problem(other))
         except ValueError:
@@ -216,7 +221,7 @@ def _read_list_item_by_item(resource: Resource, body: bytes, prefixes: tuple[str
     """Read a page of which an item breaks the rules. Such items get a problem, or are named in ``unreadable``. Raises BodyError."""
     reader = WIRE[resource]
     try:
-        page = _ANY_LIST.validate_python(lenient.loads(body))
+        page = _ANY_LIST.validate_python(_lenient_json(body))
     except ValidationError as error:
         raise BodyError(f"the list of {resource.value} is malformed: {_first_problem(error)}") from None
     except ValueError:
@@ -284,3 +289,40 @@ def _first_problem(error: ValidationError) -> str:
     first = details[0]
     where = ".".join(str(part) for part in first["loc"] if part != "object")
     return one_line(f"{where}: {first['msg']}" if where else first["msg"], 300)
+
+
+def _lenient_json(body: bytes) -> Any:
+    """Parse a body that pydantic's parser refuses as a whole because of one value, so that only that value's object is lost (I4).
+
+    pydantic refuses lone surrogates and deep nesting. Python's parser refuses integers of thousands of digits and very deep nesting.
+    Keeps lone surrogates, replaces bytes that are not UTF-8, and drops values that are nested too deep.
+
+    Raises:
+        ValueError: the body is not JSON at all.
+    """
+    text = body.decode("utf-8", "replace")
+    try:
+        return json.loads(text, parse_int=_parse_integer)
+    except RecursionError:
+        return json.loads(_without_deep_values(text), parse_int=_parse_integer)
+
+
+def _parse_integer(digits: str) -> int | float:
+    """Parse an integer. One with too many digits becomes 0.5: no field accepts it, so only its object is lost."""
+    return int(digits) if len(digits) <= _MAX_DIGITS else 0.5
+
+
+def _without_deep_values(text: str) -> str:
+    """The text with every value below the greatest depth replaced by null."""
+    kept: list[str] = []
+    depth = start = 0
+    for match in _STRING_OR_BRACKET.finditer(text):
+        if match[0] in "[{":
+            depth += 1
+            if depth == _MAX_DEPTH + 1:
+                kept += [text[start : match.start()], "null"]
+        elif match[0] in "]}":
+            if depth == _MAX_DEPTH + 1:
+                start = match.end()
+            depth -= 1
+    return "".join([*kept, text[start:]])

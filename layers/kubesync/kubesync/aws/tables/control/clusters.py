@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import StrEnum
 from typing import Annotated, Final, Self, cast
 from urllib.parse import SplitResult, urlsplit
@@ -26,7 +26,7 @@ from pydantic import (
     model_validator,
 )
 
-from kubesync.aws.dynamodb.store import CONTROL, Delete, Equals, Item, Key
+from kubesync.aws.dynamodb.store import CONTROL, STATE, Delete, Equals, Item, Key, Store
 from kubesync.aws.tables.items import Table
 from kubesync.aws.tables.schema_guard import readable
 from kubesync.domain.dns.addresses import parse_network
@@ -41,9 +41,7 @@ from kubesync.domain.dns.permissions import (
 )
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.dns.routing.reading import routing_of_cluster
-from kubesync.domain.errors import (
-    NewerSchemaError,
-)
+from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import Resource
 from kubesync.domain.plan import Policy
 from kubesync.domain.sources.port import Kind
@@ -358,3 +356,30 @@ def parse(item: Item) -> ClusterConfig:
     config = ClusterConfig.model_validate_json(cast(str, item["document"]))
     allowed = cast(int, item.get("allowed_deletions", 0))
     return config.model_copy(update={"revision": cast(int, item["revision"]), "allowed_deletions": allowed})
+
+
+def lost_clusters(store: Store, registered: Collection[str], known: int | None) -> tuple[str, ...]:
+    """The names of lost clusters, which no configuration names any more, although nobody removed them. An empty name: nobody knows which.
+
+    the registry of a shard                  read besides (I7)            a cluster is lost if
+    -----------------------                  -----------------            --------------------
+    as many as a session saw last, or more   nothing                      none is
+    fewer, or how many is not known          the control table            it has listener items and no configuration: a removal deletes
+                                                                          both. Its fence alone means nothing: it stays after a removal
+    no cluster in any shard                  and one item of the          there is any item: nobody knows whose
+                                             state table
+
+    Args:
+        registered: of this shard, as just read.
+        known: how many the last session saw there, see ``Lease.clusters``.
+    """
+    if known is not None and len(registered) >= max(known, 1):
+        return ()
+    names = ClusterTable(store).read().keys()
+    items = readable(store.scan(CONTROL), lambda _newer: None)
+    listened = (cast(str, i["pk"]) for i in items if cast(str, i["sk"]).startswith("checkpoint#"))
+    found = {partition.removeprefix("cluster#") for partition in listened} - names
+    newer: list[NewerSchemaError] = []
+    if not found and not names and (any(readable(store.scan(STATE, limit=1), newer.append)) or newer):
+        return ("",)
+    return tuple(sorted(found))
