@@ -7,7 +7,7 @@ import os
 import pytest
 
 from harness.fakes.manual_clock import ManualClock
-from kubesync.aws.secrets.certificates import CertificateReferences, SecretCertificates
+from kubesync.aws.secrets.certificates import SecretCertificates
 from kubesync.aws.secrets.references import MAX_AGE_SECONDS, SecretReference, parse_secret_reference
 from kubesync.domain.errors import HandshakeError, UsageError
 
@@ -31,7 +31,7 @@ def _nothing_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def source(clock: ManualClock | None = None, /, *, key: bool = False, **environ: str) -> SecretCertificates:
     os.environ.update(environ)
-    references = CertificateReferences(
+    references = (
         a_reference("CA") if "CA" in environ else None,
         a_reference("CERT") if "CERT" in environ else None,
         a_reference("KEY") if key else None,

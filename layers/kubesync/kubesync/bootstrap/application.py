@@ -20,7 +20,7 @@ from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.accounts import RoutedZoneClient, ZoneAccounts
 from kubesync.aws.route53.rate import Buckets, TokenBucket
 from kubesync.aws.route53.zones import ZoneClient
-from kubesync.aws.secrets.certificates import CertificateReferences, SecretCertificates
+from kubesync.aws.secrets.certificates import SecretCertificates
 from kubesync.aws.secrets.issued_tokens import AssumedRole, EksToken, WebIdentityToken
 from kubesync.aws.secrets.references import SecretReference, SecretToken, build_secret_clients, parse_secret_reference
 from kubesync.aws.sessions import aws_session
@@ -169,7 +169,7 @@ class ConfiguredAccess:
         if not any(named):
             return None
         if named not in self._certificates:
-            references = CertificateReferences(*(None if text is None else self._reference(text) for text in named))
+            references = (None if text is None else self._reference(text) for text in named)
             self._certificates[named] = SecretCertificates(references, self._secret_clients, self._clock)
         return self._certificates[named]
 

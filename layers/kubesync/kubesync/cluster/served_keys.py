@@ -36,6 +36,9 @@ _AT_A_TIME: Final = 200
 class Published:
     """What zones know of a cluster: which keys want changes there. As a ``Task`` it publishes what was recorded.
 
+    ``served``: whether the cluster is served under a configuration. False: its keys want nothing. None: not configured yet, so that only batches
+    of earlier sessions are closed.
+
     Args:
         send: to a zone.
         to_cluster: to a cluster.
@@ -52,13 +55,7 @@ class Published:
         self._zones: set[str] = set()
         self._listed: frozenset[Resource] = frozenset()
         self._recorded: deque[tuple[Recorded, float | None, bool]] = deque()
-        # None: not configured yet, so that only batches of earlier sessions are closed.
-        self._served: bool | None = None
-
-    @property
-    def served(self) -> bool:
-        """Whether the cluster is served under a configuration."""
-        return self._served is True
+        self.served: bool | None = None
 
     def knows(self, key: ObjectKey) -> bool:
         """Whether a zone was notified that the key wants changes."""
@@ -131,14 +128,10 @@ class Published:
         while self._recorded:
             self._promote(self._recorded.popleft()[0])
 
-    def serve(self, *, served: bool) -> None:
-        """Set whether the cluster is served from now on. If not, its keys want nothing."""
-        self._served = served
-
     @property
     def _wants_nothing(self) -> bool:
         """Whether keys of the cluster want no change now, whatever they intend."""
-        return self._served is False or self._states.config.paused
+        return self.served is False or self._states.config.paused
 
     def _intent(self, state: KeyState, zone_id: str) -> Intent:
         config = self._states.config

@@ -125,7 +125,7 @@ class Serving:
             keys.states.configure(configured.config, remembered.checkpoints, now, remembered.failing)
             self._follow_large(remembered.large, unclean=configured.unclean)
             self._credentials.configure(configured.config, remembered.credentials)
-        keys.published.serve(served=remembered is not None)
+        keys.published.served = remembered is not None
 
     def _follow_large(self, large: LargeKeys, *, unclean: bool) -> None:
         """Take over what is stored about large keys. After an unclean end, blame the large key that was being planned."""

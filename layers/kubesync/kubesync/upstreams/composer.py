@@ -51,16 +51,12 @@ class Rewrite:
     drift: str
 
 
-@dataclass(frozen=True, slots=True)
-class Recomposed:
-    """What ``recompose`` found. ``stuck``: names that cannot be composed now, each with an upstream of theirs that cannot be read."""
+def recompose(
+    ports: NamedPorts, registry: Registry, whys: Mapping[str, str]
+) -> tuple[Sequence[Rewrite], Mapping[str, str]]:
+    """Find the writes that correct these named upstreams, by the registry and the Services' upstreams. Reads only.
 
-    rewrites: tuple[Rewrite, ...]
-    stuck: Mapping[str, str]
-
-
-def recompose(ports: NamedPorts, registry: Registry, whys: Mapping[str, str]) -> Recomposed:
-    """Return the writes that correct these named upstreams, by the registry and the Services' upstreams. Reads only.
+    Also returns the names that cannot be composed now, each with an upstream of theirs that cannot be read.
 
     ``whys``: the names to compare, each with the reason for the audit. Names of other shards are left out.
     """
@@ -84,7 +80,7 @@ def recompose(ports: NamedPorts, registry: Registry, whys: Mapping[str, str]) ->
             continue
         if rewrite is not None:
             rewrites.append(rewrite)
-    return Recomposed(tuple(rewrites), stuck)
+    return rewrites, stuck
 
 
 def _constituents(name: str, named: Mapping[str, NamedUpstream]) -> set[str]:
@@ -197,15 +193,15 @@ class Composer:
         for upstream, version in sorted(marks.items()):
             why = "configuration" if is_named(upstream) else f"upstream {upstream} version {version}"
             whys |= dict.fromkeys(self._names_of(upstream), why)
-        found = recompose(self._ports, registry, whys)
-        kept = {upstream for upstream in marks if not found.stuck.keys().isdisjoint(self._names_of(upstream))}
+        rewrites, stuck = recompose(self._ports, registry, whys)
+        kept = {upstream for upstream in marks if not stuck.keys().isdisjoint(self._names_of(upstream))}
         # A newer release composes what it registered: its marks stay.
         kept |= {named_key(name) for name in registry.unreadable}
         table, shard = self._ports.table, self._ports.shard
         done = [table.unmark(shard, up, version) for up, version in sorted(marks.items()) if up not in kept]
-        self._write(found.rewrites, done, all_or_nothing=all_or_nothing)
-        if found.stuck:
-            said = ", ".join(sorted(set(found.stuck.values())))
+        self._write(rewrites, done, all_or_nothing=all_or_nothing)
+        if stuck:
+            said = ", ".join(sorted(set(stuck.values())))
             raise StoreBusyError(f"cannot be read whole: {said}; `kubesync resync` mends what was changed by hand")
 
     def _names_of(self, upstream: str) -> Iterable[str]:
@@ -289,8 +285,8 @@ class Composer:
         for left in reversed(range(_ATTEMPTS)):
             registry = self._refresh_registry()
             whys = dict.fromkeys(self._names_to_compare(asked.cluster, registry), "resync")
-            found = recompose(self._ports, registry, whys)
-            wanted = [each for each in found.rewrites if each.drift != "stray" or asked.force]
+            rewrites, stuck = recompose(self._ports, registry, whys)
+            wanted = [each for each in rewrites if each.drift != "stray" or asked.force]
             try:
                 if not asked.dry_run:
                     self._write(wanted)
@@ -300,8 +296,8 @@ class Composer:
                     raise
         # Marked upstreams are composed anyway.
         coming = {name for upstream in marked for name in self._names_of(upstream)}
-        drifts = {each.name: each.drift for each in found.rewrites if each.name not in coming}
-        drifts |= dict.fromkeys(found.stuck, "unknown")
+        drifts = {each.name: each.drift for each in rewrites if each.name not in coming}
+        drifts |= dict.fromkeys(stuck, "unknown")
         return [{"upstream": named_key(name), "drift": drift} for name, drift in sorted(drifts.items())]
 
     def _names_to_compare(self, cluster: str, registry: Registry) -> Collection[str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from kubesync.aws.secrets.references import ClientFor, Secret, SecretReference, UnreadableError
@@ -14,25 +13,22 @@ _CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
 _KEY_ENDING: Final = "PRIVATE KEY-----"
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateReferences:
-    """``certificate`` may also hold the key; then ``key`` is None."""
-
-    ca: SecretReference | None = None
-    certificate: SecretReference | None = None
-    key: SecretReference | None = None
-
-
 class SecretCertificates:
-    """Implements ``kubernetes.transport.CertificateSource``. Threads may share one. Arguments as for ``references.Secret``."""
+    """Implements ``kubernetes.transport.CertificateSource``. Threads may share one.
 
-    def __init__(self, references: CertificateReferences, client_for: ClientFor, clock: Clock) -> None:
+    Args:
+        references: of authorities, of a client's certificate, and of its key. The second may also hold the key; then the third is None.
+        client_for: see ``references.Secret``.
+    """
+
+    def __init__(self, references: Iterable[SecretReference | None], client_for: ClientFor, clock: Clock) -> None:
         def secret(reference: SecretReference | None, form: Callable[[str], str]) -> Secret[str] | None:
             return None if reference is None else Secret(reference, client_for, clock, form)
 
-        self._ca = secret(references.ca, _as_authorities)
-        self._certificate = secret(references.certificate, _as_certificate if references.key else _as_both)
-        self._key = secret(references.key, _as_key)
+        ca, certificate, key = references
+        self._ca = secret(ca, _as_authorities)
+        self._certificate = secret(certificate, _as_certificate if key else _as_both)
+        self._key = secret(key, _as_key)
 
     def ca_pem(self, *, fresh: bool = False) -> str | None:
         """The authorities; None if there is no reference to any. Raises HandshakeError."""
