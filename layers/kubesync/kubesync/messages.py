@@ -167,24 +167,15 @@ class ConflictsChecked:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Asks a cluster to compare its sets with the zone, for a resync or a removal. Nothing is under way in the zone, and its inflight item is clear.
+    """Asks a cluster to do what ``asked`` says. Nothing is under way in the zone, and its inflight item is clear.
 
-    Args:
-        known: what was known of each key before the zone was walked; then ``keys`` is empty.
-        keys: compared as they are now; then ``known`` is empty, and ``actual`` was read after the last batch, at ``names`` only.
-        actual: what stands in the zone.
-        mend: take what stands as known. False: only report it.
-        why: for the audit.
+    ``actual``: what stands in the zone. Where ``asked`` has ``keys``, it was read after the last batch.
     """
 
     zone: str
     question: int
-    known: tuple[Known, ...]
-    keys: tuple[ObjectKey, ...]
-    names: frozenset[str]
+    asked: CompareZone
     actual: Sets
-    mend: bool
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +205,15 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class CompareZone:
-    """Compare keys of one cluster with the zone, between two batches. See ``Compare`` for the fields."""
+    """Compare keys of one cluster with the zone, between two batches, for a resync or a removal.
+
+    Args:
+        known: what was known of each key before the zone was walked; then ``keys`` is empty.
+        keys: compared as they are now; then ``known`` and ``actual`` are empty, and the zone is read at ``names`` only.
+        actual: what stands in the zone, as it was walked.
+        mend: take what stands as known. False: only report it.
+        why: for the audit.
+    """
 
     cluster: str
     reply: Reply[Compared]

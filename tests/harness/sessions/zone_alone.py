@@ -172,7 +172,7 @@ class PlayedCluster:
                         self.attempts[key] = 0
                 self._close(message.question, set(message.actual))
             case Compare():
-                send(Closed(self.name, message.question, compared=Compared(moved=frozenset(message.keys))))
+                send(Closed(self.name, message.question, compared=Compared(moved=frozenset(message.asked.keys))))
             case _:
                 pass
 

@@ -156,25 +156,26 @@ class ZoneQuestions:
         self._send_answer(question, question.actual)
 
     def _compare_with_zone(self, question: messages.Compare) -> Steps[None]:
-        """Find the drift of keys, compared with what exists in the zone. With ``question.mend``, record it: the keys are then planned.
+        """Find the drift of keys, compared with what exists in the zone. With ``asked.mend``, record it: the keys are then planned.
 
         Keys that changed since the caller read them (``moved``) are not compared.
         """
-        keys = [known.service for known in question.known] or list(question.keys)
+        asked = question.asked
+        keys = [known.service for known in asked.known] or list(asked.keys)
         states = self._states.states(keys)
-        moved = frozenset(known.service for known in question.known if not known.still(states[known.service]))
-        drifts = [d for known in question.known if known.service not in moved for d in known.drifts(question.actual)]
-        for key in question.keys:
+        moved = frozenset(known.service for known in asked.known if not known.still(states[known.service]))
+        drifts = [d for known in asked.known if known.service not in moved for d in known.drifts(question.actual)]
+        for key in asked.keys:
             here = {each.name for each in states[key].applied if each.zone_id == question.zone}
-            if here <= question.names:
+            if here <= asked.names:
                 drifts += drifts_of(states[key], question.zone, question.actual)
             else:
                 moved |= {key}
-        if drifts and question.mend and self._served.published.served:
+        if drifts and asked.mend and self._served.published.served:
             by_key: dict[ObjectKey, list[Drift]] = {}
             for drift in drifts:
                 by_key.setdefault(drift.service, []).append(drift)
-            steps = self._served.reconciler.transform(by_key, lambda s: as_it_stands(s, by_key[s.key]), question.why)
+            steps = self._served.reconciler.transform(by_key, lambda s: as_it_stands(s, by_key[s.key]), asked.why)
             self._served.follow_up((yield from steps))
         self._send_answer(question, keys, compared=messages.Compared(tuple(drifts), moved))
 

@@ -251,9 +251,9 @@ class Conversations:
             else:
                 request.reply.set_result(conversation.answers[cluster].compared or messages.Compared())
 
-        what = request.known, request.keys, request.names, actual, request.mend, request.why
         self._comparing = request
-        self._ask({cluster: messages.Compare(self._zone_id, self._next_question(), *what)}, on_end, _COMPARE_SECONDS)
+        question = messages.Compare(self._zone_id, self._next_question(), request, actual)
+        self._ask({cluster: question}, on_end, _COMPARE_SECONDS)
 
     def _next_question(self) -> int:
         self._question += 1
