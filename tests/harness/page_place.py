@@ -58,7 +58,7 @@ class Place:
         self.store.calls.clear()
         work: Any = SimpleNamespace(
             store=self.store,
-            application=SimpleNamespace(clock=self.clock),
+            application=SimpleNamespace(scheduler=self.clock),
             settings=SimpleNamespace(shard="0", deployment="test"),
             lease=LeaseTable(self.store, "0"),
             clusters=ClusterRegistry(self.store),
