@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final, NamedTuple, NoReturn
 
 from kubesync.domain.errors import UsageError
@@ -13,6 +14,7 @@ from kubesync.domain.errors import UsageError
 _CHOICE: Final = re.compile(
     r"argument (?P<argument>\S+): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)", re.DOTALL
 )
+_HYPHENED: Final = re.compile(r"-[^-0-9.]")
 _DURATION: Final = re.compile(r"(?:\d{1,6}[smhdw])+")
 _DAYS: Final = {"today": 0, "yesterday": 1}
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -32,6 +34,7 @@ class OneLineParser(argparse.ArgumentParser):
         """Called by argparse. A misspelt option is named before what it leaves missing."""
         if commands_of(self) is None:
             self._refuse_misspelt(args or ())
+            self._refuse_hyphens(args or ())
         return super().parse_known_args(args, namespace)
 
     def _refuse_misspelt(self, arguments: Sequence[str]) -> None:
@@ -46,6 +49,14 @@ class OneLineParser(argparse.ArgumentParser):
                 continue
             if close := difflib.get_close_matches(option, known, n=1, cutoff=_SAME_WORD):
                 self.error(f"unknown option {option}; did you mean {close[0]}?")
+
+    def _refuse_hyphens(self, arguments: Sequence[str]) -> None:
+        """A value such as -reg is an option for argparse, which only says that the value is missing."""
+        for option, value in pairwise(arguments):
+            action = self._option_string_actions.get(option)
+            takes = isinstance(action, argparse._StoreAction | argparse._AppendAction) and action.nargs is None  # noqa: SLF001
+            if takes and _HYPHENED.match(value) and value[:2] not in self._option_string_actions:
+                self.error(f"argument {option}: a value that begins with a hyphen is written {option}={value}")
 
     def error(self, message: str) -> NoReturn:
         """Called by argparse for every error."""

@@ -35,7 +35,7 @@ from kubesync_local.documents.outlook import (
     withheld,
     zone_code,
 )
-from kubesync_local.documents.wanted_names import why_ingress_has_nothing
+from kubesync_local.documents.wanted_names import is_pending, why_ingress_has_nothing
 
 _SHARERS_SHOWN: Final = 3
 NO_TARGET_LEFT: Final = (
@@ -167,7 +167,7 @@ def _remarks(found: Evidence) -> Iterator[str]:
         yield NO_TARGET_LEFT
     elif config.template == NO_NAMES and not found.want.origins and not found.state.problems:
         yield "the cluster gives no names of its own (--template none), and no annotation of the Service asks for one"
-    elif not found.want.records and service.type == "LoadBalancer" and _pending(service, config):
+    elif not found.want.records and service.type == "LoadBalancer" and is_pending(service, config):
         yield "the load balancer is pending: it has no address to publish yet"
     elif not found.want.records and service.headless and not found.state.problems:
         yield "no endpoint is ready: there is no address to publish"
@@ -175,11 +175,6 @@ def _remarks(found: Evidence) -> Iterator[str]:
         yield f"{name.label}: the {kind.name} {NOTHING_THERE}; others wait until it asks for the name no more"
     if not found.around.running:
         yield "no session is running: all changes wait for the next one"
-
-
-def _pending(service: Service, config: ClusterConfig) -> bool:
-    targets = read_annotations(service.annotations, config.annotation_prefixes).targets
-    return not (service.ingress_ips or service.ingress_hostnames or targets)
 
 
 # --- record sets ---

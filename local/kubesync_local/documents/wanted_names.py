@@ -5,6 +5,7 @@ from __future__ import annotations
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.dns.annotations.reading import read_annotations
 from kubesync.domain.dns.names import NO_NAMES, canonical_name, service_name
+from kubesync.domain.objects import Service
 from kubesync.domain.sources.ingresses import Ingress
 from kubesync.domain.sources.registry import main_part
 from kubesync.domain.state import KeyState
@@ -28,6 +29,12 @@ def wanted_names(state: KeyState, config: ClusterConfig) -> frozenset[str]:
             ).lower()
         )
     return frozenset(names)
+
+
+def is_pending(service: Service, config: ClusterConfig) -> bool:
+    """Whether a LoadBalancer Service has no address yet, and no annotation that gives one."""
+    targets = read_annotations(service.annotations, config.annotation_prefixes).targets
+    return not (service.ingress_ips or service.ingress_hostnames or targets)
 
 
 def why_ingress_has_nothing(ingress: Ingress, config: ClusterConfig) -> str:

@@ -96,6 +96,8 @@ def test_foreign_record_set_is_said_to_be_nobodys_here(stack: CliStack) -> None:
             "meta.prod.example.com",
             "prod/shop/meta wants the name: AddressNotAllowed 169.254.169.254: link-local: left out",
         ),
+        ("first", "a Service is asked for by its key: prod/shop/first"),
+        ("nosuch", "a Service is asked for by its key: cluster/namespace/name"),
         ("new.prod.example.com", "cluster prod reads no Ingress: its sources are service"),
     ],
 )

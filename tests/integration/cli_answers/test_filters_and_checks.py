@@ -47,6 +47,10 @@ def test_nothing_that_fits_is_said_as_such(stack: CliStack) -> None:
     ran = stack.call("records", "--type", "CNAME")
 
     assert (ran.status, ran.out, ran.err) == (0, "", "no record fits these options\n")
+    assert stack.call("records", "--name", "no.prod.example.com").err == (
+        "no record fits these options: `kubesync explain no.prod.example.com` says why\n"
+    )
+    assert stack.call("records", "--name", "no*").err == "no record fits these options\n"
 
 
 def test_upstreams_are_chosen_by_service_and_sorted_by_number(stack: CliStack) -> None:

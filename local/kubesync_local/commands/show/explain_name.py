@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -39,6 +40,7 @@ from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
 NOBODY_ASKS: Final = "no Service that kubesync knows asks for the name"
 _ALIKE: Final = 3
+_NUMBERS: Final = re.compile(r"[0-9.]+")
 _NOT_OURS: Final = "not created by kubesync, which leaves it alone"
 
 
@@ -46,6 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Show it. Returns 1 if kubesync knows nothing of the name or address, and no zone has it."""
     text = str(arguments.service)
     address = parse_address(text)
+    if address is None and _NUMBERS.fullmatch(text):
+        raise UsageError(f"{text!r} is neither a whole address nor a DNS name")
     name = canonical_name(text).lower()
     if address is None and (reason := why_illegal(name, wildcard=True)):
         raise UsageError(
@@ -90,7 +94,10 @@ def _of_name(name: str, configs: Sequence[ClusterConfig], work: Workplace) -> di
                 "problem": unread.get(zone.id) or problems.get(zone.id),
             }
         )
-    if not zones:
+    if not zones and "." not in name:
+        keys = ", ".join(str(state.key) for state, _ in wanting[:_ALIKE])
+        why.append(f"a Service is asked for by its key: {keys or 'cluster/namespace/name'}")
+    elif not zones:
         names = ", ".join(sorted({zone.name for config in configs for zone in config.zones}))
         why.append(f"no registered zone holds the name: the zones are {names}")
     elif not rows:
@@ -117,7 +124,8 @@ def _wanted_at(
             known |= {key.name for key in (*state.intended, *state.applied)}
             rows += [row for row in rows_of(state, config) if row["name"] == name]
             rows += [_waiting(state, wait) for wait in sorted(state.waits) if wait.name == name]
-            wanting += [(state, config)] if name in wanted_names(state, config) else []
+            of_key = "." not in name and name == state.key.name  # typed in place of its key
+            wanting += [(state, config)] if of_key or name in wanted_names(state, config) else []
             ours |= {key for key in state.applied if key.name == name}
             why += [
                 f"{state.key}: {problem.code}: {in_the_way_for_people(problem.message)}. {advice_for(problem.code)}"

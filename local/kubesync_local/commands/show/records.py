@@ -59,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     empty = (
         "no records yet: is a session running? See `kubesync status`" if none_chosen else "no record fits these options"
     )
+    if not none_chosen and arguments.name and not set(arguments.name) & set("*?["):
+        empty += f": `kubesync explain {arguments.name}` says why"
     if arguments.live:
         shown = _with_live(shown, work)
     title = None
