@@ -18,7 +18,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.errors import UsageError
-from kubesync_local.commands.show.explain_name import NOBODY_ASKS, why_nobody
+from kubesync_local.commands.show.explain_name import why_nobody
 from kubesync_local.commands.show.service_keys import parse_service_key
 from kubesync_local.commands.show.status_table import lease_in_words
 from kubesync_local.documents.listener_words import ago, listener_words
@@ -263,7 +263,9 @@ class _Pages:
         zones = sorted({zone.name for config in seen.clusters for zone in config.zones})
         if not any(f".{text}".endswith(f".{zone}") for zone in zones):
             return [f"no registered zone holds the name: the zones are {', '.join(zones)}"] if zones else []
-        return [NOBODY_ASKS, *why_nobody(text, seen.clusters, lambda cluster: bool(seen.listeners.get(cluster)))]
+        # The rows of the page lack what wants a name and has no address.
+        nobody = f"nobody has the name: `kubesync explain {text}` says whether an object wants it"
+        return [nobody, *why_nobody(text, seen.clusters, lambda cluster: bool(seen.listeners.get(cluster)))]
 
     def _chosen(self, name: str) -> tuple[Overview, ClusterConfig]:
         seen = self._gatherer.overview(again=_again())

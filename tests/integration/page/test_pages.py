@@ -247,12 +247,12 @@ def test_search_finds_by_address_name_and_service(visitor: Visitor, asked: str, 
 def test_search_says_why_nobody_has_a_name(visitor: Visitor) -> None:
     missing = visitor.get("/search?q=no.prod.example.com").text
 
-    assert "no Service that kubesync knows asks for the name" in missing
+    assert "nobody has the name: kubesync explain no.prod.example.com says whether an object wants it" in missing
     assert "cluster prod would give it to a Service with the annotation" in missing
     assert (
         "no registered zone holds the name: the zones are example.com" in visitor.get("/search?q=no.example.net").text
     )
-    assert "asks for the name" not in visitor.get("/search?q=no.prod").text  # a part of a name
+    assert "nobody has the name" not in visitor.get("/search?q=no.prod").text  # a part of a name
     part_of_addresses = visitor.get("/search?q=10.68").text
     assert "no registered zone holds the name" not in part_of_addresses
     assert "with 10.68 in 1 cluster" in part_of_addresses

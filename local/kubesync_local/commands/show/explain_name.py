@@ -38,7 +38,7 @@ from kubesync_local.workplace.readings import ListenerReadings
 from kubesync_local.workplace.shards import problems_of_zones, shards_of
 from kubesync_local.workplace.workplace import NO_CLUSTERS, Workplace
 
-NOBODY_ASKS: Final = "no Service that kubesync knows asks for the name"
+_NOBODY_ASKS: Final = "no Service that kubesync knows asks for the name"
 _ALIKE: Final = 3
 _NUMBERS: Final = re.compile(r"[0-9.]+")
 _NOT_OURS: Final = "not created by kubesync, which leaves it alone"
@@ -105,7 +105,7 @@ def _of_name(name: str, configs: Sequence[ClusterConfig], work: Workplace) -> di
         if not why and wanting:
             why += [_why_nothing(state, config, work) for state, config in wanting[:_ALIKE]]
         else:
-            why = why or [NOBODY_ASKS]
+            why = why or [_NOBODY_ASKS]
             why += why_nobody(name, configs, lambda cluster: bool(listeners.checkpoints(cluster)), known)
     return {"name": name, "exists": bool(rows or here), "zones": shown, "services": rows, "why": why}
 
