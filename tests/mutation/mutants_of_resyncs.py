@@ -8,6 +8,7 @@ from mutation.mutant import Mutant
 
 _GOES_ON = "integration/asked_for/test_resync_goes_on.py::"
 _RECOVERY = "integration/asked_for/test_recovery.py::"
+_RESTORED = "integration/asked_for/test_restored_keys.py::"
 _FORGOTTEN = "integration/asked_for/test_forgotten_sets.py::"
 
 OF_RESYNCS: Final[tuple[Mutant, ...]] = (
@@ -19,6 +20,15 @@ OF_RESYNCS: Final[tuple[Mutant, ...]] = (
         old="                or key in self._passing_on\n",
         new="",
         caught_by=(_RECOVERY + "test_i3_set_that_tables_know_of_its_last_owner_is_not_lost_with_that_owner",),
+    ),
+    Mutant(
+        name="restored-key-mends-the-set-of-another",
+        without="a resync takes the set of a name's new owner for a changed set of a key whose item was restored",
+        invariants="I1 I3",
+        file="cluster/answers.py",
+        old="        drifts = self._without_sets_of_others(drifts)\n",
+        new="",
+        caught_by=(_RESTORED + "test_i3_resync_takes_no_set_of_another_key_away",),
     ),
     Mutant(
         name="listed-before-its-list",

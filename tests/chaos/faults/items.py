@@ -215,8 +215,8 @@ def play(case: object) -> list[str]:
     if case.call == 0:
         strike()
     tried.one_session(arm)
-    tried.to_the_end()
-    lines = [*_shut_out(tried.reports), *_healed(case, tried, there)]
+    in_conflict = _to_the_end(tried, of_removed=case.key.partition.startswith(f"{LEAVING}#"))
+    lines = [*_shut_out(tried.reports), *_healed(case, tried, there, told=in_conflict)]
     if not lines and REMOVED in kind_of(case):
         lines = _comes_back(tried, history)
     lines += world.machine.failures
@@ -234,15 +234,35 @@ def _shut_out(reports: Sequence[SessionReport | None]) -> list[str]:
     return []
 
 
-def _healed(case: Struck, tried: Play, there: Registered) -> list[str]:
-    """What is not as ``ENDS`` says: let one after the other act until all is well; then life goes on, and the same again."""
+def _to_the_end(tried: Play, *, of_removed: bool) -> bool:
+    """Play the rest. Whether a set of the cluster that is removed was in conflict while it was there: then a person was told of it."""
+    table, found = StateTable(tried.world.store), False
+
+    def arm(gate: Gate) -> None:
+        def after(call: Outward) -> None:
+            nonlocal found
+            if call.writes and not found:
+                with tried.world.unseen():
+                    found = any(p.code == "Conflict" for state in table.load_all(LEAVING) for p in state.problems)
+
+        gate.on_after = after
+
+    tried.to_the_end(arm if of_removed else None)
+    return found
+
+
+def _healed(case: Struck, tried: Play, there: Registered, *, told: bool) -> list[str]:
+    """What is not as ``ENDS`` says: let one after the other act until all is well; then life goes on, and the same again.
+
+    ``told``: a person was told of something that is wrong.
+    """
     most = ENDS[kind_of(case)][case.older is not None]
     for when in ("then", "later"):
         lines: list[str] = []
         for ends in Ends:
             if ends > most:
                 return [f"{when}, nobody but {ends.name} may help: {line}" for line in lines]
-            if ends > Ends.RESYNC and case.key.table != AUDIT and not _told(tried, there):
+            if ends > Ends.RESYNC and case.key.table != AUDIT and not (told or _told(tried, there)):
                 return [f"{when}, nobody says what is wrong: {line}" for line in lines]
             if ends is Ends.BY_HAND and REMOVED in kind_of(case):
                 tried.world.store.replace(case.key, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -171,6 +171,7 @@ class ZoneQuestions:
                 drifts += drifts_of(states[key], question.zone, question.actual)
             else:
                 moved |= {key}
+        drifts = self._without_sets_of_others(drifts)
         if drifts and asked.mend and self._served.published.served:
             by_key: dict[ObjectKey, list[Drift]] = {}
             for drift in drifts:
@@ -178,6 +179,21 @@ class ZoneQuestions:
             steps = self._served.reconciler.transform(by_key, lambda s: as_it_stands(s, by_key[s.key]), asked.why)
             self._served.follow_up((yield from steps))
         self._send_answer(question, keys, compared=messages.Compared(tuple(drifts), moved))
+
+    def _without_sets_of_others(self, drifts: Sequence[Drift]) -> list[Drift]:
+        """Drifts, without what stands that another key owns: only a key whose item was restored to an older version knows a set there.
+
+        Raises NewerSchemaError where a newer release wrote the owner's item.
+        """
+        tables = self._served.committer.tables
+        claims = tables.claims.read({Name.of(drift.key) for drift in drifts if drift.stands is not None})
+        owners = {name: set(claim.holders) for name, claim in claims.items()}
+
+        def of_others(drift: Drift) -> bool:
+            others = owners.get(Name.of(drift.key), set()) - {drift.service}
+            return any(state.applied.get(drift.key) == drift.stands for state in tables.state.each(sorted(others)))
+
+        return [replace(drift, stands=None) if drift.stands and of_others(drift) else drift for drift in drifts]
 
 
 def answer_request(
