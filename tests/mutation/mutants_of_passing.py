@@ -96,6 +96,26 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         caught_by=(_HEIRS + "test_i3_foreign_set_is_a_conflict_at_once_of_a_key_that_an_event_has_changed",),
     ),
     Mutant(
+        name="who-waits-since-an-earlier-session-is-not-told",
+        without="who waits hears of a change of the owner only in the session that has planned it",
+        invariants="I10",
+        file=_PUBLISHED,
+        old="            notified.update(key for key in in_line(name)[:_IN_LINE] if key.cluster == after.key.cluster)\n",
+        new="            notified.update(())\n",
+        caught_by=(
+            "integration/names/test_names_that_pass_on.py::test_who_waits_since_an_earlier_session_says_so_once_the_owner_is_different",
+        ),
+    ),
+    Mutant(
+        name="who-waits-is-looked-for-at-each-change",
+        without="the line of a name is read whenever its set changes",
+        invariants="I7",
+        file=_PUBLISHED,
+        old="        self._behind.looked.add(after.key)\n",
+        new="",
+        caught_by=("unit/cluster/test_key_states.py::test_who_waits_for_a_name_is_looked_for_once_a_session_i7",),
+    ),
+    Mutant(
         name="heir-and-old-set-go-apart",
         without="what takes a set away and what creates the next one may be parted by a full batch",
         invariants="I9",

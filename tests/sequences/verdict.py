@@ -24,7 +24,7 @@ from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.state import Name
 from sequences.outside import FOREIGN
 from sequences.player import Player, afresh, played
-from sequences.steps import Round, Script
+from sequences.steps import Resync, Round, Script
 from simulation.world import SETTINGS, World
 
 type Place = tuple[str, str]
@@ -38,6 +38,9 @@ def violations(script: Script) -> list[str]:
     fresh = afresh(world).world
     lines += [f"from nothing: {line}" for line in _not_quiet(fresh)]
     lines += difference(world, fresh)
+    if any(_unreported(world)):
+        # Who waits for the owner of a name that changed in the last window of a session is told by a resync (ADR 0052).
+        player.play((Resync(), Round()))
     lines += _unreported(world)
     lines += _found_by_resync(player)
     return lines

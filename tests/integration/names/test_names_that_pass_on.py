@@ -75,3 +75,45 @@ def test_name_moves_by_weights_while_both_exist_and_is_never_away(old: str, new:
     ]
     assert (deployment.refusals, deployment.open(), deployment.reported([old, new])) == ([], {}, [])
     deployment.close()
+
+
+def _asks(address: str) -> Service:
+    return a_service("LoadBalancer", cluster_ips=(), ingress_ips=(address,), ports=(), annotations={"hostname": NAME})
+
+
+@pytest.mark.parametrize("waits", ["c", "web/c"])
+def test_who_waits_since_an_earlier_session_says_so_once_the_owner_is_different(waits: str) -> None:
+    """Each session begins without knowing who waits: a name may have its owner, and its line, for months."""
+    deployment = PassingDeployment(ttl=30)
+    deployment.start()
+    for key, address in (("a", "192.0.2.1"), (waits, "192.0.2.1")):
+        deployment.put(key, _asks(address))
+        deployment.pass_time(3.0)
+    taken = [f"prod/{waits if '/' in waits else 'shop/c'}: NameTaken {NAME} in Z1"]
+    found = []
+    for address in ("192.0.2.9", "192.0.2.1", "192.0.2.8"):
+        deployment.end()
+        deployment.start()
+        deployment.put("a", _asks(address))
+        deployment.pass_time(6.0)
+        found.append(deployment.reported([waits]))
+    assert found == [taken, [], taken]
+    deployment.close()
+
+
+def test_who_waits_since_an_earlier_session_says_so_once_another_one_is_given_the_name() -> None:
+    deployment = PassingDeployment(ttl=30)
+    deployment.start()
+    for key, address in (("a", "192.0.2.1"), ("b", "192.0.2.2"), ("c", "192.0.2.1")):
+        deployment.put(key, _asks(address))
+        deployment.pass_time(3.0)
+    assert deployment.reported(["c"]) == []
+    deployment.end()
+    deployment.start()
+    deployment.put("a", None)
+    deployment.pass_time(6.0)
+    assert (deployment.answer, deployment.reported(["c"])) == (
+        "A 192.0.2.2",
+        [f"prod/shop/c: NameTaken {NAME} in Z1"],
+    )
+    deployment.close()

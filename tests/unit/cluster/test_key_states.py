@@ -52,6 +52,27 @@ def test_key_is_read_once_i7() -> None:
     assert following.intended("new")["new.shop.svc.prod.example.com A"] == ["10.0.0.6"]
 
 
+def test_who_waits_for_a_name_is_looked_for_once_a_session_i7() -> None:
+    deployment = FedDeployment()
+    session = deployment.session()
+    session.begin(saw(web(1), 5))
+    session.land()
+    deployment.calls.clear()
+    session.record(saw(web(2), 20))
+    assert _claims_read(deployment) == [], "whoever waits has come in this session"
+
+    following = deployment.session()
+    following.record(saw(web(3), 30))
+    assert _claims_read(deployment) == ["web.shop.svc.prod.example.com"]
+    following.record(saw(web(4), 40))
+    assert _claims_read(deployment) == ["web.shop.svc.prod.example.com"]
+
+
+def _claims_read(deployment: FedDeployment) -> list[str]:
+    reads = (call for call in deployment.calls if not call.actions)
+    return [str(key.sort) for call in reads for key in call.keys if key.partition.startswith("names#")]
+
+
 def test_i4_many_keys_are_read_in_shares_with_as_many_requests_as_all_at_once() -> None:
     store = MemoryStore(clock=ManualClock())
     keys = [a_key(f"s{n:02d}") for n in range(80)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from kubesync.aws.tables.state import StateTable
@@ -13,9 +14,19 @@ from kubesync.domain.plan import differs
 from kubesync.domain.state import KeyState, Name
 
 _FEW: Final = 50
+_IN_LINE: Final = 500
 
-type Behind = dict[ObjectKey, dict[ObjectKey, Mapping[RecordKey, RecordSet]]]
-"""By the owner of a name, keys of the cluster that wait for it, as far as this session has planned them, and what each wants there."""
+
+@dataclass(slots=True)
+class Behind:
+    """Which keys of a cluster wait for names of which owner, as far as this session knows.
+
+    ``wanted``: by the owner, keys that this session has planned, and what each wants there. ``looked``: owners whose lines were read: who
+    comes later is planned, so it is in ``wanted``.
+    """
+
+    wanted: dict[ObjectKey, dict[ObjectKey, Mapping[RecordKey, RecordSet]]] = field(default_factory=dict)
+    looked: set[ObjectKey] = field(default_factory=set)
 
 
 class PublishedSets:
@@ -54,22 +65,39 @@ class PublishedSets:
                     found.setdefault((name.zone_id, name.name), {}).update(self.of(each))
         there = {key: each for key, each in wanted.items() if (key.zone_id, key.name) in found}
         for other in before:
-            self._behind.setdefault(other, {})[seen.key] = there
+            self._behind.wanted.setdefault(other, {})[seen.key] = there
         return found
 
-    def planned(self, before: KeyState, after: KeyState) -> list[ObjectKey]:
+    def unread_lines(self, before: KeyState, records: Mapping[RecordKey, RecordSet]) -> set[Name]:
+        """Claims of a key at names where its sets change for the first time in this session: earlier sessions may have planned who waits."""
+        if before.key in self._behind.looked or records == before.intended:
+            return set()
+        changed = {
+            (key.zone_id, key.name)
+            for key in before.intended.keys() | records.keys()
+            if before.intended.get(key) != records.get(key)
+        }
+        return {name for name in before.claims if (name.zone_id, name.name) in changed}
+
+    def planned(
+        self, before: KeyState, after: KeyState, in_line: Callable[[Name], Sequence[ObjectKey]]
+    ) -> list[ObjectKey]:
         """Note what a planned key publishes now. Returns the keys that wait for its names and have to be planned again.
 
         A change of its sets matters to those of whom one of the two publishes the same, before or now. Where its sets come or go, some
         others are notified too, neighbours first: they may share the name, or say who has it now. Of the rest there may be thousands.
+        The first change in a session matters to all who are in line: nobody knows what earlier sessions have told them.
         """
         self._intended[after.key] = after.intended
-        behind = self._behind.get(after.key)
-        if after.intended == before.intended or not behind:
+        if after.intended == before.intended:
             return []
+        behind = self._behind.wanted.get(after.key, {})
         notified = {key for key, each in behind.items() if differs(each, before.intended, after.intended)}
+        for name in self.unread_lines(before, after.intended):
+            notified.update(key for key in in_line(name)[:_IN_LINE] if key.cluster == after.key.cluster)
+        self._behind.looked.add(after.key)
         if before.intended.keys() != after.intended.keys():
             notified.update(sorted(behind, key=lambda key: (not neighbours(key, after.key), key))[:_FEW])
         for key in notified:
-            del behind[key]
+            behind.pop(key, None)
         return sorted(notified)

@@ -19,7 +19,7 @@ from kubesync.actors.actor import Steps
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.tables.audit import Entry, describe
 from kubesync.cluster.claims.claim_book import ClaimBook
-from kubesync.cluster.claims.published import PublishedSets
+from kubesync.cluster.claims.published import Behind, PublishedSets
 from kubesync.cluster.keys.committer import Change, Committer, Pair
 from kubesync.cluster.keys.key_writes import KeyWrite, Piece, Planned, Recorded, claiming, unclaiming
 from kubesync.domain.batches import Unit
@@ -132,7 +132,7 @@ class Outcomes:
         """Plan what closing writes. Lets go of claims that nothing needs. Upstreams stay as they are."""
         committer = self.committer
         tables, counts = committer.tables, committer.states.counts
-        published = PublishedSets(tables.state, {}).of
+        published = PublishedSets(tables.state, Behind()).of
         book = ClaimBook(tables.claims, tables.state, committer.fenced_here, published, counts.reserve)
         in_question = (
             (b.claims - a.claims) | _landed_unclaimed(b, a) | self._rejected(b).keys() | self._turned(b)

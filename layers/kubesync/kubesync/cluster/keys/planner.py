@@ -95,7 +95,7 @@ class Planner:
         self._hold = hold
         self._limit = NamespaceLimit(states.counts, states.config.policy)
         self._fenced_here = fenced_here
-        self._published = PublishedSets(tables.state, {} if behind is None else behind)
+        self._published = PublishedSets(tables.state, behind or Behind())
         self._book = ClaimBook(tables.claims, tables.state, fenced_here, self._published.of, states.counts.reserve)
         self._targets = AliasTargets(states, tables, self._book, fenced_here, followers or Followers())
         self._fresh: dict[ObjectKey, KeyState] = {}
@@ -121,7 +121,12 @@ class Planner:
                 self._with_kept(before, *self._wanted(seen)) if seen.key in asked else want
                 for (before, seen), want in zip(pairs, wants, strict=True)
             ]
-        self._book.read(self._names_in_question(wants))
+        question = self._names_in_question(wants)
+        lines = [
+            self._published.unread_lines(before, want.records) for before, _, want in wants if want.records is not None
+        ]
+        claims = self._tables.claims.read(sorted(set[Name]().union(*lines) - question))
+        self._book.read(question | {name for name, claim in claims.items() if claim.waiting})
         wants = [(before, self._book.without_lost(seen), want) for before, seen, want in wants]
         self._book.begin_commit({seen.key: (seen, want.records) for _, seen, want in wants})
         self._book.read_related(
@@ -312,7 +317,7 @@ class Planner:
                 after = self._handed_on(after, pieces)
             after = self._freed(before, after, pieces)
             self._limit.planned(before, after)
-            self._book.promoted += self._published.planned(before, after)
+            self._book.promoted += self._published.planned(before, after, self._book.in_line)
         if want.upstreams is not None:
             after, of_upstreams = self._upstreams.plan(after, want.upstreams, stands, of_nodes)
             pieces += of_upstreams

@@ -81,7 +81,7 @@ class Reconciler:
         self._probe_identity = probe_identity
         # Record sets that lists take away because the configuration, or the rules, do not want them: also where a checkpoint is taken back.
         self._gone = Counter[Basis]()
-        self._behind: Behind = {}
+        self._behind = Behind()
         self._quiet = False  # since the last checkpoints only bookmarks came
         # What a try that failed has written: the next try does not see it as a change any more.
         self._of_failed_tries = Recorded()
