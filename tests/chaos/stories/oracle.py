@@ -246,9 +246,10 @@ def _claims(world: World, wanted: Wanted, unsettled: AbstractSet[Name]) -> Itera
 
 
 def _has_alias(world: World, key: ObjectKey) -> bool:
-    seen = world.clusters[key.cluster].live.get((Resource.SERVICES, key.namespace, key.name))
+    resource = ingresses.INGRESSES if key.kind == ingresses.KIND.name else Resource.SERVICES
+    seen = world.clusters[key.cluster].live.get((resource, key.namespace, key.name))
     value = None if seen is None else seen.value
-    return isinstance(value, Service) and any(
+    return isinstance(value, Service | ingresses.Ingress) and any(
         name.endswith("/alias") and text != "false" for name, text in value.annotations
     )
 
