@@ -60,12 +60,15 @@ def test_what_a_plugin_that_succeeds_leaves_running_goes_on(tmp_path: Path) -> N
 
 
 PROGRAM: Final = """
-import sys, threading, time
+import atexit, sys, threading, time
 from pathlib import Path
 from kubesync.actors.threads import ThreadScheduler
 from kubesync_local.workplace.exec_plugin import ExecCredentials, ExecPlugin
 plugin = ExecPlugin("/bin/sh", ("-c", sys.argv[1]), (), "client.authentication.k8s.io/v1", sys.argv[2])
+known = atexit._ncallbacks()
 threading.Thread(target=ExecCredentials(plugin, ThreadScheduler()).token, daemon=True).start()
+while atexit._ncallbacks() == known:  # the plugin may have written its file before its thread goes on
+    time.sleep(0.01)
 while not (Path(sys.argv[2]) / "child").exists() or not (Path(sys.argv[2]) / "child").read_text().endswith("\\n"):
     time.sleep(0.01)
 """
