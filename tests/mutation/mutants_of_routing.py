@@ -70,12 +70,14 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="change-of-policy-is-not-asked-about",
-        without="a Service changes from another policy to weights without a look at the other sets of the name",
+        without="a Service whose set does not stand yet changes to weights without a look at the other sets of the name",
         invariants="I9",
         file="cluster/keys/planner.py",
         old="in seen.claims ^ policies.keys() if name.seat}",
         new="in policies.keys() - seen.claims if name.seat}",
-        caught_by=(_SHARE + "test_i9_who_leaves_a_policy_that_others_have_keeps_what_it_has",),
+        caught_by=(
+            _SHARE + "test_i9_who_thinks_better_of_a_policy_before_its_set_stands_has_that_until_others_want_another",
+        ),
     ),
     Mutant(
         name="region-is-let-go-in-a-moment-without-endpoints",

@@ -154,6 +154,19 @@ def test_i9_who_leaves_a_policy_that_others_have_keeps_what_it_has(deployment: P
     assert deployment.refusals == []
 
 
+def test_i9_who_thinks_better_of_a_policy_before_its_set_stands_has_that_until_others_want_another(
+    deployment: Policies,
+) -> None:
+    deployment.ask("a", EU)
+    deployment.route53.denied = frozenset({ZONE_ID})
+    deployment.ask("b", US)
+    deployment.ask("b", {})
+    deployment.route53.denied = frozenset()
+    deployment.pass_time(90.0)
+    assert deployment.www() == {"a": "latency eu-west-1 at 1", "b": "latency us-east-1 at 2"}
+    assert deployment.refusals == []
+
+
 def test_policy_of_one_service_changes_in_one_batch_and_leaves_nothing_behind(deployment: Policies) -> None:
     for policy, stands in (
         (None, "simple at 1"), ({}, "weighted 1 at 1"), (EU, "latency eu-west-1 at 1"), (US, "latency us-east-1 at 1"),
