@@ -140,6 +140,12 @@ def test_clusters_that_share_names_change_their_policy_with_a_file(stack: CliSta
     assert ran.status == 2
     assert "clusters that share names have the same policy" in ran.err or "give another --domain" in ran.err
     assert (stored(stack, "west")[1], stored(stack, "east")[1]) == ("weighted=90", "weighted=50")
+    # Nor may one leave while the other still has its sets.
+    left = re.sub(r"\n +routing: weighted=90", "", exported)
+    file.write_text(left.replace("domain: svc.example.com", "domain: east.example.com", 1))
+    ran = stack.call("cluster", "apply", "-f", str(file), "--yes")
+    assert ran.status == 2, ran.out
+    assert (stored(stack, "west")[1], stored(stack, "east")[1]) == ("weighted=90", "weighted=50")
     file.write_text(exported.replace("weighted=90", "multivalue").replace("weighted=50", "multivalue"))
     ran = stack.call("cluster", "apply", "-f", str(file), "--yes")
     assert ran.status == 0, ran.err

@@ -117,3 +117,26 @@ def test_who_waits_since_an_earlier_session_says_so_once_another_one_is_given_th
         [f"prod/shop/c: NameTaken {NAME} in Z1"],
     )
     deployment.close()
+
+
+def test_i9_older_object_that_comes_in_the_window_in_which_the_owner_leaves_is_before_those_in_line() -> None:
+    deployment = PassingDeployment(ttl=30)
+    deployment.start()
+
+    def ask(key: str, address: str, year: int) -> None:
+        asked = {"hostname": NAME}
+        made = a_service(cluster_ips=(address,), ports=(), annotations=asked, created_at=f"{year}-01-01T00:00:00Z")
+        deployment.put(key, made)
+
+    ask("owner", "10.0.0.1", 2021)
+    deployment.pass_time(3.0)
+    ask("waits", "10.0.0.2", 2025)
+    deployment.pass_time(3.0)
+    deployment.answers[:] = [deployment.answer]
+    deployment.put("owner", None)
+    ask("comes", "10.0.0.3", 2023)
+    deployment.pass_time(9.0)
+    assert deployment.answers == ["A 10.0.0.1", "A 10.0.0.3"]
+    assert deployment.reported(["comes", "waits"]) == ["prod/shop/waits: NameTaken www.example.com in Z1"]
+    assert deployment.refusals == []
+    deployment.close()
