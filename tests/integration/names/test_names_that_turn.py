@@ -312,6 +312,8 @@ steps = st.builds(
 
 
 @example([Step("a", 4), Step("c", 2), Step("c", 0)])
+@example([Step("a", 6), Step("b", 5), Step("b", 0), Step("c", 0), Step("b", 6)])
+@example([Step("a", 6), Step("b", 5), Step("a", 5), Step("b", 0), Step("b", 6)])
 @example([Step(each[0], int(each[1])) for each in ("a3", "b3", "c2", "a4", "a8", "a0", "a3", "c8", "b0", "b4")])
 @given(st.lists(steps, min_size=2, max_size=14))
 @settings(max_examples=8, deadline=None)
