@@ -34,7 +34,7 @@ help:
 	@echo "make release  the same, for a version with its tag and its section of the changelog"
 	@echo "make chaos    simulate whole deployments: kill, pause, two masters, lost answers: within a quarter of an hour"
 	@echo "make mutants  take one mechanism out at a time: do the tests notice?"
-	@echo "make bench    the figures of the design, measured on this machine"
+	@echo "make bench    the figures of the design, measured on this machine; bench-quick: some of them, within three minutes"
 	@echo "make proxies  real nginx, HAProxy and Envoy before pods that are deployed anew: no request may fail"
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
 	@echo "make dns      write docs/names.md anew, from tests/dns/cases.md, and the tables of docs/annotations.md"
@@ -178,6 +178,10 @@ release: $(ready)
 .PHONY: bench
 bench: .venv-bench/.requirements
 	@.venv-bench/bin/python -m bench $(BENCH)
+
+.PHONY: bench-quick
+bench-quick: BENCH := command-start planning watch-stream memory hand-over
+bench-quick: bench
 
 # ARGS="--deploys 2 --rate 50"
 .PHONY: proxies
