@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from harness.cli_stack import CliStack, a_cli_stack
+from harness.page_visitor import a_visited_page, parsed
 from kubesync.aws.dynamodb.store import CONTROL, Key
 from kubesync_local.standins.apiserver.objects.resources import INGRESSES
 from kubesync_local.standins.apiserver.transport.faults import Answer, garbage
@@ -338,3 +339,21 @@ def test_explain_says_why_an_ingress_has_no_record_set(stack: CliStack) -> None:
     ran = stack.call("explain", "late.prod.example.com")
     assert ran.status == 1
     assert "prod/shop/Ingress:late wants the name: its load balancer has no address" in ran.out
+
+
+def test_page_shows_an_ingress_beside_the_service_of_its_name(stack: CliStack) -> None:
+    stack.api.cluster.expose("shop", "web", {"ports": [{"port": 80}], "selector": {"app": "web"}})
+    expose(stack, "web", WWW, {"ip": "192.0.2.1"})
+    assert stack.add_cluster("prod", "--sources", "service,ingress", "--no-srv").status == 0
+    stack.session()
+    with a_visited_page(stack.environment) as (visitor, _):
+        cluster, found, ingress = (
+            "".join(parsed(visitor.get(path).body).texts)
+            for path in ("/cluster/prod", "/search?q=www.prod.example.com", "/service/prod/shop/Ingress:web")
+        )
+    assert "shop/Ingress:web" in cluster
+    assert "shop/web" in cluster
+    assert "prod/shop/Ingress:web" in found
+    assert "www.prod.example.com" in ingress
+    assert "192.0.2.1" in ingress
+    assert "web.shop.svc.prod.example.com" not in ingress
