@@ -58,7 +58,16 @@ def run(size: Size = Size()) -> Iterator[Figure]:
         cluster.expose("shop", "web", {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": "http"}]})
         stack.enter_context(_running(["session"], environment))
         rendered, reload = directory / "upstreams.conf", _reload(directory)
-        options = ["--watch", "--upstream", KEY, "--output-file", str(rendered), "--reload", reload]
+        options = [
+            "--watch",
+            "--ignore-not-found",
+            "--upstream",
+            KEY,
+            "--output-file",
+            str(rendered),
+            "--reload",
+            reload,
+        ]
         stack.enter_context(_running(["render", "nginx", *options], environment))
         # Both processes have begun before the first event.
         (first,) = cluster.scale("shop", "web", 1)
