@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from harness.dns_cases.page import RULES
@@ -139,4 +141,37 @@ def test_i9_older_object_that_comes_in_the_window_in_which_the_owner_leaves_is_b
     assert deployment.answers == ["A 10.0.0.1", "A 10.0.0.3"]
     assert deployment.reported(["comes", "waits"]) == ["prod/shop/waits: NameTaken www.example.com in Z1"]
     assert deployment.refusals == []
+    deployment.close()
+
+
+def _asks_both(*ipv6: str) -> Service:
+    addresses = ("192.0.2.1", *ipv6)
+    return a_service("LoadBalancer", cluster_ips=(), ingress_ips=addresses, ports=(), annotations={"hostname": NAME})
+
+
+@pytest.mark.parametrize("sessions", [1, 3])
+def test_who_waits_for_the_same_says_so_while_the_owner_cannot_publish_it(sessions: int) -> None:
+    """The owner has one type, and another one is kept from it: who waits does not have it either, and looks as if it had."""
+    deployment = PassingDeployment(ttl=30)
+    deployment.start()
+    deployment.put("a", _asks("192.0.2.1"))
+    deployment.pass_time(3.0)
+    deployment.by_hand("CREATE", NAME, "AAAA", "2001:db8::9")
+    deployment.put("web/c", _asks_both("2001:db8::1"))
+    deployment.pass_time(3.0)
+    taken, conflict = f"prod/web/c: NameTaken {NAME} in Z1", f"prod/shop/a: Conflict {NAME} in Z1"
+    assert deployment.reported(["a", "web/c"]) == [taken]
+    found = []
+    changes: list[Callable[[], None]] = [
+        lambda: deployment.put("a", _asks_both("2001:db8::1")),
+        lambda: deployment.by_hand("DELETE", NAME, "AAAA", "2001:db8::9"),
+    ]
+    for change in changes:
+        if sessions > 1:
+            deployment.end()
+            deployment.start()
+        change()
+        deployment.pass_time(600.0)
+        found.append(deployment.reported(["a", "web/c"]))
+    assert found == [[conflict, taken], []]
     deployment.close()

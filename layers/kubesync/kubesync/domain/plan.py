@@ -159,6 +159,16 @@ def assign_names(
     return Assignment(intended, free, frozenset(taken.values()), tuple(problems))
 
 
+def published_sets(state: KeyState) -> Mapping[RecordKey, RecordSet]:
+    """What a key publishes: what it intends, without sets that a foreign one keeps out."""
+    out = state.conflicts
+    return (
+        {k: s for k, s in state.intended.items() if k in state.applied or Name.of(k) not in out}
+        if out
+        else state.intended
+    )
+
+
 def differs(
     wanted: Mapping[RecordKey, RecordSet], before: Mapping[RecordKey, RecordSet], after: Mapping[RecordKey, RecordSet]
 ) -> bool:

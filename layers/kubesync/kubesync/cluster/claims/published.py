@@ -10,11 +10,12 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey, neighbours
-from kubesync.domain.plan import differs
+from kubesync.domain.plan import differs, published_sets
 from kubesync.domain.state import KeyState, Name
 
+IN_LINE: Final = 500
+"""Of those in line for a name, so many are planned again because its owner publishes something else."""
 _FEW: Final = 50
-_IN_LINE: Final = 500
 
 
 @dataclass(slots=True)
@@ -36,15 +37,19 @@ class PublishedSets:
         self._states = states
         self._behind = behind
         self._intended: dict[ObjectKey, Mapping[RecordKey, RecordSet]] = {}
+        self._published: dict[ObjectKey, Mapping[RecordKey, RecordSet]] = {}
 
     def of(self, owner: ObjectKey) -> Mapping[RecordKey, RecordSet]:
-        """What a key publishes, as this commit leaves it; nothing where a newer release wrote the key."""
+        """What a key intends, as this commit leaves it; nothing where a newer release wrote the key."""
         if owner not in self._intended:
             try:
-                self._intended[owner] = self._states.load([owner])[owner].intended
+                self._note(self._states.load([owner])[owner])
             except NewerSchemaError:
-                self._intended[owner] = {}
+                self._intended[owner] = self._published[owner] = {}
         return self._intended[owner]
+
+    def _note(self, state: KeyState) -> None:
+        self._intended[state.key], self._published[state.key] = state.intended, published_sets(state)
 
     def at_names(
         self,
@@ -62,22 +67,21 @@ class PublishedSets:
             for each in {*(() if own else (owner,)), *others.get(name, {}).values()}:
                 if each is not None:
                     before.add(each)
-                    found.setdefault((name.zone_id, name.name), {}).update(self.of(each))
+                    self.of(each)
+                    found.setdefault((name.zone_id, name.name), {}).update(self._published[each])
         there = {key: each for key, each in wanted.items() if (key.zone_id, key.name) in found}
         for other in before:
             self._behind.wanted.setdefault(other, {})[seen.key] = there
         return found
 
-    def unread_lines(self, before: KeyState, records: Mapping[RecordKey, RecordSet]) -> set[Name]:
+    def unread_lines(self, before: KeyState, seen: KeyState, records: Mapping[RecordKey, RecordSet]) -> set[Name]:
         """Claims of a key at names where its sets change for the first time in this session: earlier sessions may have planned who waits."""
-        if before.key in self._behind.looked or records == before.intended:
+        changed = {Name.of(k) for k in {*before.intended, *records} if before.intended.get(k) != records.get(k)}
+        changed |= before.conflicts.keys() ^ seen.conflicts.keys()
+        if before.key in self._behind.looked or not changed:
             return set()
-        changed = {
-            (key.zone_id, key.name)
-            for key in before.intended.keys() | records.keys()
-            if before.intended.get(key) != records.get(key)
-        }
-        return {name for name in before.claims if (name.zone_id, name.name) in changed}
+        places = {(name.zone_id, name.name) for name in changed}
+        return {name for name in before.claims if (name.zone_id, name.name) in places}
 
     def planned(
         self, before: KeyState, after: KeyState, in_line: Callable[[Name], Sequence[ObjectKey]]
@@ -88,13 +92,15 @@ class PublishedSets:
         others are notified too, neighbours first: they may share the name, or say who has it now. Of the rest there may be thousands.
         The first change in a session matters to all who are in line: nobody knows what earlier sessions have told them.
         """
-        self._intended[after.key] = after.intended
-        if after.intended == before.intended:
+        self._note(after)
+        if after.intended == before.intended and after.conflicts.keys() == before.conflicts.keys():
             return []
         behind = self._behind.wanted.get(after.key, {})
-        notified = {key for key, each in behind.items() if differs(each, before.intended, after.intended)}
-        for name in self.unread_lines(before, after.intended):
-            notified.update(key for key in in_line(name)[:_IN_LINE] if key.cluster == after.key.cluster)
+        notified = {
+            key for key, each in behind.items() if differs(each, published_sets(before), self._published[after.key])
+        }
+        for name in self.unread_lines(before, after, after.intended):
+            notified.update(key for key in in_line(name)[:IN_LINE] if key.cluster == after.key.cluster)
         self._behind.looked.add(after.key)
         if before.intended.keys() != after.intended.keys():
             notified.update(sorted(behind, key=lambda key: (not neighbours(key, after.key), key))[:_FEW])

@@ -19,7 +19,7 @@ from kubesync.actors.actor import Steps
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.tables.audit import Entry, describe
 from kubesync.cluster.claims.claim_book import ClaimBook
-from kubesync.cluster.claims.published import Behind, PublishedSets
+from kubesync.cluster.claims.published import IN_LINE, Behind, PublishedSets
 from kubesync.cluster.keys.committer import Change, Committer, Pair
 from kubesync.cluster.keys.key_writes import KeyWrite, Piece, Planned, Recorded, claiming, unclaiming
 from kubesync.domain.batches import Unit
@@ -135,7 +135,11 @@ class Outcomes:
         published = PublishedSets(tables.state, Behind()).of
         book = ClaimBook(tables.claims, tables.state, committer.fenced_here, published, counts.reserve)
         in_question = (
-            (b.claims - a.claims) | _landed_unclaimed(b, a) | self._rejected(b).keys() | self._turned(b)
+            (b.claims - a.claims)
+            | _landed_unclaimed(b, a)
+            | self._rejected(b).keys()
+            | self._turned(b)
+            | _kept_out(b, a)
             for b, a in pairs
         )
         book.read(frozenset().union(*in_question))
@@ -156,6 +160,11 @@ class Outcomes:
             for name in sorted(before.claims - after.claims):
                 actions, others = book.let_go(name, before.key)
                 pieces.append(Piece(tuple(actions), unclaiming(name), others))
+            # If they want the same as this key, they were told nothing.
+            for name in _kept_out(before, after):
+                book.promoted += [
+                    each for each in book.in_line(name)[:IN_LINE] if each.cluster in committer.fenced_here
+                ]
             # They waited for its policy, or turned with it.
             for name in sorted(self._turned(before) & before.claims):
                 for key in (each for each in book.in_line(name) if each.cluster in committer.fenced_here):
@@ -267,6 +276,11 @@ def _landed_unclaimed(before: KeyState, after: KeyState) -> frozenset[Name]:
     if after.applied.keys() <= before.applied.keys():
         return frozenset()
     return names_of(after.applied) - names_of(before.applied) - after.claims - after.waits
+
+
+def _kept_out(before: KeyState, after: KeyState) -> frozenset[Name]:
+    """Names of which the key keeps what stands, and where a foreign set now keeps out something else."""
+    return after.claims & (after.conflicts.keys() - before.conflicts.keys())
 
 
 def _is_reported(state: KeyState, outcome: Outcome) -> bool:

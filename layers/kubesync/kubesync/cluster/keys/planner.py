@@ -123,7 +123,9 @@ class Planner:
             ]
         question = self._names_in_question(wants)
         lines = [
-            self._published.unread_lines(before, want.records) for before, _, want in wants if want.records is not None
+            self._published.unread_lines(before, seen, want.records)
+            for before, seen, want in wants
+            if want.records is not None
         ]
         claims = self._tables.claims.read(sorted(set[Name]().union(*lines) - question))
         self._book.read(question | {name for name, claim in claims.items() if claim.waiting})
