@@ -81,7 +81,7 @@ OF_SOURCES: Final = (
         without="Ingresses of other classes than --ingress-class are published",
         invariants="I9",
         file="domain/sources/ingresses.py",
-        old="    return not rules.ingress_classes or ingress.class_name in rules.ingress_classes\n",
+        old="    return not rules.ingress_class or ingress.class_name in rules.ingress_class\n",
         new="    return True\n",
         caught_by=(_ROWS,),
     ),

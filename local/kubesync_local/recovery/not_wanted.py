@@ -137,7 +137,7 @@ def _of_ingress(key: RecordKey, seen: SeenIngress, view: ClusterView) -> str:
     asked = read_annotations(ingress.annotations, rules.annotation_prefixes)
     if asked.exclude or (rules.opt_in and not asked.include):
         return WHY["excluded" if asked.exclude else "not included"].replace("Service", "Ingress")
-    if rules.ingress_classes and ingress.class_name not in rules.ingress_classes:
+    if rules.ingress_class and ingress.class_name not in rules.ingress_class:
         return WHY["class"]
     problems = [problem for problem in seen.problems if problem.code != "Conflict"]
     if of_name := [problem for problem in problems if problem.subject == key.name]:

@@ -40,7 +40,6 @@ _NAMED: Final = {
     "endpoint_cidrs": "endpoint_nets",
     "target_net_filter": "target_nets",
     "exclude_target_net": "excluded_nets",
-    "ingress_class": "ingress_classes",
 }
 _TUPLES: Final = ("zones", "sources")
 _OF_INGRESS: Final = {"host": "hosts", "tls": "tls_hosts", "status": "ingress_ips", "status host": "ingress_hostnames"}
@@ -206,7 +205,7 @@ def _setting(text: str) -> tuple[str, Any]:
     name = _NAMED.get(option.replace("-", "_"), option.replace("-", "_"))
     if name.endswith("_nets"):
         return name, parse_networks(value.split(","))
-    if name == "ingress_classes":
+    if name == "ingress_class":
         return name, tuple(value.split(","))
     if not value:
         return name.removeprefix("no_"), not option.startswith("no-")

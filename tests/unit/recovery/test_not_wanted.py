@@ -98,7 +98,7 @@ def of_ingress(
 @pytest.mark.parametrize(
     ("case", "given"),
     [
-        ("class", {"ingress": replace(WWW, class_name="nginx"), "ingress_classes": ("alb",)}),
+        ("class", {"ingress": replace(WWW, class_name="nginx"), "ingress_class": ("alb",)}),
         ("pending", {"ingress": replace(WWW, ingress_ips=())}),
         ("ingress template", {"ingress": WWW, "label": "other.example.com A"}),
         ("other type", {"ingress": WWW, "label": "www.example.com AAAA", "wanted": "www.example.com A"}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -363,29 +363,22 @@ def size_of(values: Iterable[object]) -> int:
     return sum(len(group.endpoints) * max(1, len(group.ports)) + len(group.ports) for group in groups)
 
 
+# Most settings have one name in a configuration and in the rules.
+_SAME: Final = {each.name for each in fields(DnsRules)} & ClusterConfig.model_fields.keys()
+
+
 def rules_of(config: ClusterConfig) -> DnsRules:
     """The part of a configuration that decides about records."""
     return DnsRules(
         cluster=config.name,
-        domain=config.domain,
         zones=tuple(Zone(zone.id, zone.name, zone.private) for zone in config.zones),
-        template=config.template,
         default_ttl=config.ttl,
-        srv=config.srv,
-        load_balancer_cluster_ips=config.load_balancer_cluster_ips,
-        load_balancer_alias=config.load_balancer_alias,
-        opt_in=config.opt_in,
         annotation_prefixes=config.annotation_prefixes,
         names=_name_rules(config),
-        max_ttl=config.max_ttl,
         endpoint_nets=parse_networks(config.endpoint_cidrs),
         target_nets=parse_networks(config.target_net_filter),
         excluded_nets=parse_networks(config.exclude_target_net),
-        ingress_classes=config.ingress_class,
-        ignore_ingress_rules_spec=config.ignore_ingress_rules_spec,
-        ignore_ingress_tls_spec=config.ignore_ingress_tls_spec,
-        routing=config.routing,
-        health_check=config.health_check,
+        **{name: getattr(config, name) for name in _SAME - {"zones"}},
     )
 
 

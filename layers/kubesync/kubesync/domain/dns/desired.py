@@ -47,7 +47,7 @@ class DnsRules:
         max_ttl: seconds; annotations may ask for no more.
         endpoint_nets: endpoints elsewhere are in no record and no upstream; empty: all count.
         target_nets: addresses elsewhere are in no record; empty: all are published. excluded_nets: addresses there are in no record.
-        ingress_classes: only Ingresses of these classes are published; empty: all. The two options leave out hosts of that field.
+        ingress_class: only Ingresses of these classes are published; empty: all. The two options leave out hosts of that field.
         routing, health_check: of all record sets, as far as no annotation says otherwise (``routing_of_cluster``).
     """
 
@@ -66,7 +66,7 @@ class DnsRules:
     endpoint_nets: tuple[Network, ...] = ()
     target_nets: tuple[Network, ...] = ()
     excluded_nets: tuple[Network, ...] = ()
-    ingress_classes: tuple[str, ...] = ()
+    ingress_class: tuple[str, ...] = ()
     ignore_ingress_rules_spec: bool = False
     ignore_ingress_tls_spec: bool = False
     routing: str = ""

@@ -112,7 +112,7 @@ def desired(key: ObjectKey, ingress: Ingress | None, rules: DnsRules, held: Held
 
 
 def _of_our_class(ingress: Ingress, rules: DnsRules) -> bool:
-    return not rules.ingress_classes or ingress.class_name in rules.ingress_classes
+    return not rules.ingress_class or ingress.class_name in rules.ingress_class
 
 
 def _wanted(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> dict[str, list[str]] | None:
