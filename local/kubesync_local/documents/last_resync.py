@@ -97,7 +97,8 @@ def resync_lines(resyncs: dict[str, Any]) -> list[tuple[str, bool]]:
 
 
 def _of_forgotten(row: dict[str, Any]) -> str:
-    what = f"{row['name']} {row['type']} in {row['zone']}"
+    identifier = f" [{row['identifier']}]" if "identifier" in row else ""
+    what = f"{row['name']} {row['type']}{identifier} in {row['zone']}"
     return f"  {what} may be of {row['service']}, which no longer knows of it: see the runbook, By hand"
 
 

@@ -84,6 +84,14 @@ def test_zone_of_another_account_is_out_of_reach_without_its_role(setup: Account
     assert setup.client.zone(setup.foreign_zone).name == "example.net"
 
 
+def test_walk_that_is_refused_makes_it_ask_for_the_way_again(setup: Accounts) -> None:
+    setup.ways.clear()
+    with pytest.raises(ZoneUnavailableError, match="AccessDenied"):
+        list(setup.client.walk(setup.foreign_zone))
+    setup.ways[setup.foreign_zone] = ELSEWHERE
+    assert [key.type for key, _ in setup.client.walk(setup.foreign_zone)] == ["NS", "SOA"]
+
+
 def test_way_to_a_zone_is_asked_once_a_minute(setup: Accounts) -> None:
     asked: list[str] = []
 

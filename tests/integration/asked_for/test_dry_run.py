@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from harness.deployment import Deployment
 from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.state import StateTable
+from kubesync.domain.errors import BodyError
+from kubesync.domain.objects import Resource, Snapshot
 from kubesync.domain.report import SessionReport
+from kubesync.operations.listing import _Lists
 from kubesync_local.standins.route53.http_api.faults import CHANGE
 
 WEB = "web.default.svc.prod.example.com"
@@ -74,3 +80,18 @@ def test_dry_run_after_an_unclean_end_settles_nothing_and_reports_no_drift() -> 
         settled = stack.run(lambda _: stack.at_rest())
         assert settled.took_over == f"hand-over, zones to settle: {stack.zone_id}"
         assert f"{NEW} A" in stack.records()
+
+
+def test_dry_run_of_a_list_that_memory_has_no_room_for_says_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_long(_lists: object, resource: Resource) -> Snapshot:
+        raise BodyError(f"the list of {resource} is longer than 9 bytes in memory")
+
+    monkeypatch.setattr(_Lists, "_list", too_long)
+    deployment = Deployment()
+    deployment.start()
+    (cluster,) = deployment.resync(dry_run=True)["clusters"]
+    assert cluster["error"] == (
+        "cluster prod could not be listed: ERR_READ_BODY: the list of services is longer than 9 bytes in memory; "
+        "raise the function's memory (MemorySize), or find out why the server sends so much"
+    )
+    deployment.close()

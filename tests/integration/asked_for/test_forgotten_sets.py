@@ -11,6 +11,8 @@ from harness.watched_deployment import WatchedDeployment
 from kubesync.aws.dynamodb.store import Key
 from kubesync.aws.tables.claims import ClaimTable, claim_key
 from kubesync.aws.tables.state import state_key
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.routing.policies import Weighted
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 from kubesync_local.documents.last_resync import resync_lines, resyncs_document
@@ -45,7 +47,7 @@ def lose(watched: WatchedDeployment) -> None:
     watched.world.store.replace(state_key(ObjectKey("prod", "shop", "web")), None)
 
 
-def forgotten(watched: WatchedDeployment, *, dry_run: bool = False, scheduled: bool = False) -> list[object]:
+def forgotten(watched: WatchedDeployment, *, dry_run: bool = False, scheduled: bool = False) -> list[dict[str, object]]:
     clusters = watched.resync(dry_run=dry_run, scheduled=scheduled)["clusters"]
     return [row for cluster in clusters for row in cluster.get("forgotten", ())]
 
@@ -83,6 +85,18 @@ def test_i10_set_that_the_removal_of_its_cluster_has_left_is_reported(watched: W
     assert ClusterRegistry(watched.store).get("prod") is None
     assert sorted(watched.sets()) == ["web A"]
     assert forgotten(watched) == [ROW]
+
+
+def test_i10_lost_weighted_set_is_named_with_its_identifier(watched: WatchedDeployment) -> None:
+    lose(watched)
+    watched.delete("web")
+    watched.by_hand("DELETE", "web", "A")
+    weighted = Name("Z1", WEB, "blue")
+    watched.store.transact(ClaimTable.gain(weighted, ObjectKey("prod", "shop", "web")), "by hand")
+    key, found = RecordKey("Z1", WEB, "A", "blue"), RecordSet(60, ("10.0.0.1",), routing=Weighted(weight=1))
+    watched.route53.by_hand("CREATE", key, found)
+    watched.start()
+    assert [(row["type"], row["identifier"]) for row in forgotten(watched, dry_run=True)] == [("A", "blue")]
 
 
 def test_sets_of_others_beside_ours_and_at_names_of_nobody_are_not_reported(watched: WatchedDeployment) -> None:

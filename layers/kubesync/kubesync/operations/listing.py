@@ -84,7 +84,7 @@ def _list_now(
         return wait_for(lists.done, in_time)
     except ListenerError as error:
         check()  # a failure because the time is over is no error of the cluster
-        said = f"{error.code.key}: {error.message}; {_ADVICE[error.code]}"
+        said = f"{error.code.key}: {error.message}; {_advice(error)}"
         raise ResyncError(f"cluster {config.name} could not be listed: {said}") from error
     finally:
         lists.stop()

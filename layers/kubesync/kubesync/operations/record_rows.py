@@ -33,11 +33,7 @@ def drift_row(drift: Drift) -> dict[str, Any]:
     """Return a drift as a row of a report."""
     return {
         "drift": what_stands(drift.known, drift.stands).value,
-        "name": drift.key.name,
-        "type": drift.key.type,
-        **({"identifier": drift.key.identifier} if drift.key.identifier else {}),
-        "zone": drift.key.zone_id,
-        "service": str(drift.service),
+        **_set_of(drift.key, drift.service),
         "known": describe(drift.known),
         "stands": describe(drift.stands),
     }
@@ -70,7 +66,7 @@ def lost_sets(tables: Tables, actual: Mapping[RecordKey, RecordSet], others: Col
     states = tables.state.load(set(owners.values()))
     had = {(key, Name.of(each)) for key, state in states.items() for each in (*state.intended, *state.applied)}
     return [
-        {"name": key.name, "type": key.type, "zone": key.zone_id, "service": str(owner), "stands": describe(stands)}
+        {**_set_of(key, owner), "stands": describe(stands)}
         for key, stands in actual.items()
         if (owner := owners.get(Name.of(key))) and (owner, Name.of(key)) not in had
     ]
@@ -155,7 +151,7 @@ class DryRunForecast:
                 state = KeyState(key, intended=known, applied=known)
             mended = replace(state, applied=_corrected_applied(state, of_key.values(), self._landed))
             for change in changes_of(mended, policy):
-                row = _row(str(key), change.key, change.before, change.after)
+                row = _row(key, change.key, change.before, change.after)
                 row["why"] = _drift_reason(of_key.get(change.key)) or self._why.get(key) or WAITING
                 reason = _drift_conflict(of_key.get(change.key)) or conflicts.get((str(key), Name.of(change.key)))
                 if reason and change.before is None:
@@ -197,16 +193,15 @@ def _corrected_applied(
     return found
 
 
-def _row(service: str, key: RecordKey, before: RecordSet | None, after: RecordSet | None) -> dict[str, Any]:
-    return {
-        "name": key.name,
-        "type": key.type,
-        **({"identifier": key.identifier} if key.identifier else {}),
-        "zone": key.zone_id,
-        "service": service,
-        "from": None if before is None else side(before),
-        "to": None if after is None else side(after),
-    }
+def _row(service: ObjectKey, key: RecordKey, before: RecordSet | None, after: RecordSet | None) -> dict[str, Any]:
+    sides = {"from": None if before is None else side(before), "to": None if after is None else side(after)}
+    return _set_of(key, service) | sides
+
+
+def _set_of(key: RecordKey, service: ObjectKey) -> dict[str, Any]:
+    """Which set a row is about, and whose."""
+    identifier = {"identifier": key.identifier} if key.identifier else {}
+    return {"name": key.name, "type": key.type, **identifier, "zone": key.zone_id, "service": str(service)}
 
 
 def _drift_reason(drift: Drift | None) -> str:

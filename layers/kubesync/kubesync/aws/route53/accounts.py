@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -155,30 +156,31 @@ class RoutedZoneClient:
         self._known: dict[str, tuple[float, ZoneAccess | None]] = {}
 
     def zone(self, zone_id: str) -> Zone:
-        return self._call(zone_id, lambda client: client.zone(zone_id))
+        with self._client(zone_id) as client:
+            return client.zone(zone_id)
 
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
-        return self._call(zone_id, lambda client: client.change(zone_id, changes, comment))
+        with self._client(zone_id) as client:
+            client.change(zone_id, changes, comment)
 
     def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
-        return self._call(zone_id, lambda client: client.read(zone_id, name))
+        with self._client(zone_id) as client:
+            return client.read(zone_id, name)
 
     def walk(self, zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
-        return self._call(zone_id, lambda client: client.walk(zone_id))
+        with self._client(zone_id) as client:
+            yield from client.walk(zone_id)
 
-    def _call[T](self, zone_id: str, ask: Callable[[ZoneClient], T]) -> T:
-        """Make a call with the zone's client. After a refusal, the next call reads the zone's role again."""
-        try:
-            return ask(self._client(zone_id))
-        except ZoneUnavailableError:
-            self._known.pop(zone_id, None)  # another role may be registered by now
-            raise
-
-    def _client(self, zone_id: str) -> ZoneClient:
-        """Return the client for a zone. Reads the zone's role again once the known one is too old."""
+    @contextmanager
+    def _client(self, zone_id: str) -> Iterator[ZoneClient]:
+        """Yield the client for a zone. The zone's role is read again once the known one is too old, and after a refusal."""
         now = self._clock.monotonic()
         until, access = self._known.get(zone_id, (0.0, None))
         if now >= until:
             access = self._access_of(zone_id)
             self._known[zone_id] = (now + _KNOWN_SECONDS, access)
-        return self._accounts.client(access)
+        try:
+            yield self._accounts.client(access)
+        except ZoneUnavailableError:
+            self._known.pop(zone_id, None)  # another role may be registered by now
+            raise
