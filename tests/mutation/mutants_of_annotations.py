@@ -70,8 +70,8 @@ OF_ANNOTATIONS: Final[tuple[Mutant, ...]] = (
         without="a release with new rules writes every key again",
         invariants="I6",
         file="cluster/keys/reconciler.py",
-        old="            new_generation = snapshot.store_went_back or elsewhere or (below and not again)\n",
-        new="            new_generation = self._states.outdated(resource) or elsewhere or (below and not again)\n",
+        old="            known, new = 0, snapshot.store_went_back\n",
+        new="            known, new = 0, self._states.outdated(resource)\n",
         caught_by=(_REFUSED + "test_update_reports_once_and_sends_nothing_i6",),
     ),
     Mutant(

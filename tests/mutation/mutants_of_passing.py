@@ -254,8 +254,8 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="all keys that wait for a name are planned again with each change of its owner",
         invariants="I9",
         file=_PUBLISHED,
-        old=" if differs(each, before.intended, after.intended)}",
-        new="}",
+        old=" if differs(each, published_sets(before), self._published[after.key])\n",
+        new="\n",
         caught_by=(_TURNS + "test_i9_only_waiters_whose_answer_changes_are_planned_when_the_owner_changes",),
     ),
     Mutant(

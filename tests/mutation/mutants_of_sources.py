@@ -193,7 +193,7 @@ OF_SOURCES: Final = (
         without="another error of an absent API counts since the API is absent",
         invariants="I10",
         file="cluster/listener.py",
-        old="""                view.failing_since = 0.0  # so long it was no fault
+        old="""                view.failing_since = 0.0  # while its API was absent, that was no fault
 """,
         new="""                pass
 """,

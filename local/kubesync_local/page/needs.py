@@ -28,7 +28,7 @@ LEVELS: Final = ("broken", "decide", "correct", "waiting")
 LINKS: Final = 5
 _HELD: Final = "DeletionHeld"
 _DECIDE: Final = frozenset({"Conflict", "ChangedByHand", "KeptByPolicy"})
-_BY_ITSELF: Final = frozenset({"", "NameTaken", "NotListedYet"})
+_WAITING: Final = frozenset({"", "NameTaken", "NotListedYet"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ def _of_codes(seen: Overview, facts: Mapping[str, ClusterFacts]) -> Iterator[Nee
     for code, told in sorted(services.items(), key=lambda item: -len(item[1])):
         first = sorted(told)[:LINKS]
         count = max(len(told), totals.get(code, 0)) if len(told) >= LINKS else len(told)
-        level = "decide" if code in _DECIDE else "waiting" if code in _BY_ITSELF else "correct"
+        level = "decide" if code in _DECIDE else "waiting" if code in _WAITING else "correct"
         what = code or "On the way to the zone"
         yield Need(
             level,

@@ -33,6 +33,6 @@ def test_sets_that_exclude_each_other_are_said_in_the_same_words() -> None:
     stored = why_foreign(key, RecordSet(30, ("192.0.2.9",)), RecordKey("Z1", "pay.example.com", "A"))
 
     assert in_the_way_for_people(stored) == (
-        "pay.example.com A [blue] already exists (192.0.2.9), and simple and weighted sets exclude each other: give every Service that wants "
-        "the name a set-identifier, or none; delete what nobody owns"
+        "pay.example.com A [blue] already exists (192.0.2.9), and sets with and without an identifier exclude each other: give every "
+        "Service that wants the name a set-identifier, or none; delete what nobody owns"
     )

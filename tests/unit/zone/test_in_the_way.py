@@ -82,11 +82,15 @@ def test_foreign_set_is_in_the_way_of_what_cannot_stand_beside_it(
             a_key("CNAME"),
             "www.example.com A [x] stands there (192.0.2.1), and a CNAME excludes every other set: where another Service",
         ),
-        (a_key("A"), a_key("A", "x"), "A stands there (192.0.2.1), and simple and weighted sets exclude each other"),
+        (
+            a_key("A"),
+            a_key("A", "x"),
+            "A stands there (192.0.2.1), and sets with and without an identifier exclude each other",
+        ),
         (
             a_key("A", "x"),
             a_key("A"),
-            "A [x] stands there (192.0.2.1), and simple and weighted sets exclude each other",
+            "A [x] stands there (192.0.2.1), and sets with and without an identifier exclude each other",
         ),
     ],
 )

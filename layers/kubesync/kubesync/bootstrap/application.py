@@ -65,7 +65,7 @@ def quiet(_what: str, _details: dict[str, object]) -> None:
 
 
 class KubernetesConnector:
-    """Implements ``session.ports.Connector`` over HTTP."""
+    """Implements ``cluster.ports.Connector`` over HTTP."""
 
     def __init__(self, settings: Settings, scheduler: Scheduler, access_for: AccessFor) -> None:
         self._scheduler = scheduler

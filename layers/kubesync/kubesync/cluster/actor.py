@@ -113,12 +113,12 @@ class ClusterActor:
                     serving.run.commands_wait()
 
     def _queue_question(self, question: Question) -> None:
-        """Queue a question of a zone. Zones are answered in the order in which they began to ask."""
+        """Queue a question of a zone. ``_zones`` is in the order in which zones began to ask: so they are answered."""
         asked, lane = self._zones.get(question.zone) or self._lane_of_zone()
-        if asked.due_at() == ON_MESSAGE:
+        if asked.empty:  # it begins to ask: to the end of the line
             self._zones.pop(question.zone, None)
         self._zones[question.zone] = asked, lane
-        if asked.ask(question):
+        if asked.ask(question):  # the zone has given up the question under way: its answer stops
             lane.put(None)
 
     def _lane_of_zone(self) -> tuple[ZoneQuestions, Lane]:
@@ -230,12 +230,15 @@ class ClusterActor:
     # --- work ---
 
     def _next_work(self) -> deque[Task]:
-        """The tasks that the work lane may choose from: the next command alone, if there is one."""
+        """The tasks that the work lane may choose from: the first command alone, if there is one, else those that take turns.
+
+        The lane asks before each choice, so this changes nothing.
+        """
         if not self._commands:
             return self._serving.turns
         command = self._commands[0]
         if isinstance(command, messages.StopListening):
-            # It stays a command until it is done: its time may be over before.
+            # A stop stays in the queue until it is done: `step` drops it, and what it did not record, once its time is over.
             return deque((Command(partial(self._finish_run, command)),))
         return deque((Command(partial(self._obey, command)),))
 

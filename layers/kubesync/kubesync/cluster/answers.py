@@ -48,8 +48,13 @@ class ZoneQuestions:
         self._questions = deque([*(each for each in self._questions if isinstance(each, messages.Landed)), question])
         return self._questions[0] is not first
 
+    @property
+    def empty(self) -> bool:
+        """Whether every question is answered."""
+        return not self._questions
+
     def due_at(self) -> float:
-        return AT_ONCE if self._questions else ON_MESSAGE
+        return ON_MESSAGE if self.empty else AT_ONCE
 
     def steps(self) -> Steps[None]:
         """Write what follows from the first question, answer it, and remove it from the queue."""

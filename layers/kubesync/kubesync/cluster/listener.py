@@ -79,7 +79,8 @@ def round_of(rounds: Iterable[ListRound | None]) -> ListRound | None:
 class SharedWindow:
     """A cluster's merge window. Its listeners' threads fill it, and its actor closes it. ``opened`` wakes the actor.
 
-    ``most_bytes``: with more than that it is full, and its listeners wait. Whoever writes faster than it is recorded fills no memory (I9).
+    ``most_bytes``: with more than that it is full, and its listeners wait. So objects that change faster than they are recorded do not fill
+    the memory (I9).
     """
 
     def __init__(
@@ -345,7 +346,7 @@ class Listeners:
             was_absent = seen.resource in self._states.absent
             view.absent = absent and view.checkpoint is None
             if was_absent:
-                view.failing_since = 0.0  # so long it was no fault
+                view.failing_since = 0.0  # while its API was absent, that was no fault
             self._fails(seen.resource)
             self._in_trouble.add(seen.resource)
             if not (was_absent and view.absent):  # once is enough

@@ -89,7 +89,7 @@ class Published:
         yield from ()
 
     def _promote(self, recorded: Recorded) -> None:
-        """Send clusters the keys that were given a name. Call it after zones know who leaves the name: else the heir's intent could come first."""
+        """Send clusters the keys that were given a name. Call it after zones know who leaves the name, not before."""
         for key in recorded.promoted:
             self._to_cluster(key.cluster, Promoted((key,)))
 

@@ -74,7 +74,7 @@ class Serving:
 
     @property
     def turns(self) -> deque[Task]:
-        """Tasks that take turns. Names that go from key to key, and readers of shared objects, hold up no window; nor does it hold them up."""
+        """Tasks that take turns: so a window does not wait for names that change hands or readers of shared objects, and these not for it."""
         return deque() if self.run is not None and self.run.failed else self._turns
 
     # --- commands ---

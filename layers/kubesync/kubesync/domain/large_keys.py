@@ -9,7 +9,7 @@
 
 The size of a key is how many endpoints its objects have, each as often as its object has ports, since each of these pairs may become a
 node; and how many ports. It is known before anything is built of them. Deaths count for a namespace, since whoever writes objects there
-can make any number of large keys. A size is such a size unless it is a quarter smaller.
+can make any number of large keys. A key is of such a size if it has more than three quarters of it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A code is a stable CamelCase word, so programs may compare it. ``docs/reasons.md`` says what is wrong under each code. To add one:
 a line in ``ADVICE``, a row in the table of that page, and code that gives it (in a ``Problem``, ``Outcome``, ``OpenMark`` or
-``Finding``). For a ``Finding``, also name it in ``docs/explain.md``. Tests fail if one of these is missing: also for a listed code
+``Finding``). For a ``Finding``, also name it in ``docs/explain.md``. See whether ``WITHHOLDING`` or
+``BY_ITSELF`` should name it. Tests fail if one of these is missing: also for a listed code
 that nothing gives.
 """
 
@@ -33,7 +34,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "RoutingNotPossible": "Correct what the message names. docs/names.md lists what each routing policy needs.",
     "InvalidTarget": "Correct the annotation.",
     "InvalidClusterIp": "Look at the Service's spec.clusterIPs.",
-    "InvalidStatus": "Look at the Service's status.loadBalancer, and at the controller that writes it.",
+    "InvalidStatus": "Look at the object's status.loadBalancer, and at the controller that writes it.",
     "InvalidExternalName": "Correct the Service's spec.externalName.",
     "ExternalNameIsAddress": "Use a Service without selector and an EndpointSlice, or the target annotation.",
     "InvalidAddress": "Look at the Service's EndpointSlices. Those of address type FQDN have no addresses.",

@@ -213,7 +213,11 @@ def of_line(state: KeyState) -> frozenset[Name]:
 
 
 def turning(state: KeyState) -> frozenset[Name]:
-    """Claims of other keys whose sets have to change their policy, or to go, in the batch in which those of this key at the name change theirs."""
+    """Claims of other keys that a key waits for to change the routing policy of a name together (ADR 0072).
+
+    All sets of a name have one policy. The key has a set there and wants it with another policy, so the sets of these claims change in the
+    same batch, or go in it.
+    """
     places: set[tuple[str, str]] = set()
     for key, before in state.applied.items() if state.waits else ():
         if (after := state.intended.get(key)) is not None and after.routing.kind != before.routing.kind:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Final
 
 from kubesync.clock import Clock
@@ -206,12 +207,8 @@ def cluster_identity(api: ApiClient, deadline_monotonic: float, *, lists: bool =
     try:
         request = urls.list_by_name(*IDENTITY) if lists else urls.get_object(*IDENTITY)
         body = api.fetch(request, deadline_monotonic=deadline_monotonic)
-    except DeniedError as error:
-        if error.status == 403:
-            return None
-        raise
-    except StatusError as error:
-        if error.status == 404 and not lists:
+    except (DeniedError, StatusError) as error:
+        if error.status == HTTPStatus.FORBIDDEN or (error.status == HTTPStatus.NOT_FOUND and not lists):
             return None
         raise
     resource, _, name = IDENTITY

@@ -51,7 +51,7 @@ _TIMES_BEFORE_LIST: Final = 3
 
 
 class ReflectorBackoff:
-    """Exponential backoff of client-go's reflector: each delay is drawn between the doubled delay and twice of it.
+    """Exponential backoff of client-go's reflector: the delay doubles each time, and each wait is drawn between it and twice of it.
 
     It starts over when no delay was needed for ``backoff_reset`` seconds.
     """

@@ -11,8 +11,8 @@ zone with claims       a resync of all reports sets at names that a key owns and
 
 A dry run in a session of its own writes to no zone: what is open stays open, and no zone is settled.
 
-It may run in its own thread (``requests``). A cluster whose configuration changes meanwhile drops out; of a resync of
-all it begins once more, and one that is disabled, being removed or gone is left out.
+It may run in its own thread (``requests``). A cluster whose configuration changes meanwhile drops out. In a resync of
+all clusters it is tried once more; one that is disabled or removed by then is left out.
 """
 
 from __future__ import annotations

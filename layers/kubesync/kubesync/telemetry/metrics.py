@@ -1,5 +1,8 @@
 """A session's CloudWatch metrics in the embedded metric format: lines in the log, no calls.
 
+To add one: a row below, its value in ``session.health`` or ``domain.report``, and what makes it a metric here. If an alarm or the dashboard
+uses it: ``ALARMED``, ``template.yaml``, ``docs/runbook.md`` and `make terraform reference`.
+
 Namespace ``kubesync``. ``service`` is ``kubesync-<deployment>``, which separates the deployments of one account.
 
 metric                       dimensions                       unit     written
@@ -57,7 +60,7 @@ ListenersEnded               the same                         Count    codes 1 t
 Sessions                     service, ended                   Count    one per session; ``ended`` is the key of its code
 
 The six from OldestOpenSeconds to KeysSetAside are left out as long as a session cannot know them: see ``session.health``. HoursSinceResync and
-RegistrationsLost are left out for as long.
+RegistrationsLost are left out in the same cases.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     opened again, or a resync asks          at once
     refused up to 10 times                 when its mark says so: 5 s after the first refusal, doubling
     refused 11 times (it has "settled")    every hour; marks are not written any more
-    where a set of ours has gone           at once: simple and weighted sets exclude each other, also of two of our Services
+    where a set of ours has gone           at once: sets with and without an identifier exclude each other, also of two of our objects
 
 A check waits until its key can be planned: the cluster must be listed or watched. Otherwise sessions that end soon would check too
 early each time, and a name that is free would never be published.

@@ -5,10 +5,10 @@ heir, and asks the zone for the new set. The zone joins both, whichever comes fi
 
     known of a name                                        what happens
     ---------------                                        ------------
-    who leaves, and the heir's intent                        one batch
+    who leaves, and the heir's intent                      one batch
     who leaves                                             it waits for the heir's intent, ``_HEIR_SECONDS`` at most; then it goes alone
     who leaves; the heir's intent has come, its turn not     it waits for that turn, ``_TURN_SECONDS`` at most
-    who leaves, but it may not go now; the heir's intent     the heir waits: the set still stands
+    who leaves, but it cannot go now; the heir's intent    the heir waits: the set still stands
     who leaves; both do not fit one batch                  both stay as they are, and that is reported of the heir
     who leaves; the heir was refused                       as for a new heir: its cluster gives the name to the next in line
     sets that change their routing policy                  all that are there go together
@@ -85,23 +85,23 @@ class Passing:
         if asks:
             self._asking[key] = frozenset(asks)
         self._too_large -= {(name, key) for name in asked - asks}
-        self._extend_waits(asked - asks, now + _HEIR_SECONDS)
-        self._extend_waits(asks - asked, now + _TURN_SECONDS)
+        self._wait_until(asked - asks, now + _HEIR_SECONDS)
+        self._wait_until(asks - asked, now + _TURN_SECONDS)
 
     def mark_too_large(self, unit: Unit) -> None:
         """Note that a unit, with what must go in the same batch, is too large for any batch. ``record_refused`` uses it."""
         self._too_large.add((unit.name, unit.key))
 
     def record_refused(self, unit: Unit) -> None:
-        """Move the times of keys that leave this unit's name, if the refused unit was an heir.
+        """Note that Route 53 refused an heir: keys that leave the name now wait ``_HEIR_SECONDS`` for the next heir, no longer for this one.
 
-        They wait ``_HEIR_SECONDS`` for the next heir. Where the heir is too large, they wait for as long as it wants the name.
+        If the heir fits no batch, they wait for as long as it wants the name.
         """
         too_large = (unit.name, unit.key) in self._too_large
         until = math.inf if too_large else self._now() + _HEIR_SECONDS
         asked = unit.name in self._asking.get(unit.key, ())
         if asked and (too_large or any(at > until for at in self._leaving.get(unit.name, {}).values())):
-            self._extend_waits((unit.name,), until)
+            self._wait_until((unit.name,), until)
 
     def grant_second_wait(self, unit: Unit, actual: Mapping[RecordKey, RecordSet], *, of_event: bool) -> bool:
         """Whether a refused unit waits once more for keys that share its name: the set in its way may be theirs, and no conflict.
@@ -127,8 +127,8 @@ class Passing:
             self._waits.put_unit(unit, until)
         return True
 
-    def _extend_waits(self, names: Iterable[str], until: float) -> None:
-        """Let all keys that leave these names, and that still wait, wait until then. Those that sleep wake then at the latest."""
+    def _wait_until(self, names: Iterable[str], until: float) -> None:
+        """Let all keys that leave these names, and that still wait, wait until then, sooner or later than before."""
         for name in names:
             for key in [key for key, at in self._leaving.get(name, {}).items() if at]:
                 self._leaving[name][key] = until

@@ -207,7 +207,7 @@ class ZoneQueue:
     def due(self, room: Callable[[], BatchLimits]) -> Due:
         """Return what the zone does next. Call it once a step: it takes units, moves turns on and puts keys to sleep.
 
-        Batches and conflict checks alternate. ``room`` returns what a batch may hold. Called only if there is something to send.
+        Batches and conflict checks alternate. ``room``: returns what a batch may hold; it is called only if there is something to send.
         """
         self.checks.begin_step()
         found = self._due_of_all(room)

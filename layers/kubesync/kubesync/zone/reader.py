@@ -35,7 +35,7 @@ class ZoneReader:
     def read_all(self, names: Collection[str], not_before: float = 0.0) -> dict[str, dict[RecordKey, RecordSet]]:
         """Return the record sets at each of these names.
 
-        Reads a name by itself while fewer than ``_NAMES_BY_THEMSELVES`` names a minute are asked for; else walks the zone.
+        Reads a name by itself while at most ``_NAMES_BY_THEMSELVES`` names a minute are asked for; else walks the zone.
 
         Args:
             not_before: a walk that began before this time (monotonic) is not used.

@@ -4,9 +4,10 @@
     ------      ----------                                              --------------------------
     INHERITED   a key that was refused in an earlier session: its       the time of its mark; news of the key end it
                 mark does not say which unit, nor in which zone
-    REFUSED     one unit of a key: Route 53 refused it                  the time of the key's mark
     CONFLICT    a check of a key's names where foreign sets stand       see ``check_schedule``
     FULL        a key that could only add sets to a full zone           the zone's next try: see ``FullZone``
+
+A unit that Route 53 refused waits by itself, until the time of its key's mark (``put_unit``).
 
 A reason may be put off as a whole: while Route 53 throttles reads no name is checked, and a full zone is tried for all at once.
 
@@ -32,7 +33,6 @@ class Reason(Enum):
     """Why something waits: see the table above."""
 
     INHERITED = auto()
-    REFUSED = auto()
     CONFLICT = auto()
     FULL = auto()
 

@@ -35,8 +35,8 @@ def held_only(want: Desired, state: KeyState) -> Desired:
         held                                            as wanted
         held, with another set identifier               as wanted, under the identifier that is held
         held, and its routing policy is not possible    as wanted, with the policy that is held
-        not held; of ports or endpoints of the          as wanted, under that name's identifier: else a pod that
-          Service's own name, which is held               is made again would lose its name
+        not held; of ports or endpoints of the          as wanted, under that name's identifier: else the name
+          Service's own name, which is held               of a pod would go when the pod is made again
         not held                                        not: the key does not wait for it either
     """
     refused = {key for key, record_set in (want.records or {}).items() if record_set.routing == NOT_POSSIBLE}

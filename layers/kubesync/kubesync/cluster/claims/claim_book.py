@@ -54,7 +54,7 @@ class ClaimBook:
 
     Args:
         fenced_here: clusters whose fence this master has raised: only their keys can be notified that they were given a name.
-        published: what a key publishes, as the commit leaves it.
+        intended: what a key intends, as the commit leaves it.
         reserve: called with who is given a name of its own namespace, which has counted the name already.
     """
 
@@ -63,13 +63,13 @@ class ClaimBook:
         claims: ClaimTable,
         states: StateTable,
         fenced_here: AbstractSet[str],
-        published: Callable[[ObjectKey], Mapping[RecordKey, RecordSet]],
+        intended: Callable[[ObjectKey], Mapping[RecordKey, RecordSet]],
         reserve: Callable[[ObjectKey, str], None],
     ) -> None:
         self._table = claims
         self._states = states
         self._fenced_here = fenced_here
-        self._published = published
+        self._intended = intended
         self._reserve = reserve
         self._claims: dict[Name, Claim | None] = {}
         self._came: dict[Name, dict[Key, ObjectKey]] = defaultdict(dict)
@@ -239,7 +239,7 @@ class ClaimBook:
             mine = seen.key in claim.holders
             if not mine and (not neighbours(claim.owner, seen.key) or (name in seen.waits and not moved)):
                 continue
-            of_owner = {k: each for k, each in self._published(claim.owner).items() if Name.of(k) == name}
+            of_owner = {k: each for k, each in self._intended(claim.owner).items() if Name.of(k) == name}
             # An owner that has nothing there yet is planned first. All sets of a policy with seats are of one key.
             kinds = {policy, *(each.routing.kind for each in of_owner.values())}
             if mine or ((of_owner or claim.types) and kinds in ({Simple.kind}, {Weighted.kind})):
@@ -284,7 +284,7 @@ class ClaimBook:
             for key in dict.fromkeys(each for each in (*claim.holders, *near) if each != after.key):
                 if len(marks) == most:
                     break
-                asks = [each for each in wants(key).keys() - self._published(key).keys() if Name.of(each) == name]
+                asks = [each for each in wants(key).keys() - self._intended(key).keys() if Name.of(each) == name]
                 if room := {each for each in gone if any(clash(each, ask) for ask in asks)}:
                     passing |= room
                     marks.append(self._states.mark_promoted(key, name))
@@ -325,7 +325,7 @@ class ClaimBook:
         self._left[name].discard(place)
         comes, changed = self._table.wait(claim, key, created_at)
         # It may leave, with its deletion yet to be sent: then it hands the name on.
-        if claim.owner.cluster in self._fenced_here and name not in names_of(self._published(claim.owner)):
+        if claim.owner.cluster in self._fenced_here and name not in names_of(self._intended(claim.owner)):
             self.promoted.append(claim.owner)
         if key in claim.types.values():  # nothing is left of what it shared
             return [comes, *self._replaced(claim, claim.owner, claim.without(key), waiting=claim.waiting + 1)]

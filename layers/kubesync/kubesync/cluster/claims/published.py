@@ -39,8 +39,8 @@ class PublishedSets:
         self._intended: dict[ObjectKey, Mapping[RecordKey, RecordSet]] = {}
         self._published: dict[ObjectKey, Mapping[RecordKey, RecordSet]] = {}
 
-    def of(self, owner: ObjectKey) -> Mapping[RecordKey, RecordSet]:
-        """What a key intends, as this commit leaves it; nothing where a newer release wrote the key."""
+    def intended(self, owner: ObjectKey) -> Mapping[RecordKey, RecordSet]:
+        """What a key intends: as planned in this commit (``planned``), else as stored. Empty if a newer release wrote the key."""
         if owner not in self._intended:
             try:
                 self._note(self._states.load([owner])[owner])
@@ -67,7 +67,7 @@ class PublishedSets:
             for each in {*(() if own else (owner,)), *others.get(name, {}).values()}:
                 if each is not None:
                     before.add(each)
-                    self.of(each)
+                    self.intended(each)
                     found.setdefault((name.zone_id, name.name), {}).update(self._published[each])
         there = {key: each for key, each in wanted.items() if (key.zone_id, key.name) in found}
         for other in before:

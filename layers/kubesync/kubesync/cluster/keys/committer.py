@@ -123,7 +123,8 @@ class Change:
 @dataclass(frozen=True, slots=True)
 class Section:
     """Keys of a change that are planned in one step. ``large``: it is one key, larger than LARGE. ``end``: how many keys are before the next
-    section. ``last``: none follow. ``again``: keys before it that are not written to their end. ``gives_way``: it may become one."""
+    section. ``last``: none follow. ``again``: keys before it that are not written to their end. ``gives_way``: the large key may stop before
+    its end; then it is among those of the next section."""
 
     keys: Sequence[ObjectKey]
     large: bool

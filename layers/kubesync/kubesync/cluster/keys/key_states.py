@@ -155,7 +155,7 @@ class KeyStates:
             checkpoint = checkpoints.get(resource)
             view = ListenerView(checkpoint, failing_since=failing.get(resource, 0.0))
             if (known := before.get(resource)) is not None and known.failing_since and not known.absent:
-                # Another configuration, or a new try after a fault of ours: what fails goes on to fail.
+                # Another configuration, or a new try after a fault of ours: a listener that failed before still fails since then.
                 known.fails(now)
                 view.failing_since = now if was_paused else known.failing_since
             view.fails(now)

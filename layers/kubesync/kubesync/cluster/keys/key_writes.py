@@ -199,13 +199,12 @@ class Preview:
 class Chunk:
     """One transaction: states as they stand after it, its actions and audit entries.
 
-    ``whole``: no part of the key that it begins with is in an earlier one. ``left``: the key that it ends with, if more of it follows: as it
-    stands then, and as it is to become. ``counts``: by namespace, how many more names its Services
-    hold, places in lines and record sets; each is one more action.
+    ``begins_whole``: no part of its first key is in an earlier one. ``left``: its last key, if more of it follows: as it stands then, and as it
+    is to become. ``counts``: by namespace, how many more names its objects hold, places in lines and record sets; each is one more action.
     """
 
     token: str
-    complete: bool = True
+    begins_whole: bool = True
     left: tuple[KeyState, KeyState] | None = None
     states: list[KeyState] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
@@ -287,7 +286,7 @@ def chunks_of(
             size = _bytes(of_pieces) + _bytes(own)
             if not chunk.takes([*of_pieces, *own], clusters, room - len(more), size):
                 yield chunk
-                chunk = Chunk(token(), complete=number == 1)
+                chunk = Chunk(token(), begins_whole=number == 1)
                 stored, own = table.put(state, after, chunk.token)
             chunk.add([*of_pieces, *own], clusters, size)
             chunk.entries += (entry for piece in group for entry in piece.entries)
@@ -299,12 +298,12 @@ def chunks_of(
                 # The next step changes the same item: it cannot share a transaction with this one.
                 chunk.left = stored, write.after
                 yield chunk
-                chunk = Chunk(token(), complete=False)
+                chunk = Chunk(token(), begins_whole=False)
             state = stored
         for action in write.trailing:
             if not chunk.takes([action], {cluster}, room):
                 yield chunk
-                chunk = Chunk(token(), complete=False)
+                chunk = Chunk(token(), begins_whole=False)
             chunk.add([action], {cluster})
     last = closing(chunk.token)
     if not chunk.takes(last.actions, last.clusters, room):
@@ -322,7 +321,10 @@ def _changes(before: Mapping[str, int], after: Mapping[str, int], namespace: str
 
 
 def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None]) -> list[ObjectKey]:
-    """Write all chunks but a last one that has room left. Returns the keys of that one: they are planned again with the next section."""
+    """Write all chunks but the last, which may have room for keys of the next section. Returns its keys: they are planned again with these.
+
+    If the last one begins with the rest of a key, it is written too: a new plan would not know which part is written already.
+    """
     last: Chunk | None = None
     for chunk in chunks:
         if last is not None:
@@ -330,9 +332,9 @@ def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None]) -> list[
         last = chunk
     if last is None:
         return []
-    if last.complete:
+    if last.begins_whole:
         return [state.key for state in last.states]
-    write(last)  # a key is written to its end: what is planned again does not know what was written of it, and why
+    write(last)
     return []
 
 

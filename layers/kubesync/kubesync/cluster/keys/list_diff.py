@@ -53,6 +53,10 @@ class ListMerge:
 
     ``compare`` reads creation times and live parts. Only windows change these, and only one window is recorded at a time.
 
+    ``reread``: resources that were listed under other rules before. ``unwanted``: how many record sets the configuration takes away, and
+    ``hold``: whether these stay (True: yes; False: a person forces them through; None: only those that are kept already). The reconciler
+    sets both once it has judged the configuration. ``why_held``: by resource, why deletions are held back.
+
     ``missed``: keys of which the lists hold an object that was changed before the checkpoint and is stored as it was before: its watch has
     not reported the change.
 
@@ -74,8 +78,8 @@ class ListMerge:
         self._found = Absences()
         self.reread: set[Resource] = set()
         self.unwanted = 0
-        self.hold: bool | None = False if forced else None  # see ``Planner``
-        self.held: dict[Resource, str] = {}
+        self.hold: bool | None = False if forced else None
+        self.why_held: dict[Resource, str] = {}
         self.identity_actions: tuple[Action, ...] = ()
         self.missed: set[ObjectKey] = set()
 
@@ -140,7 +144,7 @@ class ListMerge:
             left = live.intersection(self._found.left[resource].get(key, ()))
             if resource is main or self._states.config.scope.holds(key.namespace) or not lives(after):
                 after = without_parts(after, left, snapshot, generation, hold=bool(self.hold))
-            # Else they stay with their Service, of which the deletion is held back, or which is listed later.
+            # Else they stay: for us their Service still exists. Its deletion is held back, or its own list is not here yet.
             after = without_disproved(after, self.observed.by_key.get(key, ()), snapshot, generation)
         observed = self._states.taken_in(key, self.observed.of(key))
         if any(self._missed_by_watch(before, seen) for seen in observed):
@@ -164,7 +168,7 @@ class ListMerge:
         tombstones: Mapping[Resource, Counter[int]],
         sets_kept: int,
     ) -> Absences:
-        """Decide for each part that a list lacks whether it is deleted, held back or left out. Sets ``held`` and the identity."""
+        """Decide for each part that a list lacks whether it is deleted, held back or left out. Sets ``why_held`` and the identity."""
         found = Absences()
         uid = self._identify(snapshots.get(IDENTITY[0]))
         scope = self._states.config.scope
@@ -209,7 +213,7 @@ class ListMerge:
     def tell(self, resource: Resource, why: str) -> None:
         """Report why deletions are held back."""
         release = f"kubesync resync --cluster {self._states.config.name} --force"
-        self.held[resource] = f"{why}; `{release}` lets the deletions through"
+        self.why_held[resource] = f"{why}; `{release}` lets the deletions through"
 
     def asked_by_configuration(self, before: KeyState, seen: KeyState) -> bool:
         """Whether deletions of a key come from the configuration or the rules: not where a list or an event says that its object is gone."""

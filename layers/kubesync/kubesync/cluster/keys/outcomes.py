@@ -70,7 +70,7 @@ def judge(refusal: Refusal, state: KeyState) -> Outcome:
     nothing        something           conflict: foreign, equal or not (I3)
     a set          nothing, delete     landed: somebody deleted it, nothing is left to do
     a set          another, or none    changed by hand: a full resync mends it
-    as known       a foreign set that ours cannot stand beside             conflict (a CNAME, or a simple beside weighted ones)
+    as known       a foreign set that excludes ours                        conflict: a CNAME, or only one of the two has an identifier
     as known       nothing like that   rejected: the value itself, or a health check that does not exist
     """
     unit, actual = refusal.unit, refusal.actual
@@ -132,8 +132,8 @@ class Outcomes:
         """Plan what closing writes. Lets go of claims that nothing needs. Upstreams stay as they are."""
         committer = self.committer
         tables, counts = committer.tables, committer.states.counts
-        published = PublishedSets(tables.state, Behind()).of
-        book = ClaimBook(tables.claims, tables.state, committer.fenced_here, published, counts.reserve)
+        intended = PublishedSets(tables.state, Behind()).intended
+        book = ClaimBook(tables.claims, tables.state, committer.fenced_here, intended, counts.reserve)
         in_question = (
             (b.claims - a.claims)
             | _landed_unclaimed(b, a)

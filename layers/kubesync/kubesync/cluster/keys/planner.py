@@ -96,7 +96,9 @@ class Planner:
         self._limit = NamespaceLimit(states.counts, states.config.policy)
         self._fenced_here = fenced_here
         self._published = PublishedSets(tables.state, behind or Behind())
-        self._book = ClaimBook(tables.claims, tables.state, fenced_here, self._published.of, states.counts.reserve)
+        self._book = ClaimBook(
+            tables.claims, tables.state, fenced_here, self._published.intended, states.counts.reserve
+        )
         self._targets = AliasTargets(states, tables, self._book, fenced_here, followers or Followers())
         self._fresh: dict[ObjectKey, KeyState] = {}
         self._changed: dict[Reference, int] = {}
@@ -299,7 +301,7 @@ class Planner:
         if want.records is None:
             # What the last plan reported is as true as before; the rest is found below.
             problems += [p for p in seen.problems if p.code not in _FOUND_IN_EVERY_PLAN]
-            # Nobody can say now whose a name is that has become free: it stays in conflict, lest two keys make a set there.
+            # A name may be free by now, but this plan does not look for its owner. It stays in conflict: else two keys could make a set there.
             after = replace(after, conflicts={**before.conflicts, **seen.conflicts})
         else:
             for mine, theirs, actions, clusters in self._book.exchange(seen, names_of(want.records), owners):

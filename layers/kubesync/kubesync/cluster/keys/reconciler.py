@@ -159,7 +159,7 @@ class Reconciler:
             news=listed.merge.observed.of,
         )
         self._at_once(self._committer.foresee(change, preview.add), go_on)
-        preview.held = dict(listed.merge.held)
+        preview.held = dict(listed.merge.why_held)
         return preview
 
     def sweep(self) -> Steps[None]:
@@ -209,7 +209,7 @@ class Reconciler:
             following.turns.keys, merge.merged, plan, ending, resources, merge.observed.of, more=more, written=written
         )
         recorded = yield from self._commit(change)
-        recorded.held, recorded.missed = listed.merge.held, listed.merge.missed
+        recorded.held, recorded.missed = listed.merge.why_held, listed.merge.missed
         self._gone[self._states.basis] += gone
         return recorded
 
@@ -241,18 +241,9 @@ class Reconciler:
                 merge.tell(resource, why)
 
     def _listed(self, content: WindowContent, mode: Mode) -> Steps[_Listed]:
+        """Compare complete lists with everything that is stored. Nothing is written."""
         probed = yield from self._probe(content)
-        for resource, snapshot in content.snapshots.items():
-            view = self._states.listeners[resource]
-            stored = view.checkpoint
-            known = stored.generation if stored is not None else 0
-            elsewhere = stored is not None and stored.basis.server != self._states.config.server
-            # Nobody saw it go back where nothing was being watched. Not so when this very list was recorded already.
-            below = stored is not None and snapshot.resource_version < stored.resource_version
-            again = stored is not None and stored.resource_version == content.checkpoints.get(resource)
-            new_generation = snapshot.store_went_back or elsewhere or (below and not again)
-            view.generation = known + 1 if new_generation else max(known, 1)
-            view.expired = False
+        self._begin_generations(content)
         self._follow(content)
         observations = yield from self._parsed(content)
         items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
@@ -269,6 +260,25 @@ class Reconciler:
         for key in observed.by_key.keys() - names.keys() if fair else ():
             note(KeyState(key))
         return _Listed(keys, names, merge, observed.ordered)
+
+    def _begin_generations(self, content: WindowContent) -> None:
+        """Decide for each list whether its versions begin a new generation: versions of older ones then mean nothing.
+
+        the reflector has seen the store go back               yes
+        the checkpoint is of another server                    yes
+        the list is below a checkpoint that is not its own     yes: the store went back while nobody watched
+        else                                                   no
+        """
+        for resource, snapshot in content.snapshots.items():
+            view = self._states.listeners[resource]
+            known, new = 0, snapshot.store_went_back
+            if (stored := view.checkpoint) is not None:
+                known, version = stored.generation, stored.resource_version
+                own = version == content.checkpoints.get(resource)
+                new |= stored.basis.server != self._states.config.server
+                new |= snapshot.resource_version < version and not own
+            view.generation = known + 1 if new else max(known, 1)
+            view.expired = False
 
     def _probe(self, content: WindowContent) -> Steps[str | None]:
         """Ask the cluster for its identity where no list shows it. None: not needed, or not known. Waits for the answer."""
@@ -423,7 +433,7 @@ class Reconciler:
             for resource, new in moved.items():
                 self._states.listeners[resource].checkpoint = new
             self._quiet = True
-            # Of all listeners: one that stands still must not make every window of the other write (I6).
+            # Of all listeners: else one without news would look overdue, and every window would write a checkpoint (I6).
             for view in self._states.listeners.values():
                 view.written_at = self._clock.monotonic()
 

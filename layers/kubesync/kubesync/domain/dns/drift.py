@@ -39,11 +39,15 @@ def what_stands(known: RecordSet | None, stands: RecordSet | None) -> Stands:
 
 
 def why_foreign(key: RecordKey, record_set: RecordSet, wanted: RecordKey | None = None) -> str:
-    """What is said of a set that is in the way and not ours.
+    """What is said of a set that is in the way, and that the key does not know as its own.
 
-    Args:
-        wanted: what it keeps out, where that is another set. If their set identifiers differ, so do the claims, and another Service
-            may have it.
+    Claims are by set identifier (ADR 0010). So a set with another identifier may be another object's:
+
+    the set that it keeps out                              the advice
+    -------------------------                              ----------
+    at its own key (``wanted``: None), or with its claim   take it over, remove it, or choose another name
+    of its type; only one of the two has an identifier     an identifier for all, or for none
+    of another type, with another identifier               another name for one of the two: a CNAME excludes all
     """
     shown = (
         record_set.foreign_form
@@ -52,7 +56,7 @@ def why_foreign(key: RecordKey, record_set: RecordSet, wanted: RecordKey | None 
     )
     if wanted is not None and wanted.type == key.type and bool(wanted.identifier) != bool(key.identifier):
         return (
-            f"{key.label} stands there ({shown}), and simple and weighted sets exclude each other: give every Service that "
+            f"{key.label} stands there ({shown}), and sets with and without an identifier exclude each other: give every Service that "
             "wants the name a set-identifier, or none; remove what is nobody's"
         )
     if wanted is not None and wanted.identifier != key.identifier and wanted.type != key.type:
@@ -67,7 +71,11 @@ def why_foreign(key: RecordKey, record_set: RecordSet, wanted: RecordKey | None 
 
 
 def with_replacements(actual: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, RecordSet]:
-    """What stands in a zone, and under the key of a simple set what was put in its place: a set with a set identifier."""
+    """The sets of a zone, to be compared with known ones.
+
+    Somebody may have replaced a simple set of ours by one with a set identifier, which has another key. It is added under the key of the
+    simple set, as foreign: so ours counts as replaced, not as missing.
+    """
     found = {
         replace(key, identifier=""): replace(stands, foreign_form=f"SetIdentifier={key.identifier}")
         for key, stands in actual.items()

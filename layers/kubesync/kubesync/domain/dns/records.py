@@ -73,7 +73,7 @@ class RecordSet:
 
     Values are in Route 53's own presentation form (host names in lower case with trailing dot, TXT quoted), sorted
     canonically, without duplicates. For an alias, ``ttl`` is None and ``values`` empty. ``foreign_form`` names settings that
-    kubesync never makes (other routing policies, a health check): a set with one never equals ours. ``routing`` goes with the key's
+    kubesync never makes, such as CIDR routing: a set with one never equals ours. ``routing`` goes with the key's
     set identifier.
     """
 

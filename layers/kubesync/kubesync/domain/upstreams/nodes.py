@@ -269,7 +269,7 @@ def node_document(node: Node) -> dict[str, str | int | bool]:
 
 
 def _canonical(ip: str, port: int, endpoint: Endpoint) -> str:
-    """As JSON of the ``node_document`` of such a node. Most of the time of planning a large Service would be spent in these two."""
+    """The canonical JSON of such a node. By hand: to make the document and encode it would be most of the time of planning a large Service."""
     host = f'"hostname":{quoted(endpoint.hostname)},' if endpoint.hostname else ""
     node = f'"node":{quoted(endpoint.node)},' if endpoint.node else ""
     pod = f'"pod":{quoted(endpoint.pod)},' if endpoint.pod else ""

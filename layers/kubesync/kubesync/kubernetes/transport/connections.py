@@ -16,7 +16,6 @@ import contextlib
 import http.client
 import io
 import math
-import os
 import socket
 import ssl
 import sys
@@ -26,7 +25,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any, Final
 
 import certifi
@@ -94,7 +92,7 @@ class Interrupter:
             if self._handle is not None:
                 # Not connected, or the peer has cut it: nothing blocks on it.
                 with contextlib.suppress(OSError):
-                    # Of the plain socket: that of TLS would let a reader see what comes as if it were plain.
+                    # Not that of SSLSocket, which drops the TLS layer first: a reader would take encrypted bytes for plain ones.
                     socket.socket.shutdown(self._handle, socket.SHUT_RDWR)
 
     def watch_socket(self, sock: socket.socket) -> socket.socket:
@@ -346,13 +344,10 @@ _shared_context: Final = lru_cache(maxsize=1024)(_new_context)
 
 def _load_text(context: ssl.SSLContext, pem: str) -> None:
     """Load a certificate and key. Python's TLS reads only files: this one is private to the user and deleted at once (I8)."""
-    descriptor, name = tempfile.mkstemp(prefix="kubesync-", suffix=".pem")
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as opened:
-            opened.write(pem)
-        context.load_cert_chain(name, password=_no_password)
-    finally:
-        Path(name).unlink()
+    with tempfile.NamedTemporaryFile("w", prefix="kubesync-", suffix=".pem", encoding="ascii") as file:
+        file.write(pem)
+        file.flush()
+        context.load_cert_chain(file.name, password=_no_password)
 
 
 def _no_password() -> str:

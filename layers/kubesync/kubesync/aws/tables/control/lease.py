@@ -240,8 +240,9 @@ class LeaseTable:
             self._store.write(Update(self._key, set=ended, add={"renewal": 1}, conditions=_still(mine)))
         except ConditionFailedError as refused:
             now = refused.item or {}
+            # An earlier try may have landed, and its answer was lost.
             landed = (now.get("holder"), now.get("epoch"), now.get("released")) == (mine.holder, mine.epoch, True)
-            if not landed:  # in an earlier try
+            if not landed:
                 raise NotMasterError("the lease was lost to another session") from refused
 
     def signal(self) -> None:

@@ -179,7 +179,7 @@ class ListenerTable(Table):
         return {Resource(cast(str, item["sk"]).removeprefix("checkpoint#")): _checkpoint(item) for item in found}
 
     def remembered(self, clusters: Mapping[str, Iterable[Resource]]) -> dict[str, Remembered]:
-        """What a take-over reads first, for all clusters: with one request 11 of them that read Services alone.
+        """What a take-over reads first, for all clusters. One request is enough for 11 of them that read Services alone.
 
         ``clusters``: their names, and the resources that they may read.
         """

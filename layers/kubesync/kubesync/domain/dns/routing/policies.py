@@ -13,7 +13,8 @@ All sets of one name and type have the same policy. Each has a set identifier, a
     Multivalue      none                                           its identifier
 
 Source: https://docs.aws.amazon.com/Route53/latest/APIReference/API_ResourceRecordSet.html. A further policy is a class here, how
-annotations ask for it (``reading``), what Route 53 refuses (``limits``), and its field of the API (``aws.route53.routing``).
+annotations ask for it (``reading``, and rows in ``annotations.known``), what Route 53 refuses (``limits``, ``plan.MOST``), its field of the
+API (``aws.route53.routing``), and a schema number: the release before cannot read it (``aws.tables.items``).
 """
 
 from __future__ import annotations
