@@ -7,6 +7,7 @@ from typing import Final
 from mutation.mutant import Mutant
 
 _TOY: Final = "integration/sources/test_toy_source.py::"
+_OF_COMMANDS: Final = "integration/sources/test_ingresses_in_commands.py::"
 _ING: Final = "integration/sources/test_ingresses.py::"
 _ABSENT: Final = "integration/causes/test_absent_apis.py::"
 _ROWS: Final = "unit/domain/dns/test_dns_cases.py::test_row_of_the_contract"
@@ -99,8 +100,8 @@ OF_SOURCES: Final = (
         without="--ignore-ingress-rules-spec has no effect",
         invariants="I9",
         file="domain/sources/ingresses.py",
-        old="only == _ANNOTATION_ONLY or rules.ignore_ingress_rules_spec),",
-        new="only == _ANNOTATION_ONLY),",
+        old=' or "--ignore-ingress-rules-spec" * rules.ignore_ingress_rules_spec\n',
+        new="\n",
         caught_by=(_ROWS,),
     ),
     Mutant(
@@ -108,9 +109,18 @@ OF_SOURCES: Final = (
         without="--ignore-ingress-tls-spec has no effect",
         invariants="I9",
         file="domain/sources/ingresses.py",
-        old="only == _ANNOTATION_ONLY or rules.ignore_ingress_tls_spec),",
-        new="only == _ANNOTATION_ONLY),",
+        old=' or "--ignore-ingress-tls-spec" * rules.ignore_ingress_tls_spec\n',
+        new="\n",
         caught_by=(_ROWS,),
+    ),
+    Mutant(
+        name="published-names-left-out",
+        without="explain says of names that an annotation asks for that they are left out",
+        invariants="I10",
+        file="domain/sources/ingresses.py",
+        old="for name in names if name not in wanted))\n",
+        new="for name in names))\n",
+        caught_by=(_OF_COMMANDS + "test_explain_says_which_hosts_of_a_published_ingress_are_not_used",),
     ),
     Mutant(
         name="excluded-networks-are-published",

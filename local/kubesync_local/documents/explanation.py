@@ -35,7 +35,7 @@ from kubesync_local.documents.outlook import (
     withheld,
     zone_code,
 )
-from kubesync_local.documents.wanted_names import is_pending, why_ingress_has_nothing
+from kubesync_local.documents.wanted_names import is_pending, remarks_on_ingress
 
 _SHARERS_SHOWN: Final = 3
 NO_TARGET_LEFT: Final = (
@@ -161,8 +161,8 @@ def _remarks(found: Evidence) -> Iterator[str]:
         yield f"{unlisted} were not listed yet: what depends on them is unknown"
     elif service is None:
         main = main_part(found.state)
-        if main is not None and isinstance(main.value, Ingress) and not found.want.records:
-            yield from filter(None, [why_ingress_has_nothing(main.value, config)])
+        if main is not None and isinstance(main.value, Ingress):
+            yield from remarks_on_ingress(main.value, config, published=bool(found.want.records))
     elif found.want.origins and without_valid_target(service.annotations, rules_of(config)):
         yield NO_TARGET_LEFT
     elif config.template == NO_NAMES and not found.want.origins and not found.state.problems:

@@ -19,6 +19,7 @@ from kubesync_local.workplace.readings import ListenerReadings
 
 ALB = "k8s-shop-web-1.eu-west-1.elb.amazonaws.com"
 WWW = {"rules": [{"host": "www.prod.example.com"}], "tls": [{"hosts": ["www.prod.example.com"], "secretName": "tls"}]}
+ONLY = "annotation external-dns.kubernetes.io/ingress-hostname-source: annotation-only"
 
 
 @pytest.fixture
@@ -324,21 +325,55 @@ def test_explain_says_why_an_ingress_has_no_record_set(stack: CliStack) -> None:
             spec if name == "bare" else {**spec, "rules": [{"host": f"{name}.prod.example.com"}]},
             *[status][: status is not None],
         )
-    assert stack.add_cluster("prod", "--sources", "service,ingress", "--ingress-class", "alb").status == 0
+    rules, tls = {"rules": [{"host": "unused.prod.example.com"}]}, {"tls": [{"hosts": ["unused.prod.example.com"]}]}
+    only = {"external-dns.kubernetes.io/ingress-hostname-source": "Annotation-only"}
+    expose(stack, "unused", {"ingressClassName": "alb", **rules, **tls}, {"ip": "192.0.2.3"}, annotations=only)
+    tls = {"tls": [{"hosts": [f"{name}.tls.prod.example.com" for name in "abcd"]}]}
+    expose(stack, "tls", {"ingressClassName": "alb", **tls}, {"ip": "192.0.2.4"})
+    options = ("--ingress-class", "alb", "--ignore-ingress-tls-spec")
+    assert stack.add_cluster("prod", "--sources", "service,ingress", *options).status == 0
     stack.session()
 
     said = {
-        name: answer(stack, "explain", f"prod/shop/Ingress:{name}")["remarks"] for name in ("other", "late", "bare")
+        name: answer(stack, "explain", f"prod/shop/Ingress:{name}")["remarks"]
+        for name in ("other", "late", "bare", "unused", "tls")
     }
     idle = "no session is running: all changes wait for the next one"
     assert said == {
         "other": ["--ingress-class alb leaves the Ingress out: its class is other", idle],
         "late": ["its load balancer has no address: no controller has written status.loadBalancer yet", idle],
         "bare": ["it has neither a host nor an annotation hostname", idle],
+        "unused": [f"{ONLY} leaves out unused.prod.example.com", idle],
+        "tls": [
+            "--ignore-ingress-tls-spec leaves out a.tls.prod.example.com, b.tls.prod.example.com, c.tls.prod.example.com and 1 more",
+            idle,
+        ],
     }
     ran = stack.call("explain", "late.prod.example.com")
     assert ran.status == 1
     assert "prod/shop/Ingress:late wants the name: its load balancer has no address" in ran.out
+    ran = stack.call("explain", "unused.prod.example.com", COLUMNS="200")
+    assert f"prod/shop/Ingress:unused wants the name: {ONLY} leaves out unused.prod.example.com" in ran.out
+
+
+def test_explain_says_which_hosts_of_a_published_ingress_are_not_used(stack: CliStack) -> None:
+    rules = {"rules": [{"host": "a.prod.example.com"}, {"host": "b.prod.example.com"}]}
+    prefix = "external-dns.kubernetes.io/"
+    only = {f"{prefix}ingress-hostname-source": "annotation-only", f"{prefix}hostname": "a.prod.example.com"}
+    expose(stack, "web", rules, {"ip": "192.0.2.1"}, annotations=only)
+    expose(stack, "odd", rules, {"ip": "192.0.2.2"}, annotations={f"{prefix}ingress-hostname-source": "both"})
+    assert stack.add_cluster("prod", "--sources", "service,ingress").status == 0
+    stack.session()
+
+    remarks = answer(stack, "explain", "prod/shop/Ingress:web")["remarks"]
+    assert remarks[:-1] == [f"{ONLY} leaves out b.prod.example.com"]
+    ran = stack.call("explain", "b.prod.example.com", "-o", "json")
+    odd, web = sorted(text.rpartition(";")[0] for text in ran.json["why"])
+    assert odd == (
+        f"prod/shop/Ingress:odd wants the name: InvalidHostnameSource {prefix}ingress-hostname-source: "
+        "must be annotation-only or defined-hosts-only; nothing is published"
+    )
+    assert web == f"prod/shop/Ingress:web wants the name: {ONLY} leaves out b.prod.example.com"
 
 
 def test_page_shows_an_ingress_beside_the_service_of_its_name(stack: CliStack) -> None:

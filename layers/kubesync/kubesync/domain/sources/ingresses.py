@@ -79,13 +79,13 @@ class Ingress:
 
 def desired(key: ObjectKey, ingress: Ingress | None, rules: DnsRules, held: Held = NOTHING_HELD) -> Desired:
     """Plan one Ingress, as last seen; None: it is deleted, or was never seen. ``held``: what its key has already."""
-    if ingress is None or not _of_our_class(ingress, rules):
+    if ingress is None or not of_our_class(ingress, rules):
         return Desired({}, {}, ())
     asked = asked_of(ingress.annotations, rules)
     if (nothing := left_out(asked, rules)) is not None:
         return nothing
     plan = plan_for(asked, rules, held)
-    wanted = _wanted(ingress, asked, rules)
+    wanted = names_wanted(ingress, asked, rules)
     if wanted is None:
         message = f"must be {_ANNOTATION_ONLY} or {_HOSTS_ONLY}; nothing is published"
         plan.problems.add(Problem("InvalidHostnameSource", _key_of(HOSTNAME_SOURCE, ingress, asked), message))
@@ -111,25 +111,47 @@ def desired(key: ObjectKey, ingress: Ingress | None, rules: DnsRules, held: Held
     return Desired(records, {}, bounded(plan.problems, key.kind), origins, allowed.counted, asked.only_held)
 
 
-def _of_our_class(ingress: Ingress, rules: DnsRules) -> bool:
+def of_our_class(ingress: Ingress, rules: DnsRules) -> bool:
+    """Whether an Ingress is of a class that the cluster publishes."""
     return not rules.ingress_class or ingress.class_name in rules.ingress_class
 
 
-def _wanted(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> dict[str, list[str]] | None:
+def names_wanted(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> dict[str, list[str]] | None:
     """Canonical names in the order in which a limit counts them, and the rules that want them. None: nobody can tell which it wants."""
-    given = dict(ingress.annotations).get(_key_of(HOSTNAME_SOURCE, ingress, asked))
-    only = None if given is None else given.strip().lower()
-    if only not in (None, _ANNOTATION_ONLY, _HOSTS_ONLY):
+    given = _given(ingress, asked, rules)
+    if given is None:
         return None
     wanted: dict[str, list[str]] = {}
-    for rule, names, skipped in (
-        ("spec.rules", ingress.hosts, only == _ANNOTATION_ONLY or rules.ignore_ingress_rules_spec),
-        ("spec.tls", ingress.tls_hosts, only == _ANNOTATION_ONLY or rules.ignore_ingress_tls_spec),
-        (by_annotation(ingress.annotations, asked, "hostname"), asked.hostnames, only == _HOSTS_ONLY),
-    ):
-        for name in () if skipped else filter(None, map(canonical_name, names)):
+    for rule, names, left_out_by in given:
+        for name in () if left_out_by else names:
             wanted.setdefault(name, []).append(rule)
     return wanted
+
+
+def names_left_out(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> dict[str, list[str]]:
+    """Canonical names that an Ingress gives and does not want, by the annotation or option that leaves them out."""
+    wanted, found = names_wanted(ingress, asked, rules) or {}, dict[str, dict[str, None]]()
+    for _, names, left_out_by in _given(ingress, asked, rules) or ():
+        found.setdefault(left_out_by, {}).update(dict.fromkeys(name for name in names if name not in wanted))
+    return {by: [*names] for by, names in found.items() if names}
+
+
+def _given(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> list[tuple[str, list[str], str]] | None:
+    """Where an Ingress gives names: the place, its canonical names, and what leaves them out (empty: nothing). None: nobody can tell."""
+    key = _key_of(HOSTNAME_SOURCE, ingress, asked)
+    text = dict(ingress.annotations).get(key)
+    only = None if text is None else text.strip().lower()
+    if only not in (None, _ANNOTATION_ONLY, _HOSTS_ONLY):
+        return None
+    of_hosts, of_annotation = (f"annotation {key}: {only}" * (only == word) for word in (_ANNOTATION_ONLY, _HOSTS_ONLY))
+    of_rules = of_hosts or "--ignore-ingress-rules-spec" * rules.ignore_ingress_rules_spec
+    of_tls = of_hosts or "--ignore-ingress-tls-spec" * rules.ignore_ingress_tls_spec
+    places = (
+        ("spec.rules", ingress.hosts, of_rules),
+        ("spec.tls", ingress.tls_hosts, of_tls),
+        (by_annotation(ingress.annotations, asked, "hostname"), asked.hostnames, of_annotation),
+    )
+    return [(place, [*filter(None, map(canonical_name, names))], left) for place, names, left in places]
 
 
 def _key_of(name: str, ingress: Ingress, asked: DnsAnnotations) -> str:
@@ -147,10 +169,10 @@ def _desired(state: KeyState, _complete: AbstractSet[Resource], rules: DnsRules,
 
 def _keeps(state: KeyState, rules: DnsRules, held: Collection[str]) -> Keeping:
     ingress = _ingress(state)
-    if ingress is None or not _of_our_class(ingress, rules):
+    if ingress is None or not of_our_class(ingress, rules):
         return Keeping()
     asked = asked_of(ingress.annotations, rules)
-    wanted = _wanted(ingress, asked, rules)
+    wanted = names_wanted(ingress, asked, rules)
     # While nobody can tell which names it wants, it keeps all those that it may mean.
     names = wanted or map(canonical_name, (*ingress.hosts, *ingress.tls_hosts, *asked.hostnames))
     return keeping(key=state.key, asked=asked, names=tuple(names), rules=rules, held=held)
