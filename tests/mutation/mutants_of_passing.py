@@ -14,6 +14,7 @@ _HEIRS = "integration/names/test_heirs_that_fail.py::"
 _SHARE = "integration/names/test_policies_that_share.py::"
 _BATCHES = "unit/domain/test_batches.py::"
 _PASSING = "zone/passing.py"
+_KEYS = "unit/cluster/test_key_states.py::"
 _PLANNER = "cluster/keys/planner.py"
 _BOOK = "cluster/claims/claim_book.py"
 _PUBLISHED = "cluster/claims/published.py"
@@ -141,7 +142,25 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         file=_PUBLISHED,
         old="        self._behind.looked.add(after.key)\n",
         new="",
-        caught_by=("unit/cluster/test_key_states.py::test_who_waits_for_a_name_is_looked_for_once_a_session_i7",),
+        caught_by=(_KEYS + "test_who_waits_for_a_name_is_looked_for_once_a_session_i7",),
+    ),
+    Mutant(
+        name="lines-are-read-apart",
+        without="claims of names whose sets change are read with a request of their own",
+        invariants="I7",
+        file=_BOOK,
+        old="        found = self._table.read(missing) if missing else {}\n",
+        new="        found = {name: claim for each in (names, lines) for name, claim in self._table.read(missing & each).items()}\n",
+        caught_by=(_KEYS + "test_line_of_a_name_is_read_with_the_other_claims_of_the_step_once_i7",),
+    ),
+    Mutant(
+        name="claims-that-nobody-waits-for-are-kept",
+        without="what a key publishes is read again wherever its sets change",
+        invariants="I7",
+        file=_BOOK,
+        old="for name in missing & (names | waited_for)}\n",
+        new="for name in missing}\n",
+        caught_by=(_KEYS + "test_key_is_read_once_i7",),
     ),
     Mutant(
         name="heir-and-old-set-go-apart",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.fakes.manual_clock import ManualClock
-from harness.fakes.memory_store import MemoryStore
+from harness.fakes.memory_store import Call, MemoryStore
 from harness.fed import FedDeployment
 from harness.seen.builders import SERVICES, SLICES, a_config, a_key, a_list, a_service, an_endpoints, identity, saw
 from kubesync.aws.tables.control.clusters import ZoneReference
@@ -68,9 +68,31 @@ def test_who_waits_for_a_name_is_looked_for_once_a_session_i7() -> None:
     assert _claims_read(deployment) == ["web.shop.svc.prod.example.com"]
 
 
+def test_line_of_a_name_is_read_with_the_other_claims_of_the_step_once_i7() -> None:
+    deployment = FedDeployment()
+    session = deployment.session()
+    session.begin(saw(_asks("10.0.0.1", "www"), 5), saw(_asks("10.0.0.2", "www"), 6, "waits"))
+    session.land()
+
+    following = deployment.session()
+    deployment.calls.clear()
+    following.record(saw(_asks("10.0.0.3", "new", "www"), 30))
+    assert [_names_read(call) for call in deployment.calls if _names_read(call)] == [
+        ["new.example.com", "web.shop.svc.prod.example.com", "www.example.com"]
+    ]
+
+
+def _asks(address: str, *names: str) -> Service:
+    hostname = ",".join(f"{name}.example.com" for name in names)
+    return a_service(cluster_ips=(address,), ports=(), annotations={"hostname": hostname})
+
+
+def _names_read(call: Call) -> list[str]:
+    return [] if call.actions else [str(key.sort) for key in call.keys if key.partition.startswith("names#")]
+
+
 def _claims_read(deployment: FedDeployment) -> list[str]:
-    reads = (call for call in deployment.calls if not call.actions)
-    return [str(key.sort) for call in reads for key in call.keys if key.partition.startswith("names#")]
+    return [name for call in deployment.calls for name in _names_read(call)]
 
 
 def test_i4_many_keys_are_read_in_shares_with_as_many_requests_as_all_at_once() -> None:

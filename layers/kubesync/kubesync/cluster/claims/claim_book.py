@@ -26,7 +26,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet, clash
 from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError
-from kubesync.domain.objects import ObjectKey, neighbours
+from kubesync.domain.objects import EMPTY_SET, ObjectKey, neighbours
 from kubesync.domain.plan import waits_for
 from kubesync.domain.state import KeyState, Name, names_of, of_line, policies_of
 
@@ -81,11 +81,14 @@ class ClaimBook:
         self._commit = _Commit()
         self.promoted: list[ObjectKey] = []
 
-    def read(self, names: Iterable[Name]) -> None:
-        """Read claims that are about to be needed and are not known yet."""
-        missing = [name for name in names if name not in self._claims]
+    def read(self, names: AbstractSet[Name], lines: AbstractSet[Name] = EMPTY_SET) -> None:
+        """Read claims that are about to be needed and are not known yet. Those of ``lines`` are kept only where somebody waits: else what
+        their owners publish is read too (I7).
+        """
+        missing = (names | lines) - self._claims.keys()
         found = self._table.read(missing) if missing else {}
-        self._claims |= {name: found.get(name) for name in missing}
+        waited_for = {name for name, claim in found.items() if claim.waiting}
+        self._claims |= {name: found.get(name) for name in missing & (names | waited_for)}
 
     def read_related(self, names: AbstractSet[Name], reads: Map) -> None:
         """Read all other claims at these names."""

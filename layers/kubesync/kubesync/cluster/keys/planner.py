@@ -123,14 +123,12 @@ class Planner:
                 self._with_kept(before, *self._wanted(seen)) if seen.key in asked else want
                 for (before, seen), want in zip(pairs, wants, strict=True)
             ]
-        question = self._names_in_question(wants)
         lines = [
             self._published.unread_lines(before, seen, want.records)
             for before, seen, want in wants
             if want.records is not None
         ]
-        claims = self._tables.claims.read(sorted(set[Name]().union(*lines) - question))
-        self._book.read(question | {name for name, claim in claims.items() if claim.waiting})
+        self._book.read(self._names_in_question(wants), set[Name]().union(*lines))
         wants = [(before, self._book.without_lost(seen), want) for before, seen, want in wants]
         self._book.begin_commit({seen.key: (seen, want.records) for _, seen, want in wants})
         self._book.read_related(
