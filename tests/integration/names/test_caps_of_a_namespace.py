@@ -10,7 +10,7 @@ import pytest
 
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service
-from kubesync.aws.dynamodb.store import STATE, Key, Put
+from kubesync.aws.dynamodb.store import STATE, Delete, Key, Put
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ServicePort
 from kubesync.domain.plan import Policy
@@ -99,6 +99,25 @@ def test_i9_wait_beyond_the_cap_stands_in_line_when_another_has_left(waiting: De
     assert waiting.resync()["clusters"][0].get("error") is None
     waiting.pass_time(3.0)
     assert lines(waiting) == ["w0", "w2", "w3"]
+
+
+def test_i9_who_was_refused_a_name_by_the_release_before_waits_for_room_from_its_next_change_on() -> None:
+    deployment = capped(max_names_per_namespace=1)
+    deployment.apply("a", service("a.example.com", created=1))
+    deployment.apply("b", service("b.example.com", created=2))
+    assert deployment.run_session().clean
+    assert (problems(deployment, "TooManyNames"), over(deployment)) == ({"b": 1}, ["shop/b"])
+    deployment.store.write(Delete(Key(STATE, "prod#over", "shop/b")))  # that release writes no such item
+    deployment.apply("b", service("b.example.com", created=2, address="10.0.0.9"))
+    deployment.start()
+    deployment.pass_time(4.0)
+    assert (problems(deployment, "TooManyNames"), over(deployment)) == ({"b": 1}, ["shop/b"])
+    deployment.delete("a")
+    deployment.pass_time(6.0)
+    assert (problems(deployment, "TooManyNames"), over(deployment)) == ({}, [])
+    assert deployment.claims()["b.example.com"] == "prod/shop/b"
+    assert deployment.end().clean
+    deployment.close()
 
 
 def test_i9_who_waits_already_stays_in_line_when_the_cap_is_lowered(waiting: Deployment) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from kubesync.aws.tables.name_counts import NAMES, SETS, WAITS, NameCounts, Taken
 from kubesync.domain.dns.desired import Desired, DnsRules, bounded
-from kubesync.domain.dns.permissions import most_looked_at, too_many
+from kubesync.domain.dns.permissions import OF_NAMESPACE, most_looked_at, too_many
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet, clash
 from kubesync.domain.dns.routing.limits import why_not_possible
@@ -145,7 +145,7 @@ class NamespaceLimit:
         if not refused:
             return want
         why = f"the Services of namespace {key.namespace} hold {rules.per_namespace} names"
-        problems = bounded(too_many(name, why, "namespace") for name in refused)
+        problems = bounded(too_many(name, why, OF_NAMESPACE) for name in refused)
         records = {each: record_set for each, record_set in want.records.items() if each.name not in refused}
         return replace(want, records=records, problems=(*want.problems, *problems))
 
@@ -181,7 +181,7 @@ class NamespaceLimit:
         if comes := sorted(assignment.waits - seen.waits):
             room = rules.waits - self._holds(WAITS, namespace) + len(seen.waits - assignment.waits)
             if refused := comes[max(0, room) :]:
-                why = f"the objects of namespace {namespace} wait for {rules.waits} names (--max-waits-per-namespace)"
+                why = f"the objects of namespace {namespace} wait for {rules.waits} names (--max-waits{OF_NAMESPACE}"
                 problems += bounded(Problem("TooManyWaits", name.label, why) for name in refused)
                 assignment = replace(assignment, waits=assignment.waits - frozenset(refused))
         held = seen.claims | names_of(seen.intended) | {name for name, owner in owners.items() if owner == seen.key}
@@ -192,7 +192,7 @@ class NamespaceLimit:
         if more > 0 and more > rules.sets - self._holds(SETS, namespace):
             why = (
                 f"the objects of namespace {namespace} have {rules.sets} record sets, and these {len(fresh)} do not fit "
-                "(--max-record-sets-per-namespace)"
+                f"(--max-record-sets{OF_NAMESPACE}"
             )
             problems.append(Problem("TooManyRecordSets", min(key.name for key in fresh), why))
             intended = {key: each for key, each in assignment.intended.items() if key not in fresh}

@@ -333,6 +333,7 @@ class Planner:
         after = self._opened(before, after, of_records, aside=aside)
         if after == before and not pieces:
             return None
+        # Also where it was so before: the release before refuses a name and writes no mark.
         if (over := _beyond(after)) or _beyond(before):
             pieces.append(Piece((self._tables.name_counts.mark_over(seen.key, over=over),)))
         pieces += [Piece((mark,)) for mark in self._targets.marks(seen.key)]

@@ -44,7 +44,8 @@ _LOOKED_AT: Final = 20
 _FIELD: Final = re.compile(r"(\{service\}|\{namespace\})")
 _SHOWN_DOMAINS: Final = 3
 OF_NAMESPACE: Final = "-per-namespace)"
-"""How the message of a problem ends that other objects of the namespace can end: they make room."""
+"""How the message of a problem ends that other objects of the namespace can end: they make room. Only such messages end so."""
+OF_SERVICE: Final = "-per-service)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +125,13 @@ def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, hel
         del asked[name]
     problems = {name: found for name in asked if (found := refusal(name, key, rules)) is not None}
     if unread:
-        problems[unread[0]] = too_many(unread[0], f"only the first {most} names are looked at", "service")
+        problems[unread[0]] = too_many(unread[0], f"only the first {most} names are looked at", OF_SERVICE)
     # An illegal name is never held. It is reported where names are placed in zones.
     limited = [n for n in asked if n not in problems and n != own and not why_illegal(n, wildcard=True)]
     room = per_service - sum(name in held for name in limited)
     for name in limited:
         if name not in held and room <= 0:
-            problems[name] = too_many(name, f"the {key.kind} asks for more than {per_service} names", "service")
+            problems[name] = too_many(name, f"the {key.kind} asks for more than {per_service} names", OF_SERVICE)
         room -= name not in held
     counted = tuple(name for name in limited if name not in problems and counts(name, own))
     return Permitted(frozenset((*problems, *unread)), () if rules is None else counted, tuple(problems.values()))
@@ -171,8 +172,8 @@ def domains_of_services(template: str, domain: str, cluster: str) -> frozenset[s
 
 
 def too_many(name: str, why: str, of: str) -> Problem:
-    """The problem of a name beyond a limit. ``of``: which limit, ``service`` or ``namespace``."""
-    return Problem("TooManyNames", name, f"{why} (--max-names-per-{of})")
+    """The problem of a name beyond a limit. ``of``: which limit, ``OF_SERVICE`` or ``OF_NAMESPACE``."""
+    return Problem("TooManyNames", name, f"{why} (--max-names{of}")
 
 
 def counts(name: str, own: str) -> bool:
