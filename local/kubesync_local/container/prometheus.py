@@ -22,7 +22,7 @@ from kubesync_local.container.loop import SessionLoop
 COUNTS: Final = {
     *("MasterHeartbeat", "SessionsCutShort", "Sessions", "Windows", "Events", "EventsMerged", "KeysChanged"),
     *("RecordingTime", "Relists", "TablesThrottled", "Batches", "Changes", "BatchesRefused", "Throttles"),
-    *("NamedUpstreamsWritten", "ListenerErrors", "ListenersEnded"),
+    *("RecordSetsDeleted", "NamedUpstreamsWritten", "ListenerErrors", "ListenersEnded"),
 }
 _WORD: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
 

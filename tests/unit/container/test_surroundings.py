@@ -79,8 +79,14 @@ def test_names_are_those_of_prometheus(metric: str, name: str) -> None:
 
 def test_what_a_session_counts_is_a_count_and_no_metric_is_unknown() -> None:
     lines: list[dict[str, float]] = []
-    MetricsPublisher("main", lambda values, _sets: lines.append(dict(values))).beat(SessionReport("s", steady=True))
+    report = SessionReport("s", steady=True)
+    report.zones.append(
+        {"zone": "Z1", "blocked": "", **dict.fromkeys(("batches", "changes", "refused", "throttled", "deleted"), 3)}
+    )
+    MetricsPublisher("main", lambda values, _sets: lines.append(dict(values))).beat(report)
     assert lines[0].keys() <= COUNTS
+    assert lines[1] == {"RecordSetsDeleted": 3}
+    assert lines[1].keys() <= COUNTS, "else a deletion would count for as long as the session runs"
     described = re.findall(r"[A-Z][A-Za-z0-9]+", metrics.__doc__ or "")
     assert set(described) >= COUNTS
 
