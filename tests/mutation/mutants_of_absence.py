@@ -195,7 +195,7 @@ OF_ABSENCE: Final[tuple[Mutant, ...]] = (
         name="whole-before-it-is-recorded",
         without="a view counts as synced as soon as the recording of its list begins",
         invariants="I5",
-        file="cluster/keys/reconciler.py",
+        file="cluster/keys/key_states.py",
         old="            view.expired = False\n",
         new="            view.complete, view.expired = True, False\n",
         caught_by=(_SECTIONS + "test_i5_endpoints_that_are_being_listed_are_not_taken_for_empty_in_between",),

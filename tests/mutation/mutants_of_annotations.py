@@ -69,9 +69,9 @@ OF_ANNOTATIONS: Final[tuple[Mutant, ...]] = (
         name="new-rules-rewrite-every-key",
         without="a release with new rules writes every key again",
         invariants="I6",
-        file="cluster/keys/reconciler.py",
+        file="cluster/keys/key_states.py",
         old="            known, new = 0, snapshot.store_went_back\n",
-        new="            known, new = 0, self._states.outdated(resource)\n",
+        new="            known, new = 0, self.outdated(resource)\n",
         caught_by=(_REFUSED + "test_update_reports_once_and_sends_nothing_i6",),
     ),
     Mutant(

@@ -27,7 +27,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="a key that waits for what excludes its set stays in line in the commit in which it is planned again",
         invariants="I9",
         file=_BOOK,
-        old=" if (n.zone_id, n.name) not in stays)",
+        old=" if n.place not in stays)",
         new=" if n not in asked)",
         caught_by=(_CHAOS + "test_i9_who_waits_for_room_stays_in_line_in_the_commit_in_which_the_owner_leaves",),
     ),

@@ -192,9 +192,7 @@ def _record(key: RecordKey, found: Evidence) -> dict[str, Any]:
     in_the_way = [
         (other, there)
         for other, there in sorted(found.current.items())
-        if (other.zone_id, other.name) == (key.zone_id, key.name)
-        and other not in state.applied
-        and (other == key or exclude_each_other(other, key))
+        if other.place == key.place and other not in state.applied and (other == key or exclude_each_other(other, key))
     ]
     sides = Sides(
         wanted=found.want.records.get(key) if found.want.records is not None else state.intended.get(key),

@@ -144,7 +144,7 @@ def _of_ingress(key: RecordKey, seen: SeenIngress, view: ClusterView) -> str:
         return f"{of_name[0].code}: {of_name[0].message}"
     if key.name not in {*map(canonical_name, (*ingress.hosts, *ingress.tls_hosts)), *asked.hostnames}:
         return WHY["ingress template"]
-    if any((each.zone_id, each.name) == (key.zone_id, key.name) for each in view.wanted):
+    if any(each.place == key.place for each in view.wanted):
         return WHY["other type"]
     if not (ingress.ingress_ips or ingress.ingress_hostnames or asked.targets):
         return WHY["pending"]
@@ -196,7 +196,7 @@ def _why_asked(key: RecordKey, service: Service, asked: DnsAnnotations, seen: Se
     pending = service.type == "LoadBalancer" and not (service.ingress_ips or service.ingress_hostnames)
     if pending and asked.targets is None and key.name in asked.hostnames:
         return WHY["external IPs"]
-    if any((each.zone_id, each.name) == (key.zone_id, key.name) for each in view.wanted):
+    if any(each.place == key.place for each in view.wanted):
         return WHY["other type"]
     # Not about this name alone: what keeps the whole Service from being published.
     others = [problem for problem in seen.problems if problem.code != "Conflict"]

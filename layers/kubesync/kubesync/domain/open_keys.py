@@ -95,7 +95,7 @@ def waiting_for_person(state: KeyState, policy: Policy) -> bool:
     """Whether all that is open of a key waits for a person."""
     if state.opened is None:
         return False
-    code, places = state.opened.code, {(name.zone_id, name.name) for name in turning(state)}
+    code, places = state.opened.code, {name.place for name in turning(state)}
     if places and all((change.key.zone_id, change.key.name) in places for change in changes_of(state, policy)):
         return True  # or for others to change theirs
     if state.conflicts or code == "Conflict":

@@ -112,10 +112,10 @@ def assign_names(
     policies = policies_of(wanted)
     at: dict[tuple[str, str], list[RecordKey]] = {}
     for key in wanted:
-        at.setdefault((key.zone_id, key.name), []).append(key)
+        at.setdefault(key.place, []).append(key)
 
     def alike(name: Name, keys: Iterable[RecordKey]) -> bool:
-        found = published.get((name.zone_id, name.name), {})
+        found = published.get(name.place, {})
         return all(_same(wanted[k], found.get(k)) for k in keys)
 
     for name in sorted(policies):
@@ -136,12 +136,12 @@ def assign_names(
             # A seat that waits for another policy, or is the identifier's: the name says so.
             said = name.seat and (line != name or name.seat in {f"{policies[name]} {key.identifier}" for key in here})
             if not said and not alike(name, here):
-                there = published.get((name.zone_id, name.name), {}).items()
+                there = published.get(name.place, {}).items()
                 its = next((each.routing.kind for key, each in there if Name.of(key) == line), policies[name])
                 problems.append(Problem("NameTaken", name.label, _why_taken(name, line, policies[name], owner, its)))
-    blocked = {(name.zone_id, name.name) for name in taken}
-    intended = {k: each for k, each in wanted.items() if (k.zone_id, k.name) not in blocked and k not in theirs}
-    for name in sorted({Name.of(key) for key in theirs if (key.zone_id, key.name) not in blocked}):
+    blocked = {name.place for name in taken}
+    intended = {k: each for k, each in wanted.items() if k.place not in blocked and k not in theirs}
+    for name in sorted({Name.of(key) for key in theirs if key.place not in blocked}):
         missing = {key: who for key, who in sorted(theirs.items()) if Name.of(key) == name}
         if not alike(name, missing):
             why = ", ".join(f"{who} has what keeps out its {key.type} set" for key, who in missing.items())
@@ -149,13 +149,13 @@ def assign_names(
         # It keeps what it has until there is room for what it wants instead.
         own = {k: each for k, each in state.intended.items() if Name.of(k) == name and k not in wanted}
         intended |= {k: each for k, each in own.items() if any(clash(k, other) for other in missing)}
-    if kept := {(name.zone_id, name.name) for name, line in taken.items() if name.seat or line != name}:
-        back = {(name.zone_id, name.name) for name in turning(state)} & kept
-        own = {key: each for key, each in state.intended.items() if (key.zone_id, key.name) in kept - back}
-        own |= {key: each for key, each in state.applied.items() if (key.zone_id, key.name) in back}
+    if kept := {name.place for name, line in taken.items() if name.seat or line != name}:
+        back = {name.place for name in turning(state)} & kept
+        own = {key: each for key, each in state.intended.items() if key.place in kept - back}
+        own |= {key: each for key, each in state.applied.items() if key.place in back}
         # What it has no claim of any more goes: two keys exchange their seats.
         intended |= {key: each for key, each in own.items() if names_of({key: each}) <= state.claims}
-    free = frozenset(name for name in gained if (name.zone_id, name.name) not in blocked)
+    free = frozenset(name for name in gained if name.place not in blocked)
     return Assignment(intended, free, frozenset(taken.values()), tuple(problems))
 
 
@@ -275,8 +275,8 @@ def surplus(state: KeyState, wanted: Mapping[RecordKey, RecordSet]) -> dict[Reco
     conflicts, gone = state.conflicts, {k: s for k, s in remaining_sets(state).items() if k not in wanted}
     at: dict[tuple[str, str], list[RecordKey]] = {}
     for key in wanted if gone else ():
-        at.setdefault((key.zone_id, key.name), []).append(key)
-    replaced = {k for k in gone if any(_in_the_way(k, other) for other in at.get((k.zone_id, k.name), ()))}
+        at.setdefault(key.place, []).append(key)
+    replaced = {k for k in gone if any(_in_the_way(k, other) for other in at.get(k.place, ()))}
     return {k: s for k, s in gone.items() if k not in replaced and Name.of(k) not in conflicts}
 
 
@@ -298,5 +298,5 @@ def _allows(policy: Policy, change: RecordChange, state: KeyState) -> bool:
 
 def _in_the_way(current: RecordKey, comes: RecordKey) -> bool:
     """Whether a set of ours excludes another one at its name."""
-    same_name = (current.zone_id, current.name) == (comes.zone_id, comes.name)
+    same_name = current.place == comes.place
     return same_name and current != comes and exclude_each_other(current, comes)

@@ -63,6 +63,11 @@ class Name:
         return cls(key.zone_id, key.name, key.identifier)
 
     @property
+    def place(self) -> tuple[str, str]:
+        """The zone id and the name itself, which several claims may have."""
+        return self.zone_id, self.name
+
+    @property
     def label(self) -> str:
         """For people: the name, its set identifier or its seat if any, and its zone."""
         of_set = f" [{self.identifier}]" if self.identifier else f" ({self.seat})" if self.seat else ""
@@ -184,7 +189,7 @@ class KeyState:
         """What the key holds already, as the rules of its kind need it."""
         values: dict[tuple[str, str], set[str]] = {}
         for key, record_set in (*self.intended.items(), *self.applied.items()):
-            values.setdefault((key.zone_id, key.name), set()).update(record_set.values)
+            values.setdefault(key.place, set()).update(record_set.values)
         digests = {name: upstream.digest for name, upstream in self.upstreams.items()}
         return Held(frozenset(claim.name for claim in self.claims), values, digests)
 
@@ -208,8 +213,8 @@ def names_of(record_sets: Mapping[RecordKey, RecordSet]) -> frozenset[Name]:
 
 def of_line(state: KeyState) -> frozenset[Name]:
     """Claims that a key has at names where it waits for another claim."""
-    places = {(name.zone_id, name.name) for name in state.waits}
-    return frozenset(name for name in state.claims if (name.zone_id, name.name) in places)
+    places = {name.place for name in state.waits}
+    return frozenset(name for name in state.claims if name.place in places)
 
 
 def turning(state: KeyState) -> frozenset[Name]:
@@ -221,8 +226,8 @@ def turning(state: KeyState) -> frozenset[Name]:
     places: set[tuple[str, str]] = set()
     for key, before in state.applied.items() if state.waits else ():
         if (after := state.intended.get(key)) is not None and after.routing.kind != before.routing.kind:
-            places.add((key.zone_id, key.name))
-    return frozenset(name for name in state.waits if (name.zone_id, name.name) in places)
+            places.add(key.place)
+    return frozenset(name for name in state.waits if name.place in places)
 
 
 def policies_of(record_sets: Mapping[RecordKey, RecordSet]) -> dict[Name, str]:

@@ -105,8 +105,8 @@ class DryRunForecast:
         self.conflicts: dict[tuple[str, Name], str] = {}
         known = list(preview.states.values())
         self._coming = [(str(s.key), key) for s in known for key in sorted(s.intended.keys() - s.applied.keys())]
-        names = {(key.zone_id, key.name) for _, key in self._coming}
-        self._ours = {key for state in known for key in state.applied if (key.zone_id, key.name) in names}
+        names = {key.place for _, key in self._coming}
+        self._ours = {key for state in known for key in state.applied if key.place in names}
         self._states = {
             state.key: KeyState(state.key, intended=state.intended, applied=state.applied)
             for state in known

@@ -151,7 +151,7 @@ def _wanted(state: KeyState, config: ClusterConfig, listed: AbstractSet[Resource
 
 def _alias_types(state: KeyState, zone_id: str, target: str, alias: str) -> tuple[AbstractSet[str], AbstractSet[str]]:
     """Types of an alias to a name of its zone, as the session found what stands there."""
-    sets = ((key, found.alias) for key, found in state.intended.items() if (key.zone_id, key.name) == (zone_id, alias))
+    sets = ((key, found.alias) for key, found in state.intended.items() if key.place == (zone_id, alias))
     stands = {key.type for key, found in sets if found is not None and found.name == target}
     missing = any((each.code, each.subject) == ("NoAliasTarget", target) for each in state.problems)
     return stands, stands if missing else {"A", "AAAA"}
@@ -166,9 +166,9 @@ def _turns(
             queue = queues.get(name, [])
             turns[name] = str(claims[name].owner), queue.index(state.key) + 1 if state.key in queue else len(queue) + 1
     # Who wants a weighted set may wait for the claim of a simple one, and the other way round.
-    places = {(name.zone_id, name.name): turn for name, turn in turns.items()}
+    places = {name.place: turn for name, turn in turns.items()}
     missing = {*wanted} - state.claims - turns.keys()
-    return turns | {n: places[n.zone_id, n.name] for n in missing if (n.zone_id, n.name) in places}
+    return turns | {n: places[n.place] for n in missing if n.place in places}
 
 
 def _empty(turns: Mapping[Name, tuple[str, int]], claims: Mapping[Name, Claim], states: StateTable) -> frozenset[Name]:

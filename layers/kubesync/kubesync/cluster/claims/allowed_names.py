@@ -45,7 +45,7 @@ def held_only(want: Desired, state: KeyState) -> Desired:
     names = state.claims | names_of(state.applied)
     held: dict[tuple[str, str], set[str]] = {}
     for name in names:
-        held.setdefault((name.zone_id, name.name), set()).add(name.identifier)
+        held.setdefault(name.place, set()).add(name.identifier)
     rules = {name: [origin.rule for origin in origins] for name, origins in want.origins.items()}
     own = {name for name, of_name in rules.items() if any(rule.startswith(OF_TEMPLATE) for rule in of_name)}
     of_own = {name.identifier for name in names if name.name in own}
@@ -55,7 +55,7 @@ def held_only(want: Desired, state: KeyState) -> Desired:
             records[wanted] = record_set
             continue
         derived = all(rule in (OF_ENDPOINTS, OF_PORTS) for rule in rules.get(wanted.name, [""]))
-        identifiers = held.get((wanted.zone_id, wanted.name), of_own if derived else set())
+        identifiers = held.get(wanted.place, of_own if derived else set())
         if not identifiers:
             continue
         key = wanted if wanted.identifier in identifiers else replace(wanted, identifier=min(identifiers))
@@ -185,8 +185,8 @@ class NamespaceLimit:
                 problems += bounded(Problem("TooManyWaits", name.label, why) for name in refused)
                 assignment = replace(assignment, waits=assignment.waits - frozenset(refused))
         held = seen.claims | names_of(seen.intended) | {name for name, owner in owners.items() if owner == seen.key}
-        places = {(name.zone_id, name.name) for name in held}
-        fresh = {key for key in assignment.intended if (key.zone_id, key.name) not in places}
+        places = {name.place for name in held}
+        fresh = {key for key in assignment.intended if key.place not in places}
         stays = seen.applied.keys() if self._policy is not Policy.SYNC else frozenset[RecordKey]()
         more = len(assignment.intended.keys() | stays) - len(seen.intended.keys() | stays) if fresh else 0
         if more > 0 and more > rules.sets - self._holds(SETS, namespace):
@@ -196,7 +196,7 @@ class NamespaceLimit:
             )
             problems.append(Problem("TooManyRecordSets", min(key.name for key in fresh), why))
             intended = {key: each for key, each in assignment.intended.items() if key not in fresh}
-            gained = frozenset(name for name in assignment.gained if (name.zone_id, name.name) in places)
+            gained = frozenset(name for name in assignment.gained if name.place in places)
             assignment = replace(assignment, intended=intended, gained=gained)
         return replace(assignment, problems=(*assignment.problems, *problems))
 

@@ -132,9 +132,7 @@ class ClaimBook:
         simple, policies, seats = _simple(name), set[str](), list[Name]()
         for holder in {*self.owners_at(name).values()}:
             seen, records = self._commit.wants.get(holder, (None, None))
-            here = {
-                k: each for k, each in (records or {}).items() if (k.zone_id, k.name) == (simple.zone_id, simple.name)
-            }
+            here = {k: each for k, each in (records or {}).items() if k.place == simple.place}
             if seen is None or not here or any(_simple(each) == simple for each in seen.conflicts):
                 return ""
             policies |= {each.routing.kind for each in here.values()}
@@ -169,7 +167,7 @@ class ClaimBook:
             if owner.cluster not in self._fenced_here:
                 continue
             for mine in sorted(seen.claims - wanted):
-                if (mine.zone_id, mine.name) != (theirs.zone_id, theirs.name) or self.owner(mine) != seen.key:
+                if mine.place != theirs.place or self.owner(mine) != seen.key:
                     continue
                 place = next((p for p, waiter in self._waiters(mine).items() if waiter == owner), None)
                 if place is not None:
@@ -369,8 +367,8 @@ class ClaimBook:
         for name in asked - seen.waits:
             self._commit.coming.setdefault(name, {})[self._table.waiter_place(name, seen.key, created_at)] = seen.key
         # Who wants a set with another identifier may stand in this line because of what excludes it.
-        stays = {(name.zone_id, name.name) for name in asked}
-        self._commit.going.update((n, seen.key) for n in seen.waits if (n.zone_id, n.name) not in stays)
+        stays = {name.place for name in asked}
+        self._commit.going.update((n, seen.key) for n in seen.waits if n.place not in stays)
 
     def begin(self, key: ObjectKey) -> frozenset[Name]:
         """Mark the key as planned. Returns names that it was given in this very commit."""

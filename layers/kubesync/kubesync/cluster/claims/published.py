@@ -68,8 +68,8 @@ class PublishedSets:
                 if each is not None:
                     before.add(each)
                     self.intended(each)
-                    found.setdefault((name.zone_id, name.name), {}).update(self._published[each])
-        there = {key: each for key, each in wanted.items() if (key.zone_id, key.name) in found}
+                    found.setdefault(name.place, {}).update(self._published[each])
+        there = {key: each for key, each in wanted.items() if key.place in found}
         for other in before:
             self._behind.wanted.setdefault(other, {})[seen.key] = there
         return found
@@ -80,8 +80,8 @@ class PublishedSets:
         changed |= before.conflicts.keys() ^ seen.conflicts.keys()
         if before.key in self._behind.looked or not changed:
             return set()
-        places = {(name.zone_id, name.name) for name in changed}
-        return {name for name in before.claims if (name.zone_id, name.name) in places}
+        places = {name.place for name in changed}
+        return {name for name in before.claims if name.place in places}
 
     def planned(
         self, before: KeyState, after: KeyState, in_line: Callable[[Name], Sequence[ObjectKey]]

@@ -32,7 +32,7 @@ class Turn:
     others: tuple[ObjectKey, ...] = ()
 
     def holds(self, name: Name | RecordKey) -> bool:
-        return (name.zone_id, name.name) == (self.zone_id, self.name)
+        return name.place == (self.zone_id, self.name)
 
 
 def turns_of(
@@ -48,12 +48,12 @@ def turns_of(
     cluster agree before any of them records it (``agreeing``).
     """
     policies, found = policies_of(wanted), list[Turn]()
-    begun = {(name.zone_id, name.name) for name in turning(seen)}
+    begun = {name.place for name in turning(seen)}
     for place in sorted(turning_places(seen, policies)):
         owners = {each: owner for each, owner in book.owners_at(Name(*place)).items() if owner != seen.key}
         clusters = {owner.cluster for owner in owners.values()}
         apart = bool(clusters - {seen.key.cluster}) or (bool(owners) and place in begun)
-        names = {name: policy for name, policy in policies.items() if (name.zone_id, name.name) == place}
+        names = {name: policy for name, policy in policies.items() if name.place == place}
         free = all(waits_for(each, policy, seen.key, owners, agreed=True) == each for each, policy in names.items())
         if not (apart and free and clusters <= fenced_here):
             continue
@@ -76,7 +76,7 @@ def turns_of(
 def turning_places(seen: KeyState, policies: Mapping[Name, str]) -> set[tuple[str, str]]:
     """Where sets of a key stand that it wants with the same set identifier and another policy."""
     stands = ((key, each.routing.kind) for key, each in seen.applied.items() if key.identifier)
-    return {(key.zone_id, key.name) for key, kind in stands if policies.get(Name.of(key), kind) != kind}
+    return {key.place for key, kind in stands if policies.get(Name.of(key), kind) != kind}
 
 
 def with_turns(assignment: Assignment, turns: list[Turn]) -> Assignment:
@@ -99,13 +99,13 @@ def agreeing(
     if names and before.parts == seen.parts:
         names = [name for name in names if lines[name] not in seen.waits]
     marks: list[Action] = []
-    for name in {(name.zone_id, name.name): name for name in names}.values():
+    for name in {name.place: name for name in names}.values():
         holders = {*book.owners_at(name).values()}
         others = sorted(holders - {seen.key})
         apart = not all(map(book.plans, others))
         if seen.key in holders and apart and all(each.cluster == seen.key.cluster for each in others):
             waits = [state.waits for state in states.load(others).values()]
-            if all(any((w.zone_id, w.name) == (name.zone_id, name.name) for w in of_key) for of_key in waits):
+            if all(any(w.place == name.place for w in of_key) for of_key in waits):
                 book.promoted += [seen.key, *others]
                 marks += [states.mark_promoted(each, name) for each in (seen.key, *others)]
     return marks

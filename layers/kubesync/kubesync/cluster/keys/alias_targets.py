@@ -89,14 +89,14 @@ class AliasTargets:
         """
         stands = {
             each.type for each, record_set in applied.items()
-            if (each.zone_id, each.name) == (name.zone_id, via[0]) and _leads_to(record_set, name)
+            if each.place == (name.zone_id, via[0]) and _leads_to(record_set, name)
         }  # fmt: skip
         self.asked[key].add(name)
         comes, leaves, stays = set[str](), set[str](), False
         for owner, state in self._states_of_owners(key, name).items():
-            leaves |= {each.type for each in state.applied if (each.zone_id, each.name) == (name.zone_id, name.name)}
+            leaves |= {each.type for each in state.applied if each.place == name.place}
             for each, record_set in self.wants.get(owner, state.intended).items():
-                if (each.zone_id, each.name) != (name.zone_id, name.name):
+                if each.place != name.place:
                     continue
                 stays = True
                 if (alias := record_set.alias) is not None and alias.zone_id == name.zone_id:
@@ -132,4 +132,4 @@ class AliasTargets:
 
 def _leads_to(record_set: RecordSet, name: Name) -> bool:
     alias = record_set.alias
-    return alias is not None and (alias.zone_id, alias.name) == (name.zone_id, name.name)
+    return alias is not None and (alias.zone_id, alias.name) == name.place

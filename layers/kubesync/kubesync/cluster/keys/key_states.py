@@ -25,6 +25,7 @@ from kubesync.domain.open_keys import OpenKeys
 from kubesync.domain.plan import Policy
 from kubesync.domain.sources.registry import KINDS, main_part
 from kubesync.domain.state import KeyState, Name
+from kubesync.domain.window import WindowContent
 
 # About four transactions: a zone waits at most so long for a cluster that records a long list.
 KEYS_AT_A_TIME: Final = 50
@@ -287,6 +288,25 @@ class KeyStates:
         """Know of no open key any more: nothing is served, or all of them are read again."""
         self.forget()
         self.open_keys.forget()
+
+    def begin_generations(self, content: WindowContent) -> None:
+        """Decide for each list whether its versions begin a new generation: versions of older ones then mean nothing.
+
+        the reflector has seen the store go back               yes
+        the checkpoint is of another server                    yes
+        the list is below a checkpoint that is not its own     yes: the store went back while nobody watched
+        else                                                   no
+        """
+        for resource, snapshot in content.snapshots.items():
+            view = self.listeners[resource]
+            known, new = 0, snapshot.store_went_back
+            if (stored := view.checkpoint) is not None:
+                known, version = stored.generation, stored.resource_version
+                own = version == content.checkpoints.get(resource)
+                new |= stored.basis.server != self.config.server
+                new |= snapshot.resource_version < version and not own
+            view.generation = known + 1 if new else max(known, 1)
+            view.expired = False
 
     def generations(self) -> dict[Resource, int]:
         """The generation of each listener's store, from 1."""

@@ -246,21 +246,21 @@ class Planner:
         (``ClaimBook.line``). Each with the policy of its sets.
         """
         rules, policies = self._states.rules, policies_of(want.records or {})
-        places = {(name.zone_id, name.name) for name in seen.claims ^ policies.keys() if name.seat}
+        places = {name.place for name in seen.claims ^ policies.keys() if name.seat}
         places |= turning_places(seen, policies)
         asked = policies.keys() - seen.conflicts.keys()
-        changed = {name for name in asked if (name.zone_id, name.name) in places}
+        changed = {name for name in asked if name.place in places}
         missing = asked - seen.claims - changed
         if not missing or (rules.names is None and not rules.routing):
             return {name: policies[name] for name in changed}
         # Other namespaces cannot want what the template gives with the namespace in it. Other clusters can, with a policy.
         derived = (OF_ENDPOINTS, OF_PORTS) + ((OF_TEMPLATE,) if "{namespace}" in rules.template else ())
-        shared = {(name.zone_id, name.name) for name in seen.claims if name.identifier}
+        shared = {name.place for name in seen.claims if name.identifier}
         missing = {
             name
             for name in missing
             if rules.routing
-            or (not name.identifier and (name.zone_id, name.name) in shared)
+            or (not name.identifier and name.place in shared)
             or any(not origin.rule.startswith(derived) for origin in want.origins.get(name.name, ()))
         }
         return {name: policies[name] for name in missing | changed}
@@ -399,10 +399,10 @@ class Planner:
         book, key, names = self._book, after.key, leaves(after, self._states.config.policy)
         names -= self._states.kept_empty(after) if names else names
         # Not where it turns: what it leaves then may yet stay.
-        back = {(name.zone_id, name.name) for name in turning(after)}
-        given = {(name.zone_id, name.name) for name in names if book.heir(name, key)} - back
+        back = {name.place for name in turning(after)}
+        given = {name.place for name in names if book.heir(name, key)} - back
         # All claims of a name: what is left of the old set would keep the heir from it.
-        for name in sorted(each for each in names if (each.zone_id, each.name) in given):
+        for name in sorted(each for each in names if each.place in given):
             actions, clusters = book.let_go(name, key)
             pieces.append(Piece(tuple(actions), unclaiming(name), clusters))
             after = replace(after, claims=after.claims - {name})

@@ -243,7 +243,7 @@ class Reconciler:
     def _listed(self, content: WindowContent, mode: Mode) -> Steps[_Listed]:
         """Compare complete lists with everything that is stored. Nothing is written."""
         probed = yield from self._probe(content)
-        self._begin_generations(content)
+        self._states.begin_generations(content)
         self._follow(content)
         observations = yield from self._parsed(content)
         items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
@@ -260,25 +260,6 @@ class Reconciler:
         for key in observed.by_key.keys() - names.keys() if fair else ():
             note(KeyState(key))
         return _Listed(keys, names, merge, observed.ordered)
-
-    def _begin_generations(self, content: WindowContent) -> None:
-        """Decide for each list whether its versions begin a new generation: versions of older ones then mean nothing.
-
-        the reflector has seen the store go back               yes
-        the checkpoint is of another server                    yes
-        the list is below a checkpoint that is not its own     yes: the store went back while nobody watched
-        else                                                   no
-        """
-        for resource, snapshot in content.snapshots.items():
-            view = self._states.listeners[resource]
-            known, new = 0, snapshot.store_went_back
-            if (stored := view.checkpoint) is not None:
-                known, version = stored.generation, stored.resource_version
-                own = version == content.checkpoints.get(resource)
-                new |= stored.basis.server != self._states.config.server
-                new |= snapshot.resource_version < version and not own
-            view.generation = known + 1 if new else max(known, 1)
-            view.expired = False
 
     def _probe(self, content: WindowContent) -> Steps[str | None]:
         """Ask the cluster for its identity where no list shows it. None: not needed, or not known. Waits for the answer."""

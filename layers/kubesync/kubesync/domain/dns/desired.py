@@ -215,7 +215,7 @@ def with_zone_aliases(
     problems = set(want.problems)
     for key, each in asked.items():
         host = each.values[0].rstrip(".")
-        types = {other.type for other in asked if (other.zone_id, other.name) == (key.zone_id, key.name)}
+        types = {other.type for other in asked if other.place == key.place}
         stands, comes = types_at(key.zone_id, host, key.name)
         if stands & types:
             if key.type in stands:

@@ -134,8 +134,8 @@ class RecordPlan:
 
     def finish(self) -> dict[RecordKey, RecordSet]:
         """Returns the planned record sets, sorted by key."""
-        others = {(key.zone_id, key.name) for key in self.sets if key.type != "CNAME"}
-        for key in [key for key in self.sets if key.type == "CNAME" and (key.zone_id, key.name) in others]:
+        others = {key.place for key in self.sets if key.type != "CNAME"}
+        for key in [key for key in self.sets if key.type == "CNAME" and key.place in others]:
             del self.sets[key]
             self.problems.add(Problem("CnameConflict", key.name, "a name with a CNAME cannot have other records"))
         return {key: self.sets[key] for key in sorted(self.sets)}

@@ -31,6 +31,11 @@ class RecordKey:
     identifier: str = ""
 
     @property
+    def place(self) -> tuple[str, str]:
+        """Its zone id and name."""
+        return self.zone_id, self.name
+
+    @property
     def label(self) -> str:
         """For people: name and type, and the identifier in brackets if there is one."""
         return f"{self.name} {self.type} [{self.identifier}]" if self.identifier else f"{self.name} {self.type}"
