@@ -205,8 +205,8 @@ OF_ABSENCE: Final[tuple[Mutant, ...]] = (
         without="what the last plan reported is dropped while lists come one after the other, and found again",
         invariants="I5 I6",
         file="cluster/keys/planner.py",
-        old="            problems += [p for p in seen.problems if p.code not in _FOUND_IN_EVERY_PLAN]\n",
-        new='            problems += [p for p in seen.problems if p.code in ("NameTaken", "TooManyWaits")]\n',
+        old="            problems += [*want.problems, *(p for p in seen.problems if p.code not in _FOUND_IN_EVERY_PLAN)]\n",
+        new='            problems += [*want.problems, *(p for p in seen.problems if p.code in ("NameTaken", "TooManyWaits"))]\n',
         caught_by=(_LISTS + "test_problems_stay_reported_while_the_next_plan_is_not_known_i5_i6",),
     ),
 )

@@ -52,7 +52,7 @@ OF_ANNOTATIONS: Final[tuple[Mutant, ...]] = (
         without="such a Service publishes no pod that is made again",
         invariants="I9",
         file=_ALLOWED,
-        old="of_own if derived else set()",
+        old="own_identifiers if derived else set()",
         new="set()",
         caught_by=(_REFUSED + "test_pods_that_are_made_again_keep_their_names_i9",),
     ),

@@ -48,7 +48,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="a key that cannot be planned fails the whole window",
         invariants="I4",
         file="cluster/keys/planner.py",
-        old="        except Exception as error:  # a fault of ours that one object brings out must not stop the others (I4)\n",
+        old="        except Exception as error:  # a fault in our rules that one object triggers must not stop other keys (I4)\n",
         new="        except StopIteration as error:\n",
         caught_by=(_DURABILITY + "test_i4_key_that_cannot_be_planned_is_reported_and_blocks_no_other",),
     ),

@@ -120,5 +120,5 @@ def test_i9_who_waits_for_room_stays_in_line_in_the_commit_in_which_the_owner_le
     store.transact(claims.wait(claims.read([name])[name], waiter, "2026-01-01T00:00:00Z"), "second")
     book = ClaimBook(claims, StateTable(store), {"prod"}, lambda _key: {}, lambda _key, _name: None)
     book.read({name})
-    book.expect(KeyState(waiter, waits=frozenset({name})), "2026-01-01T00:00:00Z", {wanted})
+    book.note_queues(KeyState(waiter, waits=frozenset({name})), "2026-01-01T00:00:00Z", {wanted})
     assert (book.heir(name, owner) == waiter) is stays

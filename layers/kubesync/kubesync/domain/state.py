@@ -211,7 +211,7 @@ def names_of(record_sets: Mapping[RecordKey, RecordSet]) -> frozenset[Name]:
     return frozenset(policies_of(record_sets))
 
 
-def of_line(state: KeyState) -> frozenset[Name]:
+def claims_beside_waits(state: KeyState) -> frozenset[Name]:
     """Claims that a key has at names where it waits for another claim."""
     places = {name.place for name in state.waits}
     return frozenset(name for name in state.claims if name.place in places)

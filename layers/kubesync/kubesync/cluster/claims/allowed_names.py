@@ -1,7 +1,8 @@
-"""Which of the names that a key wants it may ask for at all, before anybody looks whose they are (``assign_names``).
+"""Decides which of its wanted names a key may ask for. Only then ``assign_names`` decides which of these names the key gets.
 
-- ``held_only``: an annotation that kubesync refuses, or a policy that is not possible, keeps a key to the names that it holds (ADR 0022).
-- ``NamespaceLimit``: a namespace has room for a number of names (ADR 0021), of places in lines and of record sets (ADR 0070).
+- ``held_only``: after an annotation that kubesync refuses, or with a policy that is not possible, a key keeps only names that it holds (ADR 0022).
+- ``NamespaceLimit``: a namespace may have a number of names (ADR 0021), of places in queues and of record sets (ADR 0070).
+- ``contested_claims``: the claims for which claims of other keys matter.
 - ``names_asked``: the names for which the order of keys matters (``Turns``).
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from kubesync.aws.tables.name_counts import NAMES, SETS, WAITS, NameCounts, Taken
+from kubesync.cluster.claims.turning import turning_places
 from kubesync.domain.dns.desired import Desired, DnsRules, bounded
 from kubesync.domain.dns.permissions import OF_NAMESPACE, most_looked_at, too_many
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
@@ -22,7 +24,7 @@ from kubesync.domain.dns.routing.policies import DEFAULT_WEIGHT, NOT_POSSIBLE, S
 from kubesync.domain.objects import EMPTY_SET, ObjectKey, neighbours
 from kubesync.domain.plan import Assignment, Policy
 from kubesync.domain.sources.registry import KINDS
-from kubesync.domain.state import KeyState, Name, names_of
+from kubesync.domain.state import KeyState, Name, names_of, policies_of
 
 
 def held_only(want: Desired, state: KeyState) -> Desired:
@@ -32,12 +34,12 @@ def held_only(want: Desired, state: KeyState) -> Desired:
 
         wanted name                                     published
         -----------                                     ---------
-        held                                            as wanted
-        held, with another set identifier               as wanted, under the identifier that is held
-        held, and its routing policy is not possible    as wanted, with the policy that is held
-        not held; of ports or endpoints of the          as wanted, under that name's identifier: else the name
-          Service's own name, which is held               of a pod would go when the pod is made again
-        not held                                        not: the key does not wait for it either
+        held                                            the wanted set
+        held, with another set identifier               the wanted set, with the identifier that is held
+        held, and its routing policy is not possible    the wanted set, with the policy that is held (``_with_held_policy``)
+        not held; of ports or endpoints of the          the wanted set, with the identifier of the Service's own name:
+          Service's own name, which is held               else the name of a pod would go when the pod is created again
+        not held                                        nothing, and the key does not wait for the name
     """
     refused = {key for key, record_set in (want.records or {}).items() if record_set.routing == NOT_POSSIBLE}
     if want.records is None or not (want.only_held or refused):
@@ -47,37 +49,38 @@ def held_only(want: Desired, state: KeyState) -> Desired:
     for name in names:
         held.setdefault(name.place, set()).add(name.identifier)
     rules = {name: [origin.rule for origin in origins] for name, origins in want.origins.items()}
-    own = {name for name, of_name in rules.items() if any(rule.startswith(OF_TEMPLATE) for rule in of_name)}
-    of_own = {name.identifier for name in names if name.name in own}
+    own_names = {name for name, of_name in rules.items() if any(rule.startswith(OF_TEMPLATE) for rule in of_name)}
+    own_identifiers = {name.identifier for name in names if name.name in own_names}
     records: dict[RecordKey, RecordSet] = {}
     for wanted, record_set in want.records.items():
         if not (want.only_held or wanted in refused):
             records[wanted] = record_set
             continue
         derived = all(rule in (OF_ENDPOINTS, OF_PORTS) for rule in rules.get(wanted.name, [""]))
-        identifiers = held.get(wanted.place, of_own if derived else set())
+        identifiers = held.get(wanted.place, own_identifiers if derived else set())
         if not identifiers:
             continue
         key = wanted if wanted.identifier in identifiers else replace(wanted, identifier=min(identifiers))
         if wanted in refused:
-            if (stays := _as_held(key, record_set, state)) is not None:
+            if (stays := _with_held_policy(key, record_set, state)) is not None:
                 records[key] = stays
+        elif key == wanted:
+            records[key] = record_set
         else:
-            moved = replace(record_set, routing=_routing(state, key.identifier))
-            records[key] = record_set if key == wanted else moved
+            records[key] = replace(record_set, routing=_held_routing(state, key.identifier))
     return replace(want, records=records)
 
 
-def _as_held(key: RecordKey, wanted: RecordSet, state: KeyState) -> RecordSet | None:
-    """The wanted set under the policy that the key holds. Where that policy is not possible for it: the set that is held, if any."""
+def _with_held_policy(key: RecordKey, wanted: RecordSet, state: KeyState) -> RecordSet | None:
+    """The wanted set with the policy that the key holds. If that policy is not possible for the set: the set that is held, or None."""
     held = state.intended.get(key) or state.applied.get(key)
-    routing = _routing(state, key.identifier) if held is None else held.routing
+    routing = _held_routing(state, key.identifier) if held is None else held.routing
     stays = replace(wanted, routing=routing)
     return held if why_not_possible(key.type, stays, private=False) else stays
 
 
-def _routing(state: KeyState, identifier: str) -> Routing:
-    """The routing that goes with an identifier that is held: all sets of a Service have the same."""
+def _held_routing(state: KeyState, identifier: str) -> Routing:
+    """The routing of a set identifier that the key holds: all sets of a Service have the same routing."""
     if not identifier:
         return SIMPLE
     sets = [*state.intended.items(), *state.applied.items()]
@@ -85,45 +88,79 @@ def _routing(state: KeyState, identifier: str) -> Routing:
     return next(held, Weighted(DEFAULT_WEIGHT))
 
 
+def contested_claims(seen: KeyState, want: Desired, rules: DnsRules) -> dict[Name, str]:
+    """Wanted claims for which the key may have to wait for a claim of another key (``ClaimBook.needed_claim``), each with its policy.
+
+    wanted claim                                                       contested
+    ------------                                                       ---------
+    in conflict: a foreign set exists                                  no
+    at a name where seats change, or sets change their policy          yes
+    the key has the claim                                              no
+    cluster without rules for names, and without routing policies      no: other keys exclude nothing there
+    cluster with routing policies                                      yes
+    a simple set, at a name where the key has sets with identifiers    yes
+    given by the template, with the namespace in the name              no: no other namespace can want the name
+    else                                                               yes
+    """
+    policies = policies_of(want.records or {})
+    places = {name.place for name in seen.claims ^ policies.keys() if name.seat}
+    places |= turning_places(seen, policies)
+    asked = policies.keys() - seen.conflicts.keys()
+    changed = {name for name in asked if name.place in places}
+    missing = asked - seen.claims - changed
+    if not missing or (rules.names is None and not rules.routing):
+        return {name: policies[name] for name in changed}
+    derived = (OF_ENDPOINTS, OF_PORTS) + ((OF_TEMPLATE,) if "{namespace}" in rules.template else ())
+    shared = {name.place for name in seen.claims if name.identifier}
+    missing = {
+        name
+        for name in missing
+        if rules.routing
+        or (not name.identifier and name.place in shared)
+        or any(not origin.rule.startswith(derived) for origin in want.origins.get(name.name, ()))
+    }
+    return {name: policies[name] for name in missing | changed}
+
+
 type _HeirOf = Callable[[Name, ObjectKey], ObjectKey | None]
 """``ClaimBook.heir``."""
-type _Others = dict[Name, dict[RecordKey, ObjectKey]]
-"""``ClaimBook.others``."""
+type _SetsOfSharers = dict[Name, dict[RecordKey, ObjectKey]]
+"""``ClaimBook.sets_of_sharers``."""
 
 
 class NamespaceLimit:
-    """Which names keys may still gain, within one plan: what is planned first counts for the keys after it.
+    """Decides which names the keys of a namespace may still gain. A key that is planned earlier takes room from the keys after it.
 
-    the name is            a place in the namespace's limit
-    -----------            --------------------------------
-    held                   taken already: it stays, also beyond the limit
-    free                   needed
-    another key's          needed to stand in line; not asked again as long as the key waits
-    one's of the           not needed to stand in line: the namespace has counted it; needed to share it
-      same namespace
-    given to it            needed; kept free for it if it was given by one of the same namespace, until it is planned
-    in conflict            not needed before the foreign record set is gone
+    the name is                      does the key need room for it in the namespace's limit?
+    -----------                      -------------------------------------------------------
+    held by the key                  no: the name is counted, and stays also beyond the limit
+    free                             yes
+    owned by a key of another        yes, also to wait for the name; not again as long as the key waits
+      namespace
+    owned by a neighbour             no to wait for the name: the namespace has counted the name; yes to share it
+    given to the key                 yes; if a neighbour gave the name, the room is reserved until the key is planned
+    in conflict                      no, before the foreign record set is gone
 
-    Names that the key itself lets go make room at once, where the policy lets their record sets be deleted and they do not pass on to another key
-    of the namespace.
+    A *neighbour* is another key of the namespace. Names that the key lets go make room at once, unless the policy forbids to delete their
+    record sets, or they go to a neighbour.
     """
 
     def __init__(self, counted: NameCounts, policy: Policy) -> None:
         self._counted = counted
         self._policy = policy
-        self._planned = Counter[Taken]()
-        self._taken: dict[ObjectKey, AbstractSet[str]] = {}
-        self._gains = 0  # of the key that is planned
+        self._planned = Counter[Taken]()  # what keys have taken since the counts were read
+        self._taken: dict[ObjectKey, AbstractSet[str]] = {}  # the counted names of planned keys
+        self._gains = 0  # how many names ``within`` let the present key gain
 
     def within(
         self,
         seen: KeyState,
         want: Desired,
         owners: Mapping[Name, ObjectKey | None],
-        lines: Mapping[Name, Name],
+        needed: Mapping[Name, Name],
         heir: _HeirOf,
     ) -> Desired:
-        """What the key wants, less the names beyond the limit, which are reported. ``owners``, ``lines``: see ``assign_names``."""
+        """What the key wants, without new names beyond the limit of names. Reports these. ``owners``, ``needed``: see ``assign_names``."""
         rules, key, self._gains = self._counted.rules, seen.key, 0
         if rules is None or want.records is None or not want.counted:
             return want
@@ -134,12 +171,12 @@ class NamespaceLimit:
             for name in missing
             if name.name not in held
             and name.name not in reserved
-            and ((owner := owners.get(name)) in (None, key) or lines.get(name, name) not in seen.waits)
+            and ((owner := owners.get(name)) in (None, key) or needed.get(name, name) not in seen.waits)
             and (owner in (None, key) or not neighbours(owner, key))
         }
         asked = [name for name in want.counted if name in fresh]
         if not asked:
-            return want  # so the item is read only where names are gained (I7)
+            return want  # before ``_room`` reads the counts (I7)
         refused = frozenset(asked[max(0, self._room(seen, want, heir)) :])
         self._gains = len(asked) - len(refused)
         if not refused:
@@ -149,8 +186,8 @@ class NamespaceLimit:
         records = {each: record_set for each, record_set in want.records.items() if each.name not in refused}
         return replace(want, records=records, problems=(*want.problems, *problems))
 
-    def shared(self, seen: KeyState, want: Desired, others: _Others, heir: _HeirOf) -> _Others:
-        """Of names that the key may share, those for which there is room. It waits for the others."""
+    def sharable(self, seen: KeyState, want: Desired, others: _SetsOfSharers, heir: _HeirOf) -> _SetsOfSharers:
+        """Of the claims that the key may share, those for which the limit of names has room. The key waits for the other claims."""
         held, records = self._counted.held(seen), want.records or {}
         free = {Name.of(key) for key in records if not any(clash(key, each) for each in others.get(Name.of(key), ()))}
         asked = {name.name for name in free & others.keys() - seen.claims if name.name in want.counted} - held
@@ -160,7 +197,7 @@ class NamespaceLimit:
         return {name: sets for name, sets in others.items() if name.name not in without}
 
     def _room(self, seen: KeyState, want: Desired, heir: _HeirOf) -> int:
-        """How many more names the key's namespace may gain, once the names that the key lets go are gone."""
+        """How many more names the key's namespace may gain, without the names that the key lets go and that no neighbour gets."""
         counted, namespace = self._counted, seen.key.namespace
         assert counted.rules is not None
         leaving = counted.held(seen) - {*want.counted} if self._policy is Policy.SYNC else frozenset[str]()
@@ -168,19 +205,21 @@ class NamespaceLimit:
         passes = {name for name, each in next_owners if each is not None and neighbours(each, seen.key)}
         reserved = counted.reserved(namespace).items()
         kept = sum(len(names - self._taken.get(key, frozenset())) for key, names in reserved)
-        return counted.rules.per_namespace - self._holds(NAMES, namespace) - kept + len(leaving - passes)
+        return counted.rules.per_namespace - self._count(NAMES, namespace) - kept + len(leaving - passes)
 
     def fitting(self, seen: KeyState, assignment: Assignment, owners: Mapping[Name, ObjectKey | None]) -> Assignment:
-        """What of it there is room for: places in lines, and record sets at names where the key has none. It gets all of these sets or none: else
-        an SRV set leads to a name that is not there. Whatever was given to it, it takes.
+        """The assignment without what exceeds the limits of places in queues, and of record sets. Reports what is left out.
+
+        Of record sets at names where the key has none, the key gets all or none: else an SRV set could lead to a name that does not exist.
+        Names that were given to the key count as names that it has.
         """
         rules, namespace = self._counted.rules, seen.key.namespace
         if rules is None:
             return assignment
         problems: list[Problem] = []
-        if comes := sorted(assignment.waits - seen.waits):
-            room = rules.waits - self._holds(WAITS, namespace) + len(seen.waits - assignment.waits)
-            if refused := comes[max(0, room) :]:
+        if joined := sorted(assignment.waits - seen.waits):
+            room = rules.waits - self._count(WAITS, namespace) + len(seen.waits - assignment.waits)
+            if refused := joined[max(0, room) :]:
                 why = f"the objects of namespace {namespace} wait for {rules.waits} names (--max-waits{OF_NAMESPACE}"
                 problems += bounded(Problem("TooManyWaits", name.label, why) for name in refused)
                 assignment = replace(assignment, waits=assignment.waits - frozenset(refused))
@@ -189,7 +228,7 @@ class NamespaceLimit:
         fresh = {key for key in assignment.intended if key.place not in places}
         stays = seen.applied.keys() if self._policy is not Policy.SYNC else frozenset[RecordKey]()
         more = len(assignment.intended.keys() | stays) - len(seen.intended.keys() | stays) if fresh else 0
-        if more > 0 and more > rules.sets - self._holds(SETS, namespace):
+        if more > 0 and more > rules.sets - self._count(SETS, namespace):
             why = (
                 f"the objects of namespace {namespace} have {rules.sets} record sets, and these {len(fresh)} do not fit "
                 f"(--max-record-sets{OF_NAMESPACE}"
@@ -200,7 +239,8 @@ class NamespaceLimit:
             assignment = replace(assignment, intended=intended, gained=gained)
         return replace(assignment, problems=(*assignment.problems, *problems))
 
-    def _holds(self, kind: str, namespace: str) -> int:
+    def _count(self, kind: str, namespace: str) -> int:
+        """What the namespace has of a kind (``name_counts``), with what keys of this plan have taken."""
         return self._counted.of(namespace, kind) + self._planned[kind, namespace]
 
     def planned(self, before: KeyState, after: KeyState) -> None:
@@ -213,22 +253,26 @@ class NamespaceLimit:
 
 
 def namespaces_apart(rules: DnsRules) -> bool:
-    """Whether no namespace can ask for names that the template gives to another one. Else age alone decides which key comes first."""
+    """Whether no namespace can ask for names that the template gives to another namespace.
+
+    If so, namespaces can take turns. Otherwise the age of keys alone decides which key is planned first.
+    """
     return rules.names is not None and "{namespace}" in rules.template
 
 
 def names_asked(before: KeyState, seen: KeyState, rules: DnsRules) -> AbstractSet[str]:
-    """Names, besides its own, for which it matters whether a key is planned before others: it has them, waits for them or asks for them.
+    """Names that a key has, waits for or asks for, besides its own name: for these it matters which of several keys is planned first.
 
     Args:
-        before, seen: the key as stored, and as it is about to be planned.
+        before: the key as stored.
+        seen: the key as it is about to be planned.
     """
     asked = KINDS[seen.key.kind].keeps(seen, rules, _Anything(most_looked_at(rules.names))).names
     return asked.union(name.name for name in before.claims | before.waits) or EMPTY_SET
 
 
 class _Anything(Collection[str]):
-    """Holds whatever is asked, the first ``most`` times. Nobody gets more names than that (``permitted``)."""
+    """Contains every name, the first ``most`` times that it is asked. No key gets more names (``permitted``), so more need not be found."""
 
     def __init__(self, most: int) -> None:
         self._left = most

@@ -1,4 +1,4 @@
-"""Tracks what keys publish while a commit is planned, and which waiting keys have to be planned again when that changes."""
+"""Tracks what keys publish while a commit is planned, and finds the waiting keys that have to be planned again when that changes."""
 
 from __future__ import annotations
 
@@ -6,24 +6,31 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.cluster.claims.claim_book import ClaimBook
+from kubesync.domain.dns.records import RecordKey, RecordSet, clash
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey, neighbours
 from kubesync.domain.plan import differs, published_sets
-from kubesync.domain.state import KeyState, Name
+from kubesync.domain.state import KeyState, Name, names_of
 
 IN_LINE: Final = 500
-"""Of those in line for a name, so many are planned again because its owner publishes something else."""
+"""If the owner of a name publishes something else, so many of the keys in line for the name are planned again."""
 _FEW: Final = 50
+"""If sets come or go, so many of the waiting keys are planned again although they want other sets."""
+_ASKED: Final = 500
+"""If a key frees types of a name, so many keys in line for the name are asked whether they want such a type."""
+_NOTIFIED: Final = 20
+"""So many of the asked keys are notified."""
 
 
 @dataclass(slots=True)
 class Behind:
     """Which keys of a cluster wait for names of which owner, as far as this session knows.
 
-    ``wanted``: by the owner, keys that this session has planned, and what each wants there. ``looked``: owners whose lines were read: who
-    comes later is planned, so it is in ``wanted``.
+    ``wanted``: by owner, the waiting keys that this session has planned, each with the sets that it wants at the owner's names.
+    ``looked``: owners whose stored queues were read in this session. Keys that join these queues later are planned, so ``wanted`` has them.
     """
 
     wanted: dict[ObjectKey, dict[ObjectKey, Mapping[RecordKey, RecordSet]]] = field(default_factory=dict)
@@ -31,7 +38,11 @@ class Behind:
 
 
 class PublishedSets:
-    """What keys publish, for one section of a commit. ``behind``: who waits for whom, of the whole session; updated here."""
+    """What keys publish, for one section of a commit.
+
+    Args:
+        behind: which keys wait for which owner. It lasts for the whole session and is updated here.
+    """
 
     def __init__(self, states: StateTable, behind: Behind) -> None:
         self._states = states
@@ -40,7 +51,7 @@ class PublishedSets:
         self._published: dict[ObjectKey, Mapping[RecordKey, RecordSet]] = {}
 
     def intended(self, owner: ObjectKey) -> Mapping[RecordKey, RecordSet]:
-        """What a key intends: as planned in this commit (``planned``), else as stored. Empty if a newer release wrote the key."""
+        """The sets that a key intends: as planned in this commit, else as stored. Empty if a newer release wrote the key."""
         if owner not in self._intended:
             try:
                 self._note(self._states.load([owner])[owner])
@@ -49,6 +60,7 @@ class PublishedSets:
         return self._intended[owner]
 
     def _note(self, state: KeyState) -> None:
+        """Remember what a key intends and publishes."""
         self._intended[state.key], self._published[state.key] = state.intended, published_sets(state)
 
     def at_names(
@@ -56,26 +68,35 @@ class PublishedSets:
         seen: KeyState,
         wanted: Mapping[RecordKey, RecordSet],
         owners: Mapping[Name, ObjectKey | None],
-        lines: Mapping[Name, Name],
+        needed: Mapping[Name, Name],
         others: Mapping[Name, Mapping[RecordKey, ObjectKey]],
     ) -> Mapping[tuple[str, str], Mapping[RecordKey, RecordSet]]:
-        """What others publish at names where the key waits. Remembers the key, so that a change there has it planned again (``planned``)."""
+        """What other keys publish at names where the key waits, by zone id and name.
+
+        Remembers in ``Behind`` that the key waits for these others, so that ``changed`` finds the key when one of them changes.
+
+        Args:
+            owners, needed, others: see ``assign_names``.
+        """
         found: dict[tuple[str, str], dict[RecordKey, RecordSet]] = {}
-        before: set[ObjectKey] = set()
+        waited_for: set[ObjectKey] = set()
         for name, owner in owners.items():
-            own = owner in (None, seen.key) or (name in seen.claims and lines.get(name, name) == name)
-            for each in {*(() if own else (owner,)), *others.get(name, {}).values()}:
-                if each is not None:
-                    before.add(each)
-                    self.intended(each)
-                    found.setdefault(name.place, {}).update(self._published[each])
-        there = {key: each for key, each in wanted.items() if key.place in found}
-        for other in before:
-            self._behind.wanted.setdefault(other, {})[seen.key] = there
+            own = owner in (None, seen.key) or (name in seen.claims and needed.get(name, name) == name)
+            for other in {*(() if own else (owner,)), *others.get(name, {}).values()}:
+                if other is not None:
+                    waited_for.add(other)
+                    self.intended(other)
+                    found.setdefault(name.place, {}).update(self._published[other])
+        wanted_there = {key: each for key, each in wanted.items() if key.place in found}
+        for other in waited_for:
+            self._behind.wanted.setdefault(other, {})[seen.key] = wanted_there
         return found
 
-    def unread_lines(self, before: KeyState, seen: KeyState, records: Mapping[RecordKey, RecordSet]) -> set[Name]:
-        """Claims of a key at names where its sets change for the first time in this session: earlier sessions may have planned who waits."""
+    def unread_queues(self, before: KeyState, seen: KeyState, records: Mapping[RecordKey, RecordSet]) -> set[Name]:
+        """Claims of a key whose stored queues have to be read: its sets there change for the first time in this session.
+
+        Keys that earlier sessions planned may wait in these queues. This session does not know them otherwise.
+        """
         changed = {Name.of(k) for k in {*before.intended, *records} if before.intended.get(k) != records.get(k)}
         changed |= before.conflicts.keys() ^ seen.conflicts.keys()
         if before.key in self._behind.looked or not changed:
@@ -83,14 +104,21 @@ class PublishedSets:
         places = {name.place for name in changed}
         return {name for name in before.claims if name.place in places}
 
-    def planned(
-        self, before: KeyState, after: KeyState, in_line: Callable[[Name], Sequence[ObjectKey]]
+    def changed(
+        self, before: KeyState, after: KeyState, waiters: Callable[[Name], Sequence[ObjectKey]]
     ) -> list[ObjectKey]:
-        """Note what a planned key publishes now. Returns the keys that wait for its names and have to be planned again.
+        """Note what a planned key publishes now. Returns the waiting keys that have to be planned again because of the change.
 
-        A change of its sets matters to those of whom one of the two publishes the same, before or now. Where its sets come or go, some
-        others are notified too, neighbours first: they may share the name, or say who has it now. Of the rest there may be thousands.
-        The first change in a session matters to all who are in line: nobody knows what earlier sessions have told them.
+        the planned key changes                         planned again
+        -----------------------                         -------------
+        its sets                                        keys that wanted the same set as before, or want the same as now: what they report
+                                                        changes (``plan.differs``)
+        its sets come or go                             also some other waiting keys, neighbours first: they may share the name now, or
+                                                        report another owner. There may be thousands, so only ``_FEW``
+        its sets for the first time in this session     also keys in line, at most ``IN_LINE``: earlier sessions may have planned them
+
+        Args:
+            waiters: the keys that wait for a claim, next in line first.
         """
         self._note(after)
         if after.intended == before.intended and after.conflicts.keys() == before.conflicts.keys():
@@ -99,11 +127,50 @@ class PublishedSets:
         notified = {
             key for key, each in behind.items() if differs(each, published_sets(before), self._published[after.key])
         }
-        for name in self.unread_lines(before, after, after.intended):
-            notified.update(key for key in in_line(name)[:IN_LINE] if key.cluster == after.key.cluster)
+        for name in self.unread_queues(before, after, after.intended):
+            notified.update(key for key in waiters(name)[:IN_LINE] if key.cluster == after.key.cluster)
         self._behind.looked.add(after.key)
         if before.intended.keys() != after.intended.keys():
             notified.update(sorted(behind, key=lambda key: (not neighbours(key, after.key), key))[:_FEW])
         for key in notified:
             behind.pop(key, None)
         return sorted(notified)
+
+
+def promote_for_freed_types(
+    book: ClaimBook,
+    states: StateTable,
+    before: KeyState,
+    after: KeyState,
+    wants: Callable[[ObjectKey], Mapping[RecordKey, RecordSet]],
+) -> tuple[set[RecordKey], list[Action]]:
+    """Promote keys of the same namespace that want types of a name which a key no longer wants (ADR 0062).
+
+    These keys are the owner of the claim, keys that share it, and keys in line for it.
+
+    Args:
+        wants: returns the record sets that a key wants, whether or not it has their names.
+
+    Returns:
+        The sets that the key no longer wants and that sets of promoted keys replace; and the marks of the promoted keys.
+    """
+    replaced, marks = set[RecordKey](), list[Action]()
+    gone, stays = before.intended.keys() - after.intended.keys(), names_of(after.intended)
+    for name in sorted({Name.of(key) for key in gone} & before.claims):
+        claim = book.claim(name)
+        shared = name in before.shared
+        if claim is None or not (shared or claim.owner == after.key):  # the whole claim has gone to another key
+            continue
+        if not (claim.types or (claim.waiting and (shared or name in stays))):  # nobody shares it, or could share it
+            continue
+        near = [key for key in book.waiters_in_order(name) if neighbours(key, after.key)][:_ASKED]
+        most = len(marks) + len(claim.holders) + _NOTIFIED
+        for key in dict.fromkeys(each for each in (*claim.holders, *near) if each != after.key):
+            if len(marks) == most:
+                break
+            asks = [each for each in wants(key).keys() - book.intended(key).keys() if Name.of(each) == name]
+            if room := {each for each in gone if any(clash(each, ask) for ask in asks)}:
+                replaced |= room
+                marks.append(states.mark_promoted(key, name))
+                book.promoted.append(key)
+    return replaced, marks

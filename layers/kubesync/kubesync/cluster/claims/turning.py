@@ -102,7 +102,7 @@ def agreeing(
     for name in {name.place: name for name in names}.values():
         holders = {*book.owners_at(name).values()}
         others = sorted(holders - {seen.key})
-        apart = not all(map(book.plans, others))
+        apart = not all(map(book.is_planned_here, others))
         if seen.key in holders and apart and all(each.cluster == seen.key.cluster for each in others):
             waits = [state.waits for state in states.load(others).values()]
             if all(any(w.place == name.place for w in of_key) for of_key in waits):

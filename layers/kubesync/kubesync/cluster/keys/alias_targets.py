@@ -104,7 +104,7 @@ class AliasTargets:
                     if alias.name in way or each.type not in self._types_at(key, beyond, way, state.applied)[0]:
                         continue
                 comes.add(each.type)
-        if not stays and self._book.is_wanted_by_any(name):
+        if not stays and self._book.is_any_awaited(name):
             comes = stands & leaves  # who is next in line may want the same: the alias is planned with it
         stands |= leaves
         return stands & comes, comes

@@ -2,12 +2,11 @@
 
     section ── states ── what each key becomes ── claims, upstreams ── writes ── transactions
     section ── the next keys ...
-    section ── the last keys ... ── what ends the change, in the last transaction (I1)
+    section ── the last keys ... ── the ending of the change, in the last transaction (I1)
 
-A section writes everything that it plans. Keys that do not fill a transaction are planned again with the next section. A large key
-that needs several transactions gives way to other keys between them, and is planned again from what is written of it. Other
-clusters may change claims and upstreams at any time: these are written conditional on their version. Where that fails, this
-one section is read and planned again.
+A section writes what it plans, except keys that do not fill a transaction: these are planned again with the next section. A large key
+that needs several transactions gives way to other keys between them. Later it is planned again from what is written of it. Other
+clusters may change claims and upstreams, so these are written conditional on their version. If that fails, the section is planned again.
 """
 
 from __future__ import annotations
@@ -57,26 +56,26 @@ _BUSY_SECONDS: Final = 0.5
 _LARGE_SECONDS: Final = 0.05
 _CORRECTED_AT_A_TIME: Final = 90
 _MOST_TURNS: Final = 40
-"""A large key gives way so often. Then it is written to its end, however often it changes meanwhile."""
+"""A large key gives way at most so often. Then all of it is written, however often it changes meanwhile."""
 
 type Pair = tuple[KeyState, KeyState]
-"""A key as stored, and as it is seen now."""
+"""A key as stored, and the key as it is seen now."""
 
 
 def no_steps(*_: object) -> Steps[None]:
-    """Nothing is to be done."""
+    """Do nothing."""
     yield from ()
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What ends a change.
+    """What is written and done at the end of a change, apart from its keys.
 
     Args:
-        closing: actions of the last transaction, given its token.
-        due: whether they are written now, asked once everything is planned. Else a later change writes them.
+        closing: makes the further actions of the last transaction, from its token.
+        due: called once everything is planned. True: write the closing actions now. False: a later change writes them.
         done: called once everything is written.
-        midway: asked after each section, with the keys that are not recorded yet: what is to be written now. None: nothing.
+        midway: called after each section but the last, with the unrecorded keys. Returns what makes actions to write now; None: nothing.
     """
 
     closing: Callable[[str], Closing]
@@ -87,26 +86,26 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is to become of some keys of one cluster. Everything that is written about keys is one of these:
+    """What to do with some keys of one cluster. Whatever is written about keys is written as a ``Change``:
 
-        a change comes from          see: the key ...             plan                         ending
-        -------------------          ----------------             ----                         ------
-        a window                     with the events              outputs, again               checkpoints
-        complete lists               with the lists and events    outputs, again               checkpoints, identity
-        names given to keys          as stored                    outputs, again               -
-        resync, removal, recovery    with what the zone holds     outputs, again               -
-        a zone, about its batch      with what landed or not      names let go                 -
-        old tombstones               without them                 -                            -
+        a change comes from          ``see`` returns the key ...    ``plan`` plans               ending
+        -------------------          ---------------------------    --------------               ------
+        a window                     with the events                outputs                      checkpoints
+        complete lists               with the lists and events      outputs                      checkpoints, identity
+        names given to keys          as stored                      outputs                      -
+        resync, removal, recovery    with what the zone holds       outputs                      -
+        a zone, about its batch      with what landed or not        claims that are let go       -
+        old tombstones               without the tombstones         -                            -
 
     Args:
-        keys: in the order in which they are planned: where several want one name, the oldest first.
-        see: a stored key as it is to be seen now; None: leave it alone.
-        plan: what to write for keys as seen. It does not trust what keys know of the given upstreams.
+        keys: in the order of planning. The first of several keys that want one name gets it, so the oldest key comes first.
+        see: returns a stored key as it is seen now; None: leave the key alone.
+        plan: returns what to write for pairs of keys. It must not trust what keys know of the given upstreams.
         listed: resources whose complete lists these keys are merged with.
-        news: what was observed of a key, with which ``see`` merges it.
-        outputs: outputs are planned. Else even a large key takes little memory: it waits for no turn, and no note comes first.
-        more: called between two sections, with the number of keys before: may add keys behind them.
-        written: called with what each section has recorded, also where it fails.
+        news: returns the observations of a key, which ``see`` merges into it.
+        outputs: whether outputs are planned. Otherwise even a large key takes little memory, and needs neither the lock of large keys nor a note.
+        more: called between two sections, with the number of keys before them. May add keys behind these.
+        written: called with what each section has recorded, also if the section fails.
     """
 
     keys: Sequence[ObjectKey]
@@ -122,16 +121,16 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Keys of a change that are planned in one step. ``large``: it is one key, larger than LARGE. ``end``: how many keys are before the next
-    section. ``last``: none follow. ``again``: keys before it that are not written to their end. ``gives_way``: the large key may stop before
-    its end; then it is among those of the next section."""
+    """Keys of a change that are planned in one step. ``large``: one key, larger than LARGE. ``end``: how many keys of the change there are up
+    to the end of this section. ``last``: no section follows. ``unfinished``: other large keys, of which only a part is written.
+    ``may_stop``: the large key may give way."""
 
     keys: Sequence[ObjectKey]
     large: bool
     end: int
     last: bool
-    again: Sequence[ObjectKey] = ()
-    gives_way: bool = False
+    unfinished: Sequence[ObjectKey] = ()
+    may_stop: bool = False
 
 
 class Committer:
@@ -139,7 +138,7 @@ class Committer:
 
     Args:
         fenced_here: clusters whose fence this master has raised.
-        large: whoever plans a large key holds it: what that takes of the memory, it takes once. Nobody waits for it within a step.
+        large: the lock of large keys, one for all clusters: the memory has room for one plan of a large key. A step never blocks on it.
         on_written: called with the audit entries of each transaction that was written.
     """
 
@@ -157,7 +156,7 @@ class Committer:
         self.tables = tables
         self.clock = clock
         self.fenced_here = fenced_here
-        self.written_at = 0.0  # monotonic; of the last keys that were written
+        self.written_at = 0.0  # when (monotonic) keys were written last
         self.followers = Followers()
         self._fenced_writer = fenced_writer
         self._large = large
@@ -170,7 +169,9 @@ class Committer:
             NotMasterError: another master writes by now.
             StaleStateError: the table kept changing: try again later.
         """
-        aside = self.states.aside  # what was not taken in is in the list
+        aside = (
+            self.states.aside
+        )  # a complete list shows the endpoints that were set aside, so these keys are taken in again
         aside -= {key for key in aside if not change.listed.isdisjoint(KINDS[key.kind].others)}
         yield from self._by_sections(change, partial(self._record, change, recorded), note=True)
 
@@ -192,40 +193,44 @@ class Committer:
         *,
         note: bool,
     ) -> Steps[None]:
-        at, rest, again, turns = 0, list[ObjectKey](), deque[ObjectKey](), Counter[ObjectKey]()
-        turn = False  # of a key that gave way
+        """Call ``do`` for one section after the other. ``do`` returns keys that it has not written to their end: small keys that did not
+        fill a transaction join the next section; a large key that gave way gets its next section after one of other keys.
+        """
+        at, unfilled, unfinished, turns = 0, list[ObjectKey](), deque[ObjectKey](), Counter[ObjectKey]()
+        unfinished_next = False
         while True:
             section = yield from self._until_fresh(partial(self._next_section, change, at))
-            if again and (turn or not section.keys):
-                section = Section([again.popleft()], large=True, end=at, last=at == len(change.keys))
-            turn = section.end != at
-            section = replace(section, last=section.last and not again, again=[*again])
+            if unfinished and (unfinished_next or not section.keys):
+                section = Section([unfinished.popleft()], large=True, end=at, last=at == len(change.keys))
+            unfinished_next = section.end != at
+            section = replace(section, last=section.last and not unfinished, unfinished=[*unfinished])
             large = section.keys[0] if section.large and change.outputs else None
             if large is not None:
-                section = replace(section, gives_way=turns[large] < _MOST_TURNS)
-            attempt = partial(do, [*dict.fromkeys((*rest, *section.keys))], section)
-            rest = [*(yield from self._until_fresh(attempt, change, large, note=note))]
-            if section.last and not rest:
+                section = replace(section, may_stop=turns[large] < _MOST_TURNS)
+            attempt = partial(do, [*dict.fromkeys((*unfilled, *section.keys))], section)
+            left = [*(yield from self._until_fresh(attempt, change, large, note=note))]
+            if section.last and not left:
                 return
             at = section.end
+            unfilled = left
             if large is not None:
-                turns[large] = turns[large] + 1 if rest else 0
-                again.extend(rest)
-                rest = []
+                turns[large] = turns[large] + 1 if left else 0
+                unfinished.extend(left)
+                unfilled = []
             yield 0.0
             yield from change.more(at)
-            # One that has changed gets another turn, behind those that asked for its names before.
-            waiting = {*change.keys[at:]} if again else set[ObjectKey]()
-            again = deque(key for key in again if key not in waiting)
+            # An unfinished key that has changed is again among the keys to come: keys that want its names may stand before it there.
+            to_come = {*change.keys[at:]} if unfinished else set[ObjectKey]()
+            unfinished = deque(key for key in unfinished if key not in to_come)
 
     def _next_section(self, change: Change, at: int, _untrusted: AbstractSet[str]) -> Section:
-        """The keys from ``at`` on to plan in one step. A key larger than LARGE gets a section of its own (I4). Reads their sizes."""
+        """The next section: keys from number ``at`` on. A key larger than LARGE gets a section of its own (I4). Reads unknown sizes."""
         states, size = self.states, 0
         keys = change.keys[at : at + KEYS_AT_A_TIME]
         states.measure(keys)
         for count, key in enumerate(keys):
             of_key = size_of(each.value for each in states.taken_in(key, change.news(key)))
-            # Else the list shows all of it.
+            # If the key's endpoints were listed, its observations are all of them: what is stored does not add to the size.
             if change.listed.isdisjoint(KINDS[key.kind].others):
                 of_key += states.size(key)
             if count and size + of_key > LARGE:
@@ -234,20 +239,20 @@ class Committer:
         return Section(keys, size > LARGE, at + len(keys), last=at + len(keys) == len(change.keys))
 
     def correct_counts(self) -> Steps[None]:
-        """Compare the counts of names with the keys that a list has just read, and write those that are wrong."""
+        """Compare the counts of names with the keys that were read for a complete list, and write the counts that are wrong."""
         yield from self._until_fresh(partial(self._write_actions, self.states.counts.corrections))
         self.states.counts.done()
 
     def write_counts(self) -> Steps[None]:
-        """The session ends: write what counts have changed by less than a step."""
+        """Write the small changes of counts that are not written yet, because the session ends (``NameCounts``)."""
         yield from self._until_fresh(partial(self._write_actions, self.states.counts.rest))
 
     def begin_lists(self, believed: Mapping[Resource, Believed]) -> Steps[None]:
-        """Note durably which deletions follow from lists, before any is recorded: else a session that dies forgets those it has recorded."""
+        """Note durably how many deletions of lists are believed (I5), before any is recorded: else a session that dies forgets them."""
         yield from self._until_fresh(partial(self._begin_lists, believed))
 
     def _begin_lists(self, believed: Mapping[Resource, Believed], _untrusted: AbstractSet[str]) -> None:
-        name, writer, views = self.states.config.name, self._fenced_writer, self.states.listeners
+        name, views = self.states.config.name, self.states.listeners
         unknown = Checkpoint(0, 0, Basis(0, self.states.config.server, 0))
         stored = {resource: views[resource].checkpoint or unknown for resource in believed}
         noted = {
@@ -256,17 +261,19 @@ class Committer:
             if before.believed != believed[resource]
         }
         if noted:
-            token, until = writer.token(), self.clock.monotonic() + _WRITE_SECONDS
-            put = self.tables.listeners.put_checkpoint
-            writer.run([name], [put(name, r, new, token) for r, new in noted.items()], token, until_monotonic=until)
+            token, put = self._fenced_writer.token(), self.tables.listeners.put_checkpoint
+            self._run([put(name, r, new, token) for r, new in noted.items()], token)
         for resource, new in noted.items():
             views[resource].checkpoint = new
 
     def _write_actions(self, made: Callable[[], Iterable[Action]], _untrusted: AbstractSet[str]) -> None:
-        writer = self._fenced_writer
         for actions in batched(made(), _CORRECTED_AT_A_TIME):
-            until = self.clock.monotonic() + _WRITE_SECONDS
-            writer.run([self.states.config.name], list(actions), writer.token(), until_monotonic=until)
+            self._run(list(actions), self._fenced_writer.token())
+
+    def _run(self, actions: Sequence[Action], token: str) -> None:
+        """Write actions that only this cluster's fence has to protect."""
+        until = self.clock.monotonic() + _WRITE_SECONDS
+        self._fenced_writer.run([self.states.config.name], actions, token, until_monotonic=until)
 
     def _until_fresh[R](
         self,
@@ -276,7 +283,8 @@ class Committer:
         *,
         note: bool = True,
     ) -> Steps[R]:
-        """Repeat an attempt, up to _ATTEMPTS times, while what it read turns out stale. ``large``: a key that has a section of its own."""
+        """Repeat an attempt while DynamoDB is busy, and up to _ATTEMPTS times while what was read turns out stale. Passes to the attempt the
+        upstreams that were stale. ``large``: the large key that the attempt plans (``_attempt_large``)."""
         untrusted: set[str] = set()
         failures = 0
         while True:
@@ -285,25 +293,23 @@ class Committer:
             try:
                 if change is None or large is None:
                     return attempt(untrusted)
-                return self._attempt(partial(attempt, untrusted), change, large, note=note)
+                return self._attempt_large(partial(attempt, untrusted), change, large, note=note)
             except StoreBusyError:
                 yield _BUSY_SECONDS
             except StaleStateError as stale:
-                # The answer to an earlier transaction was lost, or somebody wrote by hand: read again, plan again.
+                # The answer to an earlier transaction was lost, another cluster changed a claim, or a person wrote by hand.
                 self.states.forget()
                 untrusted |= {place.partition for place in stale.places if place.table == UPSTREAMS}
-                self._reload_checkpoints()
+                stored = self.tables.listeners.checkpoints(self.states.config.name)
+                for resource, view in self.states.listeners.items():
+                    view.checkpoint = stored.get(resource)
                 failures += 1
                 if failures == _ATTEMPTS:
                     raise
 
-    def _attempt[R](self, attempt: Callable[[], R], change: Change, key: ObjectKey, *, note: bool) -> R:
-        """Plan a large key, and release the lock of large keys. Writes a note before if the session may die of it.
-
-        If earlier sessions have died of it, its endpoints are set aside.
-
-        ``note``: False in a dry run, which writes nothing.
-        """
+    def _attempt_large[R](self, attempt: Callable[[], R], change: Change, key: ObjectKey, *, note: bool) -> R:
+        """Plan a large key, and release the lock of large keys. Before, write a note (not in a dry run) if the session may die of the plan.
+        If earlier sessions have died of the key, its endpoints are set aside (``domain.large_keys``)."""
         states = self.states
         try:
             seen = change.see(states.states([key])[key])
@@ -322,18 +328,17 @@ class Committer:
                 raise
             return found
         finally:
-            # Not before it is written: what is planned fills the memory until then, and there is room for one such plan.
+            # Only here, after the plan is written: until then it fills the memory.
             self._large.release()
 
     def note(self, large: LargeKeys) -> None:
         """Note durably which large keys are planned."""
-        writer, name = self._fenced_writer, self.states.config.name
-        token, until = writer.token(), self.clock.monotonic() + _WRITE_SECONDS
-        writer.run([name], [self.tables.listeners.put_large(name, large, token)], token, until_monotonic=until)
+        token = self._fenced_writer.token()
+        self._run([self.tables.listeners.put_large(self.states.config.name, large, token)], token)
         self.states.large = large
 
     def _note_failure(self) -> None:
-        """The session has not died of this key, also where it ends because it has lost the lease."""
+        """Note that the plan of a large key failed, but that the session did not die of it. Also written after the lease is lost."""
         self.states.large = self.states.large.ended(well=False)
         writer, name = self._fenced_writer, self.states.config.name
         token = writer.token()
@@ -348,7 +353,7 @@ class Committer:
         section: Section,
         untrusted: AbstractSet[str],
     ) -> Sequence[ObjectKey]:
-        """Plan and write one section. Returns keys to plan again: small ones that did not fill a transaction, or a large one that gives way."""
+        """Plan and write one section; the last one with the ending of the change. Returns keys not written to their end (``_by_sections``)."""
         part, ending, began = Recorded(), change.ending, self.clock.monotonic()
         try:
             if not section.last:
@@ -357,7 +362,7 @@ class Committer:
                     rest = self._write_large(part, self._chunks(writes), section, began)
                 else:
                     rest = write_full(self._chunks(writes), partial(self._write, part))
-                left = chain(rest, section.again, change.keys[section.end :])
+                left = chain(rest, section.unfinished, change.keys[section.end :])
                 if ending is not None and (midway := ending.midway(left)) is not None:
                     for chunk in self._chunks((), midway):
                         self._write(part, chunk)
@@ -377,12 +382,12 @@ class Committer:
     def _write_large(
         self, part: Recorded, chunks: Iterable[Chunk], section: Section, began: float
     ) -> Sequence[ObjectKey]:
-        """Write all. Of a large key as much as takes the time of its plan: then it gives way, if what is left of it decides about no name
-        that others may want. Returns it in this case."""
+        """Write chunks. A large key gives way once writing has taken as long as planning did, unless the rest of it changes claims that
+        other keys may want. Returns the key in this case."""
         planned = self.clock.monotonic()
         for chunk in chunks:
             self._write(part, chunk)
-            if section.gives_way and chunk.left is not None and chunk.left[0].key == section.keys[0]:
+            if section.may_stop and chunk.left is not None and chunk.left[0].key == section.keys[0]:
                 state, after = chunk.left
                 names = (state.claims ^ after.claims) | (state.waits ^ after.waits)
                 own = namespaces_apart(self.states.rules) and not self.states.counts.held(replace(state, claims=names))
@@ -391,7 +396,7 @@ class Committer:
         return ()
 
     def _planned_too_early(self, change: Change, keys: Sequence[ObjectKey]) -> list[ObjectKey]:
-        """Keys that others planned before the lists were complete: until they are planned again, no checkpoint (I5)."""
+        """Keys that other changes planned before the lists were complete. No checkpoint is valid before they are planned again (I5)."""
         views = self.states.listeners
         provisional = {key for resource in change.listed for key in views[resource].provisional}
         return sorted(provisional.difference(keys))
@@ -399,8 +404,9 @@ class Committer:
     def _plan(
         self, change: Change, keys: Sequence[ObjectKey], recorded: Recorded, untrusted: AbstractSet[str]
     ) -> Sequence[KeyWrite]:
+        """Plan keys. Adds to ``recorded`` what follows although nothing is written for it."""
         pairs, planned = self._plan_pairs(change, keys, untrusted)
-        # Open already, perhaps by a transaction whose answer was lost: the zones have to hear of it.
+        # These keys are open already, perhaps by a transaction whose answer was lost. Their zones must still be told.
         written = {write.before.key for write in planned.writes}
         recorded.opened |= {before.key: None for before, _ in pairs if before.opened and before.key not in written}
         recorded.promoted |= dict.fromkeys(planned.promoted)
@@ -420,6 +426,7 @@ class Committer:
         return chunks_of(writes, self.tables.state, self._fenced_writer.token, room, closing, counted)
 
     def _write(self, recorded: Recorded, chunk: Chunk) -> None:
+        """Write one transaction, with its counts and audit entries, and take over what it changed: caches, counts, ``recorded``."""
         actions = [*chunk.actions, *self.states.counts.added(chunk.counts)]
         fitting = self.states.counts.keys_with_room(chunk.counts)
         if chunk.entries:
@@ -428,7 +435,7 @@ class Committer:
         try:
             until = self.clock.monotonic() + _WRITE_SECONDS
             self._fenced_writer.run(chunk.clusters, actions, chunk.token, until_monotonic=until)
-        finally:  # also where nobody knows whether it has landed
+        finally:  # also if it is not known whether the transaction landed
             self.tables.named.written(actions)
         self.states.counts.written(chunk.counts, chunk.states)
         for state in chunk.states:
@@ -440,8 +447,3 @@ class Committer:
         recorded.promoted |= dict.fromkeys(fitting)
         recorded.changed |= {state.key for state in chunk.states}
         recorded.opened |= {state.key: None for state in chunk.states if state.opened is not None}
-
-    def _reload_checkpoints(self) -> None:
-        stored = self.tables.listeners.checkpoints(self.states.config.name)
-        for resource, view in self.states.listeners.items():
-            view.checkpoint = stored.get(resource)

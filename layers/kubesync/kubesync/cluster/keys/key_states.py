@@ -1,4 +1,4 @@
-"""What a session knows of one cluster: key states as last read or written, checkpoints, and whose view is complete."""
+"""What a session knows of one cluster: key states as last read or written, checkpoints, and how far each listener is."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from kubesync.domain.sources.registry import KINDS, main_part
 from kubesync.domain.state import KeyState, Name
 from kubesync.domain.window import WindowContent
 
-# About four transactions: a zone waits at most so long for a cluster that records a long list.
+# Keys of one section, which take about four transactions. A cluster that records a long list answers its zones between two sections.
 KEYS_AT_A_TIME: Final = 50
-# Only its master writes a key (I2), so what was read or written once in a session needs no second reading.
+# Only the master of a cluster writes its keys (I2), so a key that was read or written in this session need not be read again.
 CACHED_KEYS: Final = 4_000
 WORKS_AFTER_SECONDS: Final = 30.0
 _ENDPOINTS_OF_A_KEY: Final = 16
 _BYTES_OF_A_KEY: Final = 4096
-"""A key with more endpoints and ports of them, or whose Service takes more memory, counts as several."""
-# Raised whenever the same objects lead to other outputs than before: every key is then planned again.
+"""In the cache, a key with more endpoints and ports, or with a larger main object, counts as several keys."""
+# Raised whenever the same objects lead to other outputs than in the release before: every key is then planned again.
 RULES_VERSION: Final = 6
 
 
@@ -43,12 +43,14 @@ RULES_VERSION: Final = 6
 class ListenerView:
     """How far one listener is.
 
-    ``complete``: it has listed completely or resumed. What it does not hold does not exist (I5). ``expired``: its version is too
-    old, and it has not listed since. ``provisional``: keys that were planned while it was not complete. Until they are planned
-    again its checkpoint is not valid. ``works_since``: epoch seconds since which all its watches were accepted; 0: they are not.
-    ``failing_since``: epoch seconds since which it did not work for long enough, also in earlier sessions; it means nothing while it works.
-    ``absent``: the cluster does not serve the resource, and was never seen to. ``unwanted``: record sets that its list, which is being recorded,
-    takes away because the configuration, or the rules, do not want them.
+    ``complete``: the listener has listed completely or resumed. An object that it does not know does not exist (I5).
+    ``expired``: its version is too old for a watch, and it has not listed since.
+    ``provisional``: keys that were planned while it was not complete. Until they are planned again, its checkpoint is not valid.
+    ``seen_version``: the version up to which windows have taken its events. ``written_at`` (monotonic): when checkpoints were written last.
+    ``works_since``: epoch seconds since which its watches were accepted; 0: they are not accepted.
+    ``failing_since``: epoch seconds since which it does not work, also in earlier sessions. Without meaning while it works.
+    ``absent``: the cluster does not serve the resource, as far as is known it never did.
+    ``unwanted``: how many record sets go with its list that is being recorded, because the configuration or the rules do not want them.
     """
 
     checkpoint: Checkpoint | None = None
@@ -65,22 +67,26 @@ class ListenerView:
 
     @property
     def checkpoint_is_invalid(self) -> bool:
-        """Whether its checkpoint has to be taken back: a session that begins now would go on from it (I5)."""
+        """Whether the stored checkpoint has to be made invalid: a session that begins now must not resume from it (I5)."""
         stored = self.checkpoint
         return stored is not None and stored.basis.revision > 0 and (self.expired or bool(self.provisional))
 
     def works(self, now: float) -> bool:
-        """Whether its watch has lasted for a while. A watch that breaks off at once, again and again, does not work."""
+        """Whether the watch has lasted for WORKS_AFTER_SECONDS. A watch that breaks off at once, again and again, does not work."""
         return 0 < self.works_since <= now - WORKS_AFTER_SECONDS and not self.expired
 
     def fails(self, now: float) -> None:
-        """Note that it does not work now. Keeps the earlier time if it failed before."""
+        """Note that the listener does not work now. Keeps the earlier time if it failed before."""
         if self.works(now) or not self.failing_since:
             self.failing_since = now
 
 
 class _Cache:
-    """Keeps key states as last read or written, and drops the oldest ones. ``room``: for how many keys; a large key counts as several."""
+    """Keeps key states as last read or written, and drops the oldest ones.
+
+    Args:
+        room: returns for how many keys there is memory. A large key counts as several (``_weight_of``).
+    """
 
     def __init__(self, room: Callable[[], int]) -> None:
         self._room = room
@@ -101,10 +107,10 @@ class _Cache:
 
 
 class KeyStates:
-    """State of one cluster in this process. Only the cluster's actor uses it, or a preview that has one of its own.
+    """The state of one cluster in this process. Only the cluster's actor uses it; a preview has an instance of its own.
 
     Args:
-        cached_keys: how many keys of this cluster the memory has room for now; at most CACHED_KEYS count.
+        cached_keys: returns how many keys of this cluster the memory has room for now; at most CACHED_KEYS are used.
         epoch: the time now (epoch seconds), for ``open_keys``.
         pause_seconds: between the last session and this one, see ``Believed``.
     """
@@ -125,15 +131,15 @@ class KeyStates:
         self.identity: str | None = None  # the remembered uid of Service default/kubernetes
         self.counts = NameCounts(counts)
         self.configure(config, {}, 0.0)  # nothing is known yet
-        # In the order of their coming, so that the same run sweeps the same keys first.
+        # Keys with tombstones, first seen first: so the same run sweeps the same keys first.
         self.tombstoned: dict[ObjectKey, None] = {}
-        # Who is notified of new problems.
+        # Called with a key's state and its new problems.
         self.on_problems: Callable[[KeyState, Collection[Problem]], None] = lambda _state, _fresh: None
         self._table = table
         self._cache = _Cache(cached_keys)
-        self._sizes: dict[ObjectKey, int] = {}  # of keys with many endpoints; also of keys not in the cache
+        self._sizes: dict[ObjectKey, int] = {}  # of keys with many endpoints, whether or not they are in the cache
         self.large = LargeKeys()
-        # Their endpoints are not taken in until the next list shows all of them.
+        # Keys whose endpoints are set aside (``domain.large_keys``), until the next list shows all their endpoints.
         self.aside: set[ObjectKey] = set()
 
     def configure(
@@ -145,7 +151,7 @@ class KeyStates:
     ) -> None:
         """Set the configuration and checkpoints, and make new views of all listeners. ``now``: epoch seconds. ``failing``: see ``Remembered``."""
         if config.deleting and retains(config):
-            # What is forgotten key by key must not look like something that has to go, not even for a moment.
+            # Keys are forgotten one by one, and their record sets stay. Until then, the policy keeps these sets from being deleted.
             config = config.model_copy(update={"policy": Policy.CREATE_ONLY})
         was_paused = bool(self.listeners) and self.config.paused
         self.config = config
@@ -156,7 +162,7 @@ class KeyStates:
             checkpoint = checkpoints.get(resource)
             view = ListenerView(checkpoint, failing_since=failing.get(resource, 0.0))
             if (known := before.get(resource)) is not None and known.failing_since and not known.absent:
-                # Another configuration, or a new try after a fault of ours: a listener that failed before still fails since then.
+                # A new configuration, or a new try after an internal error: a listener that failed before has failed since then.
                 known.fails(now)
                 view.failing_since = now if was_paused else known.failing_since
             view.fails(now)
@@ -165,45 +171,46 @@ class KeyStates:
             self.listeners[resource] = view
 
     def reselected(self, resource: Resource) -> bool:
-        """Whether the labels that select this resource are not those by which it was listed last."""
+        """Whether this resource was last listed with another label selector."""
         stored = self.listeners[resource].checkpoint
         return stored is not None and stored.selector != self.config.scope.labels_of(resource)
 
     def outdated(self, resource: Resource) -> bool:
-        """Whether this resource was listed last under other rules or another configuration: its objects are read again."""
+        """Whether this resource was last listed under other rules or another configuration. Then all its objects are merged again."""
         stored = self.listeners[resource].checkpoint
         return stored is not None and stored.basis != self.basis
 
     def allowed_deletions(self, listed: Iterable[Resource]) -> int:
-        """How many record sets may go with the first lists under this revision of the configuration, because a person has confirmed it."""
+        """How many record sets a person has allowed to delete with the first lists under this revision of the configuration."""
         stored = (self.listeners[resource].checkpoint for resource in listed)
         changed = any(each is not None and each.basis.revision != self.config.revision for each in stored)
         return self.config.allowed_deletions if changed else 0
 
     @property
     def unwanted(self) -> int:
-        """How many record sets lists have taken away under this configuration and these rules, because these do not want them."""
+        """How many record sets recorded lists have taken away because this configuration, or these rules, do not want them."""
         stored = [view.checkpoint for view in self.listeners.values() if view.checkpoint is not None]
         return sum(each.unwanted for each in stored if each.basis == self.basis)
 
     @property
     def basis(self) -> Basis:
-        """What checkpoints are made under now."""
+        """The configuration revision, server and rules for which checkpoints that are made now are valid."""
         return Basis(self.config.revision, self.config.server, RULES_VERSION)
 
     @property
     def listed(self) -> frozenset[Resource]:
-        """Resources whose views are complete; of a cluster that is being deleted all of them, since nothing is planned from them."""
+        """Resources whose views are complete. Of a cluster that is being deleted: all, because its plans need no view."""
         return frozenset(r for r, view in self.listeners.items() if view.complete or self.config.deleting)
 
     @property
     def absent(self) -> frozenset[Resource]:
-        """Resources that the cluster does not serve: no fault. Only of a cluster that was listed: at a wrong address nothing is served."""
+        """Resources that the cluster does not serve, which is no error. Empty if nothing of the cluster was ever listed: then the address may
+        be wrong."""
         listed = any(view.checkpoint is not None for view in self.listeners.values())
         return frozenset(r for r, view in self.listeners.items() if view.absent and listed)
 
     def plannable(self, key: ObjectKey) -> bool:
-        """Whether the view of the key's own object is complete. Without it nothing is known of the key (I5), unless its kind is read no more."""
+        """Whether the view of the key's main object is complete, or is not read any more. Otherwise the key cannot be planned (I5)."""
         view = self.listeners.get(KINDS[key.kind].main)
         return view is None or view.complete
 
@@ -224,7 +231,7 @@ class KeyStates:
             yield state
 
     def size(self, key: ObjectKey) -> int:
-        """The size (``domain.large_keys``) of a key that was read or written, if it is not small; else 0."""
+        """The size (``domain.large_keys``) of a key that was read or written. 0 for a small key."""
         return self._sizes.get(key, 0)
 
     def measure(self, keys: Iterable[ObjectKey]) -> None:
@@ -233,16 +240,20 @@ class KeyStates:
             pass
 
     def set_aside(self, state: KeyState, listed: AbstractSet[Resource]) -> bool:
-        """Whether a key is set aside, or was, and no list has shown yet which endpoints it has now. ``listed``: what such lists show."""
+        """Whether the endpoints of a key are set aside: by this session, or by an earlier one if no list has shown them since.
+
+        Args:
+            listed: resources whose complete lists are being recorded.
+        """
         was = state.set_aside and listed.isdisjoint(KINDS[state.key.kind].others)
         return was or state.key in self.aside
 
     def taken_in(self, key: ObjectKey, seen: Sequence[Observation]) -> Sequence[Observation]:
-        """The observations to merge into a key: without its endpoints if the key is set aside."""
+        """The observations to merge into a key. If its endpoints are set aside: only those of its main object."""
         return [each for each in seen if each.resource is KINDS[key.kind].main] if key in self.aside else seen
 
     def remember(self, state: KeyState) -> None:
-        """Cache a state that was read or written. Updates its open mark, its size and its tombstones, and reports its new problems."""
+        """Cache a state that was read or written. Updates what is known of open keys, sizes and tombstones, and reports new problems."""
         known = self._cache.states.get(state.key)
         fresh = {*state.problems}.difference(known.problems) if known is not None else ()
         if fresh:
@@ -260,7 +271,7 @@ class KeyStates:
         self._cache.put(state.slim())
 
     def kept_empty(self, state: KeyState) -> frozenset[Name]:
-        """Claims that a key keeps although it publishes nothing there (see ``domain.dns.desired.keeping``)."""
+        """Claims that a key keeps although it publishes nothing at their names (see ``domain.dns.desired.keeping``)."""
         if self.config.deleting or not state.claims:
             return frozenset()
         keeping = KINDS[state.key.kind].keeps(state, self.rules, {claim.name for claim in state.claims})
@@ -272,7 +283,7 @@ class KeyStates:
                 keeping.identifier is None
                 or (claim.seat == keeping.seat if claim.seat else claim.identifier == keeping.identifier)
             )
-            # A zone that the cluster has lost is none of its business.
+            # The cluster may have lost the zone: then the key does not keep the claim.
             and (
                 self.rules.names is None
                 or claim.zone_id in {zone.id for zone in zones_of(claim.name, self.rules.zones)}
@@ -280,22 +291,24 @@ class KeyStates:
         )
 
     def forget(self) -> None:
-        """Read all keys again next time. What is open or in conflict stays known: each key corrects it when it is read."""
+        """Read all keys again next time. Which keys are open stays known: each key corrects that when it is read."""
         self._cache.clear()
         self.counts.forget()
 
     def forget_work(self) -> None:
-        """Know of no open key any more: nothing is served, or all of them are read again."""
+        """Forget all keys, and which of them are open, because the cluster is not served or its open keys are read again."""
         self.forget()
         self.open_keys.forget()
 
     def begin_generations(self, content: WindowContent) -> None:
-        """Decide for each list whether its versions begin a new generation: versions of older ones then mean nothing.
+        """Decide for each list whether its versions begin a new generation. Versions of different generations cannot be compared.
 
-        the reflector has seen the store go back               yes
-        the checkpoint is of another server                    yes
-        the list is below a checkpoint that is not its own     yes: the store went back while nobody watched
-        else                                                   no
+        case                                                                             new generation
+        ----                                                                             --------------
+        the reflector has seen that the store went back to older versions                yes
+        the checkpoint is of another server                                              yes
+        the list is older than the checkpoint, and the checkpoint is not the window's    yes: the store went back while nobody watched
+        else                                                                             no
         """
         for resource, snapshot in content.snapshots.items():
             view = self.listeners[resource]
@@ -313,23 +326,29 @@ class KeyStates:
         return {resource: max(1, view.generation) for resource, view in self.listeners.items()}
 
     def floors(self) -> dict[Resource, tuple[int, int]]:
-        """Per listener, generation and version up to which everything is durable, and no tombstone is needed."""
+        """By listener, the generation and version up to which everything is durable: older tombstones are not needed."""
         stored = {resource: view.checkpoint for resource, view in self.listeners.items() if view.checkpoint is not None}
-        # Tombstones of a list that is not recorded yet show how much of it is, also if it is no newer than the checkpoint.
+        # Tombstones of a list that is being recorded are kept: they tell how many deletions of the list are recorded (``Believed``).
         return {r: (known.generation, known.believed.floor(known.resource_version)) for r, known in stored.items()}
 
     def has_checkpoint_before(self, monotonic: float) -> bool:
-        """Whether a checkpoint that could move was last written at this time, or before it."""
+        """Whether any complete listener's checkpoint was last written at this time or earlier."""
         return any(view.complete and view.written_at <= monotonic for view in self.listeners.values())
 
     def checkpoints(
         self, listed: AbstractSet[Resource], below: Mapping[Resource, int], epoch: float
     ) -> dict[Resource, Checkpoint]:
-        """Checkpoints of all listeners, where they have moved; those that are not to be believed are taken back (I5).
+        """The checkpoints to write.
+
+        the listener                                           its checkpoint
+        ------------                                           --------------
+        is complete, without provisional keys                  moves to the newest recorded version, if that changes anything
+        has expired, or has provisional keys                   is made invalid: revision 0 (I5)
+        has no event before ``below`` since its checkpoint     stays as it is stored
 
         Args:
-            listed: whose lists are recorded with them.
-            below: the oldest version of a listener that is not recorded, where not everything is.
+            listed: resources whose complete lists are recorded with these checkpoints.
+            below: by resource, the version of the oldest unrecorded event. Resources that are missing: everything is recorded.
             epoch: the time now (epoch seconds).
         """
         moved: dict[Resource, Checkpoint] = {}
@@ -369,7 +388,7 @@ class KeyStates:
 
 
 def _weight_of(state: KeyState) -> int:
-    """As how many keys a key counts in the cache."""
+    """How many keys of the cache's room a key takes."""
     part = main_part(state)
     value = None if part is None else part.value
     values = (part.value for part in state.parts.values() if isinstance(part.value, EndpointsObject))
@@ -378,12 +397,12 @@ def _weight_of(state: KeyState) -> int:
 
 
 def size_of(values: Iterable[object]) -> int:
-    """The size of these objects together: see ``domain.large_keys``."""
+    """The size of these objects together, as ``domain.large_keys`` defines it."""
     groups = (group for each in values if isinstance(each, EndpointsObject) for group in each.groups)
     return sum(len(group.endpoints) * max(1, len(group.ports)) + len(group.ports) for group in groups)
 
 
-# Most settings have one name in a configuration and in the rules.
+# Settings that have the same name in a configuration and in the rules.
 _SAME: Final = {each.name for each in fields(DnsRules)} & ClusterConfig.model_fields.keys()
 
 

@@ -1,7 +1,7 @@
-"""Writes of service keys, cut into transactions: keys whole where they fit, in safe steps where they do not.
+"""Cuts the writes of service keys into transactions. A key is written in one transaction if it fits, and otherwise in safe steps.
 
-A key whose actions exceed one transaction is written in steps: claims and upstreams first, and last of all its parts and
-intended record sets. A crash in between loses nothing: until the parts are stored, the events that led here are read again.
+The steps of a key write its claims and upstreams first, and its parts and intended record sets last. A crash between two steps loses
+nothing: until the parts are stored, the next session reads the same events again.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.registry import news
 from kubesync.domain.state import KeyState, Name, Reference, UpstreamState
 
-# Below the 4 MB of a transaction by what checks, an audit item and checkpoints take.
+# A transaction may have 4 MB. The rest is for fence checks, an audit item and checkpoints.
 _ROOM_BYTES: Final = 3_500_000
-# A step of a large key: to make and send one takes 0.3 s of CPU time for each 500 KB, and the key's own state is written with each.
+# The size of one step of a large key. To make and send a step takes 0.3 s of CPU time for each 500 KB.
 _STEP_BYTES: Final = 1_000_000
+# Each step also writes the key's own state, so a step is at least this many times as large as that state.
 _STEPS_OF_OWN: Final = 4
-# A transaction checks a fence for each cluster that it writes for: keys of others inherit names.
+# A transaction checks the fence of each cluster that it writes for: keys of other clusters may be given names.
 MAX_CLUSTERS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class OrderedWrites:
-    """Actions besides a key's own: ``early`` not after its final state, ``late`` not before it."""
+    """Further actions for keys. ``early`` actions are written with the key's final state or before, ``late`` ones with it or after."""
 
     early: Mapping[ObjectKey, Sequence[Action]] = field(default_factory=dict)
     late: Mapping[ObjectKey, Sequence[Action]] = field(default_factory=dict)
@@ -44,11 +45,12 @@ NO_WRITES: Final = OrderedWrites()
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Makes the actions that write a large upstream, each time it is iterated: those of all upstreams of a key would fill the memory."""
+    """The actions that write a large upstream. They are made each time this is iterated: kept for all upstreams of a key, they would fill the
+    memory."""
 
     put: Callable[[], tuple[object, Iterable[Action]]]
     marks: Sequence[Action]
-    weight: tuple[int, int]
+    weight: tuple[int, int]  # see ``weight_of``
 
     def __iter__(self) -> Iterator[Action]:
         return chain(self.put()[1], self.marks)
@@ -56,7 +58,10 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Actions that one transaction has to hold together, and how they change the key's state. ``clusters``: others that they write for."""
+    """Actions that must be in one transaction, and ``apply``: the change of the key's state that goes with them.
+
+    ``clusters``: other clusters that the actions write for, so that their fences are checked.
+    """
 
     actions: Sequence[Action] | Made
     apply: Callable[[KeyState], KeyState] = lambda state: state
@@ -65,7 +70,7 @@ class Piece:
 
 
 def claiming(name: Name, *, shared: bool = False) -> Callable[[KeyState], KeyState]:
-    """The change of a key's state that gains a claim. ``shared``: another key owns it."""
+    """Return the change of a key's state that gains a claim. ``shared``: another key owns the claim."""
 
     def apply(state: KeyState) -> KeyState:
         names = state.shared | {name} if shared else state.shared - {name}
@@ -75,17 +80,17 @@ def claiming(name: Name, *, shared: bool = False) -> Callable[[KeyState], KeySta
 
 
 def unclaiming(name: Name) -> Callable[[KeyState], KeyState]:
-    """The change of a key's state that lets go of a claim."""
+    """Return the change of a key's state that lets go of a claim."""
     return lambda state: replace(state, claims=state.claims - {name}, shared=state.shared - {name})
 
 
 def waiting(name: Name, *, waits: bool) -> Callable[[KeyState], KeyState]:
-    """The change of a key's state that joins, or leaves, the queue of a claim."""
+    """Return the change of a key's state that joins, or leaves, the queue of a claim."""
     return lambda state: replace(state, waits=state.waits | {name} if waits else state.waits - {name})
 
 
 def with_upstream(upstream: str, written: UpstreamState | None) -> Callable[[KeyState], KeyState]:
-    """The change of a key's state that writes an upstream, or removes it (None)."""
+    """Return the change of a key's state that writes an upstream, or removes it (None)."""
 
     def apply(state: KeyState) -> KeyState:
         upstreams = {name: u for name, u in state.upstreams.items() if name != upstream}
@@ -98,9 +103,10 @@ def with_upstream(upstream: str, written: UpstreamState | None) -> Callable[[Key
 
 @dataclass(frozen=True, slots=True)
 class KeyWrite:
-    """Takes a key from ``before`` to ``after``. ``pieces`` may be written ahead of the final state.
+    """The writes that take a key from ``before`` to ``after``, its final state.
 
-    ``trailing`` actions are written with the final state or after it, never before. ``entries``: of the final state.
+    ``pieces`` may be written before the final state, ``trailing`` actions only with it or after it. ``entries``: audit entries of the final
+    state.
     """
 
     before: KeyState
@@ -111,7 +117,7 @@ class KeyWrite:
 
     @property
     def changes(self) -> Iterator[Entry]:
-        """The audit entries of all its changes."""
+        """The audit entries of all changes of the key."""
         yield from (entry for piece in self.pieces for entry in piece.entries)
         yield from self.entries
 
@@ -119,7 +125,8 @@ class KeyWrite:
         """Group the pieces so that each group fits one transaction. The key's final state goes with the last group.
 
         Args:
-            own: the actions that store the key itself; the states on the way there take about as much.
+            own: the actions that store the final state. Storing a state between two steps takes about as much room.
+            room: how many actions a transaction may have.
         """
         own_actions, own_bytes = max(len(own), self.before.slices) + 2, _bytes(own)
         most = _ROOM_BYTES
@@ -141,8 +148,8 @@ class KeyWrite:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What planning a set of keys came to. ``promoted`` keys were given a name and have to be planned next. ``changed``: shared objects
-    whose readers have to be planned, with the numbers of their marks."""
+    """The result of planning some keys. ``promoted``: keys to plan next, for example because they were given a name. ``changed``: shared
+    objects that changed and whose readers have to be planned, with the numbers of their marks."""
 
     writes: tuple[KeyWrite, ...]
     promoted: tuple[ObjectKey, ...] = ()
@@ -151,8 +158,11 @@ class Planned:
 
 @dataclass(slots=True)
 class Recorded:
-    """What was recorded, and what follows: keys that are open now, keys that were given a name, keys that changed, and shared objects that
-    changed (with the numbers of their marks). Of lists also what was held back, and ``ListMerge.missed``."""
+    """What was recorded, and what has to follow.
+
+    ``opened``: keys that are open now. ``promoted``: keys to plan next. ``changed``: keys that were written. ``shared``: shared objects that
+    changed, with the numbers of their marks. Only of lists: ``held``: why deletions are held back; ``missed``: see ``ListMerge``.
+    """
 
     opened: dict[ObjectKey, None] = field(default_factory=dict)
     promoted: dict[ObjectKey, None] = field(default_factory=dict)
@@ -162,6 +172,7 @@ class Recorded:
     missed: AbstractSet[ObjectKey] = frozenset()
 
     def add(self, other: Recorded) -> None:
+        """Add what another part of the same change has recorded."""
         self.opened |= other.opened
         self.promoted |= other.promoted
         self.changed |= other.changed
@@ -170,9 +181,10 @@ class Recorded:
 
 @dataclass(slots=True)
 class Preview:
-    """What recording would lead to: states as they would be, changes, and deletions that would be held back.
+    """What recording would lead to.
 
-    ``news``: why a key changes, in one word.
+    ``states``: keys as they would be. ``news``: why a key changes, in one word. ``entries``: audit entries of the changes. ``held``: by
+    resource, why deletions would be held back.
     """
 
     states: dict[ObjectKey, KeyState] = field(default_factory=dict)
@@ -191,16 +203,17 @@ class Preview:
 
     @property
     def set_aside(self) -> list[ObjectKey]:
-        """Keys whose endpoints would not be taken in."""
+        """Keys whose endpoints would be set aside (``domain.large_keys``)."""
         return sorted(key for key, state in self.states.items() if state.set_aside)
 
 
 @dataclass(slots=True)
 class Chunk:
-    """One transaction: states as they stand after it, its actions and audit entries.
+    """One transaction: its actions, its audit entries, and the states of its keys as they are after it.
 
-    ``begins_whole``: no part of its first key is in an earlier one. ``left``: its last key, if more of it follows: as it stands then, and as it
-    is to become. ``counts``: by namespace, how many more names its objects hold, places in lines and record sets; each is one more action.
+    ``begins_whole``: no earlier transaction has a part of the first key. ``left``: the last key, if a later transaction writes more of it: as
+    it is after this transaction, and its final state. ``places``: by item, the index of its action. ``committed``: what to call afterwards.
+    ``counts``: how many more names, places in queues and record sets each namespace has; each count is one more action.
     """
 
     token: str
@@ -216,9 +229,10 @@ class Chunk:
     counts: Counter[Taken] = field(default_factory=Counter)
 
     def takes(self, actions: Sequence[Action], clusters: AbstractSet[str], room: int, size: int = 0) -> bool:
-        """Whether these actions may join: they fit, and none names an item that is named already. A transaction may name an item once.
+        """Whether these actions may join the transaction.
 
-        Two updates of one item may still be merged (``_merge_counts``).
+        They may if they fit, and if the transaction has no action on the same items: it may name an item once. Two updates of one item
+        can be merged into one, however, if they only count waiters (``_merge_counts``).
         """
         return not self.actions or (
             len(self.actions) + len(actions) + len(self.counts) <= room
@@ -228,6 +242,7 @@ class Chunk:
         )
 
     def _joined(self, action: Action) -> Update | None:
+        """An action merged with that on the same item, if possible."""
         return _merge_counts(self.actions[self.places[action.key]], action)
 
     def add(self, actions: Iterable[Action], clusters: Iterable[str], size: int = 0) -> None:
@@ -244,7 +259,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """What goes into the last transaction, and what to do once that has been written. ``clusters``: that it is written for."""
+    """Further actions of the last transaction, for the fences of ``clusters``. ``committed`` is called once they are written."""
 
     actions: tuple[Action, ...] = ()
     committed: Callable[[], None] = lambda: None
@@ -252,7 +267,7 @@ class Closing:
 
 
 def no_closing(_token: str) -> Closing:
-    """Nothing besides the keys."""
+    """Write nothing but the keys."""
     return Closing()
 
 
@@ -267,8 +282,8 @@ def chunks_of(
     """Cut writes into transactions of at most ``room`` actions, for at most ``MAX_CLUSTERS`` clusters each.
 
     Args:
-        closing: actions of the last transaction, given its token: checkpoints, inflight.
-        counted: how much a key takes of its namespace's limits.
+        closing: makes the further actions of the last transaction, such as checkpoints, from its token.
+        counted: returns how much a key takes of its namespace's limits.
     """
     chunk = Chunk(token())
     for write in writes:
@@ -282,7 +297,7 @@ def chunks_of(
             clusters = {cluster}.union(*(piece.clusters for piece in group))
             if len(groups) > 1:
                 stored, own = table.put(state, after, chunk.token)
-            more = _changes(counted(state), counted(after), write.after.key.namespace)
+            more = _changed_counts(counted(state), counted(after), write.after.key.namespace)
             size = _bytes(of_pieces) + _bytes(own)
             if not chunk.takes([*of_pieces, *own], clusters, room - len(more), size):
                 yield chunk
@@ -295,7 +310,7 @@ def chunks_of(
             if final:
                 chunk.entries += write.entries
             else:
-                # The next step changes the same item: it cannot share a transaction with this one.
+                # The next step writes the same key's item again, so it needs another transaction.
                 chunk.left = stored, write.after
                 yield chunk
                 chunk = Chunk(token(), begins_whole=False)
@@ -316,14 +331,16 @@ def chunks_of(
         yield chunk
 
 
-def _changes(before: Mapping[str, int], after: Mapping[str, int], namespace: str) -> Mapping[Taken, int]:
+def _changed_counts(before: Mapping[str, int], after: Mapping[str, int], namespace: str) -> Mapping[Taken, int]:
+    """By kind and namespace, how much the counts of a key change."""
     return {(kind, namespace): count - before[kind] for kind, count in after.items() if count != before[kind]}
 
 
 def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None]) -> list[ObjectKey]:
-    """Write all chunks but the last, which may have room for keys of the next section. Returns its keys: they are planned again with these.
+    """Write all chunks but the last one, which may have room for keys of the next section. Returns the keys of the last chunk, to be planned
+    again with the next section.
 
-    If the last one begins with the rest of a key, it is written too: a new plan would not know which part is written already.
+    If the last chunk begins with the rest of a key, it is written too: a new plan would not know which part is written already.
     """
     last: Chunk | None = None
     for chunk in chunks:
@@ -350,7 +367,7 @@ def _bytes(actions: Iterable[Action]) -> int:
 def _merge_counts(first: Action, then: Action) -> Update | None:
     """Merge two updates that only count waiters of a claim, if the second is conditional on the version that the first leaves behind.
 
-    None: they cannot be merged. Else each key that waits for one name would need a transaction of its own.
+    None: they cannot be merged. Without merging, each key that waits for one name would need a transaction of its own.
     """
     if not (isinstance(first, Update) and isinstance(then, Update)) or first.set or then.set:
         return None
@@ -371,7 +388,7 @@ def _after_pieces(state: KeyState, pieces: Iterable[Piece]) -> KeyState:
 
 
 def record_entries(before: KeyState, after: KeyState, why: str) -> list[Entry]:
-    """Audit entries of record sets that a key newly wants, or no longer wants."""
+    """Audit entries of record sets that a key intends from now on, changes, or no longer intends."""
     entries: list[Entry] = []
     for key in sorted(before.intended.keys() | after.intended.keys()):
         old, new = before.intended.get(key), after.intended.get(key)

@@ -153,7 +153,7 @@ class Outcomes:
                 after = replace(after, claims=after.claims | {name})
             for name, reason in self._rejected(before).items():
                 # The next in line is tried. This key waits in line again once a check finds the name taken.
-                if book.is_wanted(name):
+                if book.is_awaited(name):
                     after = _in_conflict(
                         replace(after, claims=after.claims - {name}), {**after.conflicts, name: reason}
                     )
@@ -163,11 +163,11 @@ class Outcomes:
             # If they want the same as this key, they were told nothing.
             for name in _kept_out(before, after):
                 book.promoted += [
-                    each for each in book.in_line(name)[:IN_LINE] if each.cluster in committer.fenced_here
+                    each for each in book.waiters_in_order(name)[:IN_LINE] if each.cluster in committer.fenced_here
                 ]
             # They waited for its policy, or turned with it.
             for name in sorted(self._turned(before) & before.claims):
-                for key in (each for each in book.in_line(name) if each.cluster in committer.fenced_here):
+                for key in (each for each in book.waiters_in_order(name) if each.cluster in committer.fenced_here):
                     note = committer.tables.state.mark_promoted(key, name)
                     pieces.append(Piece((note,), clusters=frozenset({key.cluster})))
                     book.promoted.append(key)

@@ -1,6 +1,6 @@
-"""Plans service keys: from parts to outputs, and from outputs to the writes that make them durable.
+"""Plans service keys: from parts to outputs, and from outputs to the writes that make the outputs durable.
 
-parts ── desired state ── who may have which name ── upstreams that differ ── KeyWrite (or nothing: I6)
+parts ── desired state ── which names the key may have ── upstreams that differ ── KeyWrite (or nothing: I6)
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from functools import partial
 from typing import Final
 
 from kubesync.aws.tables.of_clusters import Tables
-from kubesync.cluster.claims.allowed_names import NamespaceLimit, held_only
+from kubesync.cluster.claims.allowed_names import NamespaceLimit, contested_claims, held_only
 from kubesync.cluster.claims.claim_book import ClaimBook
-from kubesync.cluster.claims.published import Behind, PublishedSets
-from kubesync.cluster.claims.turning import Turn, agreeing, turning_places, turns_of, with_turns
+from kubesync.cluster.claims.published import Behind, PublishedSets, promote_for_freed_types
+from kubesync.cluster.claims.turning import Turn, agreeing, turns_of, with_turns
 from kubesync.cluster.keys.alias_targets import AliasTargets, Followers
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import (
@@ -33,7 +33,6 @@ from kubesync.cluster.keys.shared import SharedReader, change_marks, index_updat
 from kubesync.cluster.keys.upstream_plans import UpstreamPlans
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.permissions import OF_NAMESPACE
-from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Assignment, Policy, assign_names, changes_of, leaves, surplus
@@ -45,10 +44,9 @@ from kubesync.domain.state import (
     OpenMark,
     Reference,
     UpstreamState,
+    claims_beside_waits,
     conflict_problems,
     names_of,
-    of_line,
-    policies_of,
     problems_of_parts,
     turning,
 )
@@ -57,7 +55,10 @@ from kubesync.log import logger
 _SET_ASIDE: Final = "sessions died while they planned so many endpoints: these are not taken in, everything else is"
 
 _FOUND_IN_EVERY_PLAN: Final = ("Conflict", "DeletionHeld", "SetAside", "Unplannable", "Unreadable")
-"""Codes of problems that are found although what a key wants is not known."""
+"""Codes of problems that each plan finds again, also a plan that does not know what the key wants."""
+
+type _Wants = tuple[KeyState, KeyState, Desired]
+"""A key as stored, the key as it is seen now, and what the key wants."""
 
 
 class Planner:
@@ -66,11 +67,12 @@ class Planner:
     Args:
         fenced_here: clusters whose fence this master has raised.
         clock_epoch: current time in seconds since 1970, for labels only.
-        reread_upstreams: look at what really stands in the upstreams table (a full resync).
-        listed: resources whose complete lists are being recorded: for the keys given here their views are complete already.
+        reread_upstreams: compare with what the upstreams table and the claims hold, and do not trust the keys' own states (a full resync).
+        listed: resources whose complete lists are being recorded. For the keys planned here, the views of these resources are complete.
         untrusted: see ``UpstreamPlans``.
-        followers: keys whose aliases lead to names.
-        hold: whether record sets that a configuration or rules no longer want are kept. None: those that are kept already.
+        hold: whether to keep record sets that the configuration, or the rules, no longer want (I5). None: keep those that are kept already.
+        behind: which keys wait for which owner, as far as the session knows.
+        followers: which keys have aliases that lead to which names.
     """
 
     def __init__(
@@ -100,45 +102,22 @@ class Planner:
             tables.claims, tables.state, fenced_here, self._published.intended, states.counts.reserve
         )
         self._targets = AliasTargets(states, tables, self._book, fenced_here, followers or Followers())
-        self._fresh: dict[ObjectKey, KeyState] = {}
-        self._changed: dict[Reference, int] = {}
+        self._fresh: dict[ObjectKey, KeyState] = {}  # buckets of shared objects, as this commit leaves them
+        self._changed: dict[Reference, int] = {}  # shared objects that changed, with the numbers of their marks
 
     def plan(self, pairs: Iterable[tuple[KeyState, KeyState]], why: str, ordered: OrderedWrites = NO_WRITES) -> Planned:
-        """Plan keys, and further keys that depend on them. Each is given as stored, and as merged with what was seen.
-
-        Order matters where several want one name: callers give the oldest first.
+        """Plan keys, and further keys whose aliases depend on them.
 
         Args:
+            pairs: each key as stored, and as merged with what was seen; the oldest first, because the first one gets a name that
+                several of them want.
             why: for the audit.
             ordered: actions that have to be written not after a key, or not before it.
         """
         pairs = list(pairs)
         pairs += self._targets.followers(pairs)
         self._fresh |= {seen.key: seen for _, seen in pairs if KINDS[seen.key.kind].shared}
-        wants = [self._with_kept(before, *self._wanted(seen)) for before, seen in pairs]
-        if self._targets.asked:  # also of what changes in this very commit
-            self._targets.wants = {seen.key: want.records for _, seen, want in wants if want.records is not None}
-            asked = {seen.key for _, seen in pairs} & self._targets.asked.keys()
-            wants = [
-                self._with_kept(before, *self._wanted(seen)) if seen.key in asked else want
-                for (before, seen), want in zip(pairs, wants, strict=True)
-            ]
-        lines = [
-            self._published.unread_lines(before, seen, want.records)
-            for before, seen, want in wants
-            if want.records is not None
-        ]
-        self._book.read(self._names_in_question(wants), set[Name]().union(*lines))
-        wants = [(before, self._book.without_lost(seen), want) for before, seen, want in wants]
-        self._book.begin_commit({seen.key: (seen, want.records) for _, seen, want in wants})
-        self._book.read_related(
-            {name for _, seen, want in wants for name in self._contested(seen, want)}, self._tables.reads
-        )
-        if self._reread_upstreams:
-            self._book.check_owners()
-        if any(self._leaving(seen, want) for _, seen, want in wants):
-            for seen, records in ((seen, want.records) for _, seen, want in wants if want.records is not None):
-                self._book.expect(seen, created_at(seen), names_of(records))
+        wants = self._with_claims_read(self._wants_of(pairs))
         stands = self._upstreams.stands(wants)
         writes: list[KeyWrite] = []
         for before, seen, want in wants:
@@ -150,7 +129,7 @@ class Planner:
                 write = write or KeyWrite(before, seen)
                 written = {action.key for piece in write.pieces for action in piece.actions} if late else set()
                 first = [Piece((action,)) for action in early]
-                # A note that this very plan makes again stays.
+                # ``late`` removes marks of the key. A mark that this plan writes again must stay.
                 trailing = tuple(action for action in late if action.key not in written)
                 write = replace(write, pieces=(*first, *write.pieces), trailing=trailing)
             if write is not None:
@@ -159,6 +138,42 @@ class Planner:
         changed, self._changed = self._changed, {}
         return Planned(tuple(writes), promoted, changed)
 
+    def _wants_of(self, pairs: Sequence[tuple[KeyState, KeyState]]) -> list[_Wants]:
+        """What each key wants. Keys with aliases are asked twice: an alias may lead to a name that another key of this commit changes."""
+        wants = [self._with_kept(before, *self._wanted(seen)) for before, seen in pairs]
+        if not self._targets.asked:
+            return wants
+        self._targets.wants = {seen.key: want.records for _, seen, want in wants if want.records is not None}
+        asked = {seen.key for _, seen in pairs} & self._targets.asked.keys()
+        return [
+            self._with_kept(before, *self._wanted(seen)) if seen.key in asked else want
+            for (before, seen), want in zip(pairs, wants, strict=True)
+        ]
+
+    def _with_claims_read(self, wants: Sequence[_Wants]) -> list[_Wants]:
+        """Read all claims that the plans of these keys need, and tell the book what the keys want.
+
+        Returns the keys without claims that other keys have taken from them by ``ClaimBook.exchange``.
+        """
+        unread = [
+            self._published.unread_queues(before, seen, want.records)
+            for before, seen, want in wants
+            if want.records is not None
+        ]
+        self._book.read(self._names_in_question(wants), set[Name]().union(*unread))
+        wants = [(before, self._book.without_lost(seen), want) for before, seen, want in wants]
+        self._book.begin_commit({seen.key: (seen, want.records) for _, seen, want in wants})
+        self._book.read_related(
+            {name for _, seen, want in wants for name in contested_claims(seen, want, self._states.rules)},
+            self._tables.reads,
+        )
+        if self._reread_upstreams:
+            self._book.check_owners()
+        if any(self._leaving(seen, want) for _, seen, want in wants):
+            for seen, records in ((seen, want.records) for _, seen, want in wants if want.records is not None):
+                self._book.note_queues(seen, created_at(seen), names_of(records))
+        return wants
+
     def unwanted(self, pairs: Sequence[tuple[KeyState, KeyState]]) -> Iterator[AbstractSet[RecordKey]]:
         """Yield for each key its record sets that the configuration, or the rules, no longer want."""
         self._fresh |= {seen.key: seen for _, seen in pairs if KINDS[seen.key.kind].shared}
@@ -166,8 +181,8 @@ class Planner:
             _, want = self._wanted(seen)
             yield frozenset() if want.records is None else surplus(seen, want.records).keys()
 
-    def _with_kept(self, before: KeyState, seen: KeyState, want: Desired) -> tuple[KeyState, KeyState, Desired]:
-        """Add record sets whose deletion is held back to what the key wants (I5), until the key's own object is deleted."""
+    def _with_kept(self, before: KeyState, seen: KeyState, want: Desired) -> _Wants:
+        """Add to what a key wants the record sets whose deletion is held back (I5), until the key's own object is deleted."""
         if want.records is None or not (self._hold or seen.kept):
             return before, seen, want
         ended = lives(before) and not lives(seen) and KINDS[seen.key.kind].main in self._states.listeners
@@ -177,12 +192,12 @@ class Planner:
         return before, replace(seen, kept=frozenset(kept)), replace(want, records={**want.records, **kept})
 
     def _wanted(self, seen: KeyState) -> tuple[KeyState, Desired]:
-        """What should exist because of a key. Also returns the key with the shared objects that its plan read.
+        """What a key wants. Also returns the key with the shared objects that the plan has read (``KeyState.reads``).
 
-        Notes in the views if the plan lacks a complete view.
+        Notes the key as provisional in each view that the plan needed and that is not complete (``ListenerView``).
         """
         views, kind = self._states.listeners, KINDS[seen.key.kind]
-        # Every key's outputs go, or those of a kind that the cluster's sources no longer name.
+        # The cluster is being deleted, or its sources no longer name this kind: all outputs of the key go.
         if self._states.config.deleting or kind.main not in views:
             return replace(seen, reads=frozenset()), Desired({}, {}, ())
         complete = {resource for resource, view in views.items() if view.complete or resource in self._listed}
@@ -197,14 +212,16 @@ class Planner:
                 view.provisional.discard(seen.key)
             elif resource in kind.resources or resource in shared.missing:
                 view.provisional.add(seen.key)
-        # A plan that is not known depends on what the last one read, too.
+        # If it is not known what the key wants, its outputs still depend on the objects that the last plan read.
         reads = shared.reads if want.records is not None else shared.reads | seen.reads
         return (seen if reads == seen.reads else replace(seen, reads=frozenset(reads))), want
 
     def _shared(self, bucket: ObjectKey) -> KeyState:
+        """The state of a bucket of shared objects, as this commit leaves it."""
         return self._fresh.get(bucket) or self._states.states([bucket])[bucket]
 
     def _desired(self, kind: Kind, seen: KeyState, complete: AbstractSet[Resource], shared: SharedReader) -> Desired:
+        """What the rules of the key's kind want, with aliases resolved, and only held names where ``held_only`` says so."""
         if kind.main not in complete:
             return Desired(None, None, ())
         try:
@@ -212,60 +229,38 @@ class Planner:
             return held_only(with_zone_aliases(wanted, partial(self._targets.at, seen.key)), seen)
         except UnknownObjectError:
             return Desired(None, None, ())
-        except Exception as error:  # a fault of ours that one object brings out must not stop the others (I4)
+        except Exception as error:  # a fault in our rules that one object triggers must not stop other keys (I4)
             logger.exception("key cannot be planned", service=str(seen.key))
             message = f"kubesync cannot plan it, its outputs stay as they are: {type(error).__name__}"
             return Desired(None, None, (Problem("Unplannable", str(seen.key), message),))
 
-    def _names_in_question(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> set[Name]:
+    def _names_in_question(self, wants: Iterable[_Wants]) -> set[Name]:
+        """The claims that the plans of these keys may change or ask about. A full resync asks about all claims of a key."""
         unknown: set[Name] = set()
         for _, seen, want in wants:
             records = seen.intended if want.records is None else want.records
-            kept = self._kept(seen, names_of(records) - seen.conflicts.keys())
-            if self._reread_upstreams:  # all of them
+            kept = self._kept_claims(seen, names_of(records) - seen.conflicts.keys())
+            if self._reread_upstreams:
                 kept = frozenset()
             unknown |= (
                 (names_of(records) - seen.claims)
                 | seen.waits
                 | (seen.claims - kept)
                 | self._leaving(seen, want)
-                | of_line(seen)
+                | claims_beside_waits(seen)
                 | seen.shared
                 | ({Name.of(key) for key in records.keys() ^ seen.intended.keys()} & seen.claims)
             )
         return unknown
 
     def _leaving(self, seen: KeyState, want: Desired) -> frozenset[Name]:
-        """Names that the key owns and no longer wants, but whose sets still exist."""
-        if want.records is None or self._states.config.paused:  # nothing of a paused cluster goes
+        """Claims that the key has and no longer wants, but whose sets still exist."""
+        if want.records is None or self._states.config.paused:  # no set of a paused cluster is deleted
             return frozenset()
         return (names_of(seen.applied) & seen.claims) - names_of(want.records)
 
-    def _contested(self, seen: KeyState, want: Desired) -> dict[Name, str]:
-        """Names that the key wants and does not have, or wants with another policy, and that others' sets may keep from it
-        (``ClaimBook.line``). Each with the policy of its sets.
-        """
-        rules, policies = self._states.rules, policies_of(want.records or {})
-        places = {name.place for name in seen.claims ^ policies.keys() if name.seat}
-        places |= turning_places(seen, policies)
-        asked = policies.keys() - seen.conflicts.keys()
-        changed = {name for name in asked if name.place in places}
-        missing = asked - seen.claims - changed
-        if not missing or (rules.names is None and not rules.routing):
-            return {name: policies[name] for name in changed}
-        # Other namespaces cannot want what the template gives with the namespace in it. Other clusters can, with a policy.
-        derived = (OF_ENDPOINTS, OF_PORTS) + ((OF_TEMPLATE,) if "{namespace}" in rules.template else ())
-        shared = {name.place for name in seen.claims if name.identifier}
-        missing = {
-            name
-            for name in missing
-            if rules.routing
-            or (not name.identifier and name.place in shared)
-            or any(not origin.rule.startswith(derived) for origin in want.origins.get(name.name, ()))
-        }
-        return {name: policies[name] for name in missing | changed}
-
-    def _kept(self, seen: KeyState, wanted: frozenset[Name]) -> frozenset[Name]:
+    def _kept_claims(self, seen: KeyState, wanted: frozenset[Name]) -> frozenset[Name]:
+        """Claims that a key keeps: those that it wants, those whose sets exist, and those kept without a set (``kept_empty``)."""
         kept = wanted | names_of(seen.applied)
         return kept | self._states.kept_empty(seen) if seen.claims - kept else kept
 
@@ -279,47 +274,25 @@ class Planner:
         *,
         notified: bool,
     ) -> KeyWrite | None:
+        """Plan one key. Returns what has to be written; None: nothing (I6). ``notified``: the key has a mark that says "plan this key"."""
         pieces: list[Piece] = []
-        given = self._book.begin(seen.key)
-        after = seen
+        given = self._book.begin_key(seen.key)
         kind, main = KINDS[seen.key.kind], main_part(seen)
         known = main is not None and main.value is not None
         of_records = cause_of(why, before, seen, kind.of_records(seen) if known else kind.resources)
         of_nodes = cause_of(why, before, seen, kind.resources)
-        contested, turns = self._contested(seen, want), list[Turn]()
-        lines = {name: self._book.line(name, seen.key, policy) for name, policy in contested.items()}
-        if contested:
-            turns = turns_of(self._book, self._tables.state, self._fenced_here, seen, want.records or {})
-            lines |= {name: name for turn in turns for name in lines if turn.holds(name)}
-        owners = {name: self._book.owner(lines.get(name, name)) for name in names_of(want.records or {})}
-        want = self._limit.within(seen, want, owners, lines, self._book.heir)
-        problems = [*want.problems, *problems_of_parts(seen)]
+        problems = problems_of_parts(seen)
         if aside := not self._states.config.deleting and self._states.set_aside(seen, self._listed):
             problems.append(Problem("SetAside", str(seen.key), _SET_ASIDE))
         if want.records is None:
-            # What the last plan reported is as true as before; the rest is found below.
-            problems += [p for p in seen.problems if p.code not in _FOUND_IN_EVERY_PLAN]
+            # Of what the key wants nothing new is known, so what the last plan reported about that is still true.
+            problems += [*want.problems, *(p for p in seen.problems if p.code not in _FOUND_IN_EVERY_PLAN)]
             # A name may be free by now, but this plan does not look for its owner. It stays in conflict: else two keys could make a set there.
-            after = replace(after, conflicts={**before.conflicts, **seen.conflicts})
+            after = replace(seen, conflicts={**before.conflicts, **seen.conflicts})
         else:
-            for mine, theirs, actions, clusters in self._book.exchange(seen, names_of(want.records), owners):
-                pieces.append(Piece(tuple(actions), unclaiming(mine), clusters))
-                owners[theirs] = seen.key
-                seen = after = replace(seen, claims=seen.claims - {mine})
-            pieces += [Piece((mark,)) for mark in agreeing(self._book, self._tables.state, before, seen, lines)]
-            others = self._book.others(seen, want.records, lines, moved=notified or before.parts != seen.parts)
-            others = self._limit.shared(seen, want, others, self._book.heir)
-            published = self._published.at_names(seen, want.records, owners, lines, others)
-            assignment = with_turns(assign_names(seen, want.records, owners, lines, published, others), turns)
-            assignment = self._limit.fitting(seen, assignment, owners)
-            problems += assignment.problems
-            after, of_names = self._names(before, after, assignment, given)
-            pieces += of_names
-            if self._leaving(seen, want):
-                after = self._handed_on(after, pieces)
-            after = self._freed(before, after, pieces)
-            self._limit.planned(before, after)
-            self._book.promoted += self._published.planned(before, after, self._book.in_line)
+            moved = notified or before.parts != seen.parts
+            after, pieces, of_names = self._plan_names(before, seen, want, given, moved=moved)
+            problems += of_names
         if want.upstreams is not None:
             after, of_upstreams = self._upstreams.plan(after, want.upstreams, stands, of_nodes)
             pieces += of_upstreams
@@ -333,20 +306,61 @@ class Planner:
         after = self._opened(before, after, of_records, aside=aside)
         if after == before and not pieces:
             return None
-        # Also where it was so before: the release before refuses a name and writes no mark.
+        # Also if the key was over a limit before: the release before this one refuses a name and writes no mark.
         if (over := _beyond(after)) or _beyond(before):
             pieces.append(Piece((self._tables.name_counts.mark_over(seen.key, over=over),)))
         pieces += [Piece((mark,)) for mark in self._targets.marks(seen.key)]
         return KeyWrite(before, after, tuple(pieces), tuple(record_entries(before, after, of_records)))
 
-    def _names(
+    def _plan_names(
+        self, before: KeyState, seen: KeyState, want: Desired, given: frozenset[Name], *, moved: bool
+    ) -> tuple[KeyState, list[Piece], Sequence[Problem]]:
+        """Decide which wanted record sets a key intends, and plan its claims. Returns the key as it will be, writes, and problems to report.
+
+        needed claims and their owners ── limit of names ── exchanged claims ── shared claims ── ``assign_names`` ── limits of places and
+        sets ── actions on claims ── claims handed on ── other keys to plan again
+
+        Args:
+            given: claims that other keys of this commit have given to the key.
+            moved: see ``ClaimBook.sets_of_sharers``.
+        """
+        book, states, pieces = self._book, self._tables.state, list[Piece]()
+        contested, turns = contested_claims(seen, want, self._states.rules), list[Turn]()
+        needed = {name: book.needed_claim(name, seen.key, policy) for name, policy in contested.items()}
+        if contested:
+            turns = turns_of(book, states, self._fenced_here, seen, want.records or {})
+            needed |= {name: name for turn in turns for name in needed if turn.holds(name)}
+        owners = {name: book.owner(needed.get(name, name)) for name in names_of(want.records or {})}
+        want = self._limit.within(seen, want, owners, needed, book.heir)
+        records = want.records or {}
+        for mine, theirs, actions, clusters in book.exchange(seen, names_of(records), owners):
+            pieces.append(Piece(tuple(actions), unclaiming(mine), clusters))
+            owners[theirs] = seen.key
+            seen = replace(seen, claims=seen.claims - {mine})
+        pieces += [Piece((mark,)) for mark in agreeing(book, states, before, seen, needed)]
+        others = book.sets_of_sharers(seen, records, needed, moved=moved)
+        others = self._limit.sharable(seen, want, others, book.heir)
+        published = self._published.at_names(seen, records, owners, needed, others)
+        assignment = with_turns(assign_names(seen, records, owners, needed, published, others), turns)
+        assignment = self._limit.fitting(seen, assignment, owners)
+        after, of_claims = self._plan_claims(before, seen, assignment, given)
+        pieces += of_claims
+        if self._leaving(seen, want):
+            after = self._hand_on_early(after, pieces)
+        after = self._promote_for_freed_types(before, after, pieces)
+        self._limit.planned(before, after)
+        book.promoted += self._published.changed(before, after, book.waiters_in_order)
+        return after, pieces, (*want.problems, *assignment.problems)
+
+    def _plan_claims(
         self, before: KeyState, seen: KeyState, assignment: Assignment, given: frozenset[Name]
     ) -> tuple[KeyState, list[Piece]]:
+        """Plan the actions on claims that an assignment asks for. A full resync also gains claims whose items are lost. ``given``: see above."""
         pieces: list[Piece] = []
         book, key = self._book, seen.key
         wanted_names = names_of(assignment.intended)
         conflicts = {name: reason for name, reason in seen.conflicts.items() if name in wanted_names}
-        kept = self._kept(seen, wanted_names - conflicts.keys())
+        kept = self._kept_claims(seen, wanted_names - conflicts.keys())
         lost = {name for name in seen.claims & kept if self._reread_upstreams and book.owner(name) is None}
         gained = sorted(assignment.gained | lost)
         shared = (seen.shared & kept) | assignment.gained
@@ -357,7 +371,7 @@ class Planner:
             if actions := book.share(name, key, types):
                 pieces.append(Piece(tuple(actions), claiming(name, shared=True)))
         made = created_at(seen)
-        # A Service that was made again takes its new place in the queue.
+        # An object that was deleted and created again takes a new place in the queue.
         requeued = seen.waits & assignment.waits if made != created_at(before) else frozenset[Name]()
         given_up = seen.waits - assignment.waits - assignment.gained
         for name in sorted(given_up):
@@ -381,27 +395,30 @@ class Planner:
         )
         return after, pieces
 
-    def _freed(self, before: KeyState, after: KeyState, pieces: list[Piece]) -> KeyState:
-        """Types that the key no longer wants make room for those of others of its namespace (ADR 0062)."""
+    def _promote_for_freed_types(self, before: KeyState, after: KeyState, pieces: list[Piece]) -> KeyState:
+        """As the function of this name. Returns the key with the sets that promoted keys replace (``passing``). Adds marks to ``pieces``."""
         config = self._states.config
         if config.paused or config.policy is not Policy.SYNC:
             return replace(after, passing=frozenset())
-        freed, marks = self._book.freed(before, after, self._wants)
+        replaced, marks = promote_for_freed_types(self._book, self._tables.state, before, after, self._records_of)
         written = {action.key for piece in pieces for action in piece.actions} if marks else set()
         pieces += [Piece((mark,)) for mark in marks if mark.key not in written]
-        return replace(after, passing=(after.passing | freed) & (after.applied.keys() - after.intended.keys()))
+        return replace(after, passing=(after.passing | replaced) & (after.applied.keys() - after.intended.keys()))
 
-    def _wants(self, key: ObjectKey) -> Mapping[RecordKey, RecordSet]:
+    def _records_of(self, key: ObjectKey) -> Mapping[RecordKey, RecordSet]:
+        """The record sets that a stored key wants, whether or not it has their names."""
         return self._wanted(self._states.states([key])[key])[1].records or {}
 
-    def _handed_on(self, after: KeyState, pieces: list[Piece]) -> KeyState:
-        """Names that go with the key's next batch are given to the next in line now: what it wants there goes in the same batch (ADR 0052)."""
+    def _hand_on_early(self, after: KeyState, pieces: list[Piece]) -> KeyState:
+        """Give claims to the next keys in line now if the key's sets there go with its next batch: the heirs' sets go in that batch too
+        (ADR 0052). A claim without an heir stays with the key until the set is deleted. Adds the actions to ``pieces``.
+        """
         book, key, names = self._book, after.key, leaves(after, self._states.config.policy)
         names -= self._states.kept_empty(after) if names else names
-        # Not where it turns: what it leaves then may yet stay.
+        # At a name that changes its policy the sets may still stay: the key waits for other keys first (ADR 0072).
         back = {name.place for name in turning(after)}
         given = {name.place for name in names if book.heir(name, key)} - back
-        # All claims of a name: what is left of the old set would keep the heir from it.
+        # All claims of such a name: a claim that the key kept would keep the heir from the name.
         for name in sorted(each for each in names if each.place in given):
             actions, clusters = book.let_go(name, key)
             pieces.append(Piece(tuple(actions), unclaiming(name), clusters))
@@ -409,13 +426,16 @@ class Planner:
         return after
 
     def _opened(self, before: KeyState, after: KeyState, why: str, *, aside: bool) -> KeyState:
+        """Set the key's open mark: none if no record set has to change. An open key whose record sets are as before keeps its mark, and
+        waits for its next try as before. Otherwise the mark is new, and the key is tried at once. ``aside``: its endpoints are set aside.
+        """
         since = self._states.open_keys.since(before.key)
         if aside:
             new = OpenMark(0, 0.0, _SET_ASIDE, "SetAside", why, since)
             return replace(after, opened=before.opened if before.set_aside else new)
         if not changes_of(after, self._states.config.policy):
             return replace(after, opened=None)
-        # What is applied changes here when a person has it compared with the zone: no reason to wait any longer.
+        # ``applied`` changes here if a resync compared the key with its zone. Then the key need not wait any longer.
         same = after.intended == before.intended and after.applied == before.applied
         if before.opened is not None and same and not before.set_aside:
             return replace(after, opened=before.opened)
@@ -423,5 +443,5 @@ class Planner:
 
 
 def _beyond(state: KeyState) -> bool:
-    """Whether its namespace has no room for something that it asks for."""
+    """Whether a limit of its namespace keeps the key from something that it asks for."""
     return any(problem.message.endswith(OF_NAMESPACE) for problem in state.problems)
