@@ -88,9 +88,9 @@ OF_ABSENCE: Final[tuple[Mutant, ...]] = (
         name="identity-not-asked-for",
         without="if no list shows the identity of a cluster, nobody asks for it",
         invariants="I5",
-        file="cluster/keys/reconciler.py",
-        old="        if not content.snapshots or (config.shows_identity if remembers else self._states.identity is None):\n",
-        new="        if not content.snapshots or listed or self._states.identity is None:\n",
+        file="cluster/keys/list_diff.py",
+        old="    if not content.snapshots or (config.shows_identity if remembers else states.identity is None):\n",
+        new="    if not content.snapshots or listed or states.identity is None:\n",
         caught_by=(
             _SCOPED + "test_changed_selector_at_another_cluster_deletes_nothing_i5",
             _SCOPED + "test_cluster_that_does_not_show_its_identity_is_asked_for_it_i5",

@@ -196,8 +196,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="a namespace that has more to change than a batch takes leaves no room for others",
         invariants="I9",
         file="zone/queue.py",
-        old="fill([*by_turns(together(first_come), lambda group: group[0].key)], room())",
-        new="fill(together(first_come), room())",
+        old="fill([*by_turns(together(oldest_first), lambda group: group[0].key)], room())",
+        new="fill(together(oldest_first), room())",
         caught_by=(_TURNS + "test_i9_namespace_with_more_than_a_batch_leaves_others_their_share",),
     ),
     Mutant(
@@ -205,8 +205,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="while the zone has enough to send, it asks for no key that it knows by name only",
         invariants="I9",
         file="zone/queue.py",
-        old="not (self._fill_a_batch(units) and _all_have_units(unknown, units))",
-        new="not self._fill_a_batch(units)",
+        old="full = self._fill_a_batch(units) and _all_have_units(unknown, units)",
+        new="full = self._fill_a_batch(units)",
         caught_by=(_TURNS + "test_i9_zone_asks_for_a_namespace_of_which_it_knows_names_only",),
     ),
     Mutant(

@@ -153,9 +153,9 @@ OF_SOURCES: Final = (
         name="ingresses-alone-know-no-identity",
         without="a cluster without Services is not asked for its identity",
         invariants="I5",
-        file="cluster/keys/reconciler.py",
-        old="        remembers = listed or not config.lists_services\n",
-        new="        remembers = listed\n",
+        file="cluster/keys/list_diff.py",
+        old="    remembers = listed or not config.lists_services\n",
+        new="    remembers = listed\n",
         caught_by=(_ING + "test_i5_list_of_ingresses_of_another_cluster_deletes_nothing",),
     ),
     Mutant(

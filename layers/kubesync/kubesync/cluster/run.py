@@ -26,19 +26,19 @@ from kubesync.domain.window import Mode, Turns, WindowContent
 from kubesync.log import logger
 from kubesync.messages import ListingFailedError, Relisted, StopListening
 
-# Not after each section, and not where nobody else waits: what is published together shares batches.
+# A long window publishes what it has recorded this often, and only if several namespaces wait: keys that are published together share batches.
 _PUBLISHED_EVERY_SECONDS: Final = 2.0
 
 
 class LongWindow(Following):
-    """A window that is being recorded. Publishes what is recorded from time to time, lets the next windows join, and runs other tasks.
+    """A window that is being recorded. Publishes from time to time what is recorded, lets the next windows join, and runs other tasks.
 
     Args:
-        content: grows by what joins, so that another try records all of it.
+        content: the window, with the windows that join. If a try fails, the next try records all of it.
         close_events: closes the next window, if it is due and holds no list.
-        tasks: that must not wait.
-        most_bytes: with more than that no other window joins.
-        follow_up: publishes what is recorded, and since when (monotonic) the first event of it was read.
+        tasks: other tasks, which must not wait until all is recorded.
+        follow_up: see ``ServedKeys.follow_up``.
+        most_bytes: no other window joins a window that is larger.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class LongWindow(Following):
         self._commands_wait = False
 
     def begin(self) -> None:
-        """Begin a try: forget the order of the last one."""
+        """Begin a try. Forget the order in which the try before recorded keys."""
         self.turns, self._published_at = Turns(), self._clock.monotonic()
 
     def commands_wait(self) -> None:
-        """Let no other window join, because commands wait for the end of this one."""
+        """Let no other window join, because commands wait for the end of this window."""
         self._commands_wait = True
 
     @property
     def oldest_event(self) -> tuple[float, str] | None:
-        """Since when (monotonic) the oldest event waits, and of which namespace it is; empty: of any. None: no event is in the window."""
+        """Since when (monotonic) the oldest event waits, and its namespace (empty: not known). None: the window has no events."""
         opened_at = self.content.opened_at
         return self.turns.oldest() or (None if opened_at is None else (opened_at, ""))
 
@@ -83,6 +83,7 @@ class LongWindow(Following):
         return later
 
     def others(self) -> Steps[None]:
+        """Run each other task that is due."""
         for task in self._tasks:
             if task.due_at() <= self._clock.monotonic():
                 yield from task.steps()
@@ -93,27 +94,27 @@ class LongWindow(Following):
             self.publish()
 
     def publish(self) -> None:
-        """Hand on what is recorded and not published yet."""
+        """Queue for publishing what is recorded and not published yet."""
         recorded, self._unpublished, self._published_at = self._unpublished, Recorded(), self._clock.monotonic()
         since = self.turns.since({*recorded.changed, *recorded.opened})
         self._follow_up(recorded, since, of_list=bool(self.content.snapshots))
 
 
 GIVE_UP_SECONDS: Final = 15.0
-"""A requested list that fails for so long is given up. The listeners retry all that time."""
+"""A requested list is given up if its listeners have failed for so long. They retry all that time."""
 LIST_SECONDS: Final = 300.0
-"""A requested list that takes longer is given up. The session may end earlier."""
+"""A requested list is given up if it takes longer. The session may end earlier."""
 _POLL_SECONDS: Final = 0.05
 _SWEEP_MARGIN_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """A run of listeners.
+    """The figures of a run of listeners.
 
-    ``report``: a copy, which nobody changes. ``listeners``: those that run, or the last ones; ``past``: those that a relist has cut off.
-    Any thread may stop a listener, and read its report. ``unrecorded_since`` (monotonic seconds): since when events are read that are not
-    recorded; None: there are none. ``turn``: since when (monotonic) the oldest event waits to be recorded, and its namespace; None: none does.
+    ``report``: a copy, which nobody changes. ``listeners``: the present listeners, or the last ones. ``past``: listeners that a relist has cut
+    off. Any thread may stop a listener and read its report. ``unrecorded_since`` (monotonic seconds): when the oldest unrecorded event was
+    read; None: all events are recorded. ``turn``: see ``LongWindow.oldest_event``, of the window that is being recorded; None: there is none.
     """
 
     report: ClusterReport
@@ -124,12 +125,12 @@ class RunFigures:
 
 
 class ListeningRun:
-    """The windows of one run: a task of the cluster's actor, which calls every method.
+    """Records the windows of one run of listeners. This is a task of the cluster's actor, which calls every method.
 
-    ``listeners`` and ``report``: of the run. ``failed``: nothing of it is recorded any more.
+    ``failed``: nothing of the run is recorded any more.
 
     Args:
-        host: of the actor. Listeners send to it.
+        host: the host of the actor, to which listeners send messages.
     """
 
     def __init__(
@@ -142,11 +143,13 @@ class ListeningRun:
         self._credentials = credentials
         self._clock = served.ports.scheduler
         self._reservation = served.ports.room.for_cluster()
-        self._recording: LongWindow | None = None  # closed, and not recorded yet
-        self._requested: ListRound | None = None  # of the lists in it
-        self._idle_at = 0.0
+        self._recording: LongWindow | None = None  # the window that is closed, and not recorded yet
+        self._requested: ListRound | None = None  # the round that requested the lists in this window
+        self._idle_at = 0.0  # when (monotonic) a window is recorded although nothing was read, to write checkpoints
         self._swept_at = 0.0
-        self._left_since: float | None = None  # unrecorded at the session's end: the next one reads it again
+        self._left_since: float | None = (
+            None  # at the end: when the oldest event was read that the next session must read again
+        )
         self._stopping: StopListening | None = None
         self._event_writer: EventWriter | None = served.ports.event_writer(served.states.config)
         served.states.on_problems = self._report_problems
@@ -161,6 +164,7 @@ class ListeningRun:
             self.report.problem = problem
 
     def _report_problems(self, state: KeyState, fresh: Collection[Problem]) -> None:
+        """Count new problems of a key, and show them as Events on its object."""
         reasons = self.report.reasons
         for problem in fresh:
             reasons[problem.code] = reasons.get(problem.code, 0) + 1
@@ -173,12 +177,12 @@ class ListeningRun:
 
     @property
     def works(self) -> bool:
-        """Whether it still listens: it has not failed and is not being stopped."""
+        """Whether the run still listens: it has not failed and is not being stopped."""
         return self._stopping is None and not self.failed
 
     @property
     def blocks_others(self) -> bool:
-        """Whether its unrecorded lists hold room that other clusters wait for."""
+        """Whether the unrecorded lists of this run hold room (memory) that other clusters wait for."""
         return self._stopping is None and self._reservation.blocks_others
 
     @property
@@ -188,7 +192,7 @@ class ListeningRun:
 
     @property
     def _unrecorded_since(self) -> float | None:
-        """Since when (monotonic) events are read and not recorded; None: there are none. During a long list: at least since its last write."""
+        """When (monotonic) the oldest unrecorded event was read. None: all events are recorded. During a long list: not before its last write."""
         if self._recording is None:
             return self.listeners.window.opened_at() if self._left_since is None else self._left_since
         if (oldest := self._recording.oldest_event) is None:
@@ -196,7 +200,7 @@ class ListeningRun:
         return max(oldest[0], self._served.committer.written_at if self._recording.content.snapshots else 0.0)
 
     def commands_wait(self) -> None:
-        """Let no other window join the one that is being recorded, because commands wait."""
+        """Let no other window join the window that is being recorded, because commands wait."""
         if self._recording is not None:
             self._recording.commands_wait()
 
@@ -218,7 +222,7 @@ class ListeningRun:
         if self._recording is None:
             content, rounds = self.listeners.window.close()
             served, tasks = self._served, (self._served.promoted, self._served.readers)
-            # Decided once for all tries: meanwhile another round may be requested, or this one withdrawn.
+            # Decided once for all tries of this window: before the next try another round may be requested, or this one withdrawn.
             self._requested = round_of(rounds.values())
             self._recording = LongWindow(
                 content,
@@ -228,7 +232,7 @@ class ListeningRun:
                 self._clock,
                 served.ports.window_bytes,
             )
-        yield 0.0  # what the listeners have sent before is received first
+        yield 0.0  # first receive the messages that listeners have sent before
         window, began = self._recording, self._clock.monotonic()
         window.begin()
         requested, mode = self._requested, self._requested.mode if self._requested else Mode()
@@ -246,6 +250,7 @@ class ListeningRun:
         yield from self._sweep_some(flush=flush, quiet=content.empty)
 
     def _note_lists(self, resources: Iterable[Resource], recorded: Recorded, requested: ListRound | None) -> None:
+        """Note that lists are recorded, and which deletions they hold back. Answers the round that requested the lists."""
         self.listeners.recorded(resources)
         self.report.held = {resource.value: reason for resource, reason in recorded.held.items()}
         self.report.holding |= {resource.value: resource.value in self.report.held for resource in resources}
@@ -260,6 +265,7 @@ class ListeningRun:
             requested.answer(Relisted(changed, dict(self.report.held), len(requested.missed)))
 
     def _count_window(self, content: WindowContent, recorded: Recorded, seconds: float) -> None:
+        """Count a recorded window in the report, and show it as progress."""
         self.report.windows += 1
         self.report.events += content.received
         self.report.merged += content.merged
@@ -272,7 +278,7 @@ class ListeningRun:
             logger.debug("window recorded", extra={**window, "seconds": round(seconds, 3)})
 
     def _sweep_some(self, *, flush: bool, quiet: bool) -> Steps[None]:
-        """Delete tombstones in quiet moments, at the end, and at intervals, because a busy cluster is never quiet."""
+        """Delete tombstones in quiet moments, at the end (``flush``), and every CHECKPOINT_SECONDS, because a busy cluster is never quiet."""
         now, states = self._clock.monotonic(), self._served.states
         if not (flush or quiet or now - self._swept_at >= CHECKPOINT_SECONDS):
             return
@@ -284,8 +290,10 @@ class ListeningRun:
                 return
 
     def why_unlisted(self, since: float) -> ListingFailedError | None:
-        """Why lists that were requested then (monotonic) do not come: a person must act, it takes too long, or the run has failed. None:
-        they may still come.
+        """Why requested lists do not come: a person must act, they take too long, or the run has failed. None: they may still come.
+
+        Args:
+            since: when (monotonic) the lists were requested.
         """
         lasted = self._clock.monotonic() - max(since, self._reservation.given_at)
         errors, known = self.listeners.refused(failing=lasted >= GIVE_UP_SECONDS), self.listeners.last_errors
@@ -306,13 +314,13 @@ class ListeningRun:
         self.listeners.stop(stopping.code)
 
     def fail(self, *, failed: bool = True) -> None:
-        """Mark the run as failed: what it has seen is not recorded, and no checkpoint may say otherwise."""
+        """Mark the run as failed. What it has read is not recorded, so no checkpoint may move past it."""
         self.failed = self.failed or failed
 
     def cut(self, code: ErrorCode, *, lost: bool) -> None:
-        """End the listeners after a fault of ours, and drop what is not recorded. Gives back room for lists.
+        """End the listeners after an internal error, and drop what is not recorded. Gives back room for lists.
 
-        ``lost``: no other run takes its place; the cluster must not look like a quiet one.
+        ``lost``: no other run follows. Then this run counts as failed: without that the cluster would look quiet.
         """
         self.fail(failed=lost)
         self.listeners.forsake(code)
@@ -322,7 +330,7 @@ class ListeningRun:
     def finish(self) -> Steps[None]:
         """Wait for the listeners, and record what they have read.
 
-        A listener that hangs longer does no harm: its events land in a window that is never recorded.
+        A listener that takes longer does no harm: its later events are never recorded, and the next session reads them again.
         """
         assert self._stopping is not None
         while self._clock.monotonic() < self._stopping.listen_until and self.listeners.alive:

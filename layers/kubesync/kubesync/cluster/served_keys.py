@@ -1,6 +1,7 @@
-"""The keys of one cluster, as its tasks share them; what zones hear of them; and tasks that plan keys without news of their own objects.
+"""The keys of one cluster, as the tasks of its actor share them.
 
-A zone that was notified of a key hears of every change of its intent.
+- ``Published`` tells zones what keys want. A zone that was told of a key is told of each later change of the key's intent.
+- ``PromotedKeys`` plans keys that were given a name. ``Readers`` plans keys that read a shared object that changed.
 """
 
 from __future__ import annotations
@@ -29,19 +30,20 @@ from kubesync.log import logger
 from kubesync.messages import Promoted, Publish
 
 KEYS_AT_A_TIME: Final = 500
-"""So many are published in one step, and with one message. A zone asks for the others when their turn comes."""
+"""So many keys are published in one step, and so many intents in one message. A zone asks for the other intents when their turn comes."""
 _AT_A_TIME: Final = 200
+"""So many promoted keys, or readers, are planned in one step."""
 
 
 class Published:
-    """What zones know of a cluster: which keys want changes there. As a ``Task`` it publishes what was recorded.
+    """Tells zones which keys of a cluster want changes, and remembers what each zone was told. This ``Task`` publishes what was recorded.
 
-    ``served``: whether the cluster is served under a configuration. False: its keys want nothing. None: not configured yet, so that only batches
-    of earlier sessions are closed.
+    ``served``: whether the cluster is served. False: its keys want nothing. None: it is not configured yet, and only batches of earlier
+    sessions are closed.
 
     Args:
-        send: to a zone.
-        to_cluster: to a cluster.
+        send: sends a message to a zone.
+        to_cluster: sends a message to a cluster.
     """
 
     def __init__(
@@ -50,10 +52,12 @@ class Published:
         self._states = states
         self._send = send
         self._to_cluster = to_cluster
-        self._notified: dict[ObjectKey, frozenset[str]] = {}
-        self._alike: dict[frozenset[str], frozenset[str]] = {}  # most keys are in the same zones: one set for all
-        self._zones: set[str] = set()
-        self._listed: frozenset[Resource] = frozenset()
+        self._notified: dict[
+            ObjectKey, frozenset[str]
+        ] = {}  # by key, the zones that know of changes that the key wants
+        self._alike: dict[frozenset[str], frozenset[str]] = {}  # equal sets of zones are held in memory once
+        self._zones: set[str] = set()  # zones that were told of any key
+        self._listed: frozenset[Resource] = frozenset()  # the complete views that zones know of
         self._recorded: deque[tuple[Recorded, float | None, bool]] = deque()
         self.served: bool | None = None
 
@@ -64,14 +68,14 @@ class Published:
     # --- what was recorded ---
 
     def add(self, recorded: Recorded, since: float | None, *, of_list: bool) -> None:
-        """Queue this for publishing, after what was recorded before. ``since``, ``of_list``: see ``Publish``."""
+        """Queue what was recorded for publishing. ``since``, ``of_list``: see ``Publish``."""
         self._recorded.append((recorded, since, of_list))
 
     def due_at(self) -> float:
         return AT_ONCE if self._recorded or self._states.listed != self._listed else ON_MESSAGE
 
     def steps(self) -> Steps[None]:
-        """Tell zones what the keys want that were recorded first, and which views are complete now. Raises StoreError."""
+        """Tell zones which views are complete now, and publish the keys that were recorded first. Raises StoreError."""
         if self._states.listed != self._listed:
             self._listed = self._states.listed
             for zone_id in sorted(self._zones):
@@ -89,21 +93,24 @@ class Published:
         yield from ()
 
     def _promote(self, recorded: Recorded) -> None:
-        """Send clusters the keys that were given a name. Call it after zones know who leaves the name, not before."""
+        """Tell clusters which of their keys were given a name. Call this only after zones know which key leaves the name (``zone.passing``)."""
         for key in recorded.promoted:
             self._to_cluster(key.cluster, Promoted((key,)))
 
     def publish(
         self, keys: Iterable[KeyState], since: float | None = None, *, inherited: bool = False, of_list: bool = False
     ) -> None:
-        """Tell every zone what these keys want there now. The options: see ``Publish``."""
+        """Tell zones what these keys want there now: each zone where a key wants a change, or wanted one before.
+
+        ``since``, ``inherited``, ``of_list``: see ``Publish``.
+        """
         intents: dict[str, list[Intent]] = defaultdict(list)
         for state in keys:
             changes = () if self._wants_nothing else changes_of(state, self._states.config.policy)
             wanted = frozenset(change.key.zone_id for change in changes)
             for zone_id in sorted(wanted | self._notified.get(state.key, frozenset())):
                 intents[zone_id].append(self._intent(state, zone_id))
-            self._tell(state.key, wanted)
+            self._remember_zones(state.key, wanted)
         self._listed = self._states.listed
         for zone_id, of_zone in intents.items():
             self._zones.add(zone_id)
@@ -112,16 +119,16 @@ class Published:
             self._send(zone_id, Publish(name, tuple(full), names, since, inherited, of_list, listed=self._listed))
 
     def intents(self, keys: Iterable[ObjectKey], zone_id: str) -> tuple[Intent, ...]:
-        """What these keys want in a zone now, to be sent as an answer. The zone counts as informed about them."""
+        """What these keys want in a zone now, to be sent to the zone as an answer. Remembers what the zone is told."""
         found: list[Intent] = []
         for key, state in self._states.states(keys).items():
             found.append(intent := self._intent(state, zone_id))
             notified = self._notified.get(key, frozenset())
-            self._tell(key, notified | {zone_id} if intent.changes else notified - {zone_id})
+            self._remember_zones(key, notified | {zone_id} if intent.changes else notified - {zone_id})
         return tuple(found)
 
     def withdraw(self) -> None:
-        """Have zones drop everything of the cluster, until its open keys are taken up. Sends promotions that are still queued."""
+        """Let zones drop all keys of the cluster, until its open keys are taken up again. Sends promotions that are still queued."""
         for zone_id in sorted(self._zones):
             self._send(zone_id, Publish(self._states.config.name, restart=True, listed=self._listed))
         self._notified.clear()
@@ -130,17 +137,19 @@ class Published:
 
     @property
     def _wants_nothing(self) -> bool:
-        """Whether keys of the cluster want no change now, whatever they intend."""
+        """Whether the cluster's keys want no change now, because the cluster is not served or is paused."""
         return self.served is False or self._states.config.paused
 
     def _intent(self, state: KeyState, zone_id: str) -> Intent:
+        """What a key wants in a zone now."""
         config = self._states.config
         if self._wants_nothing:
             return Intent(state.key)
         needs = KINDS[state.key.kind].of_records(state).intersection(config.resources)
         return intent_of(state, zone_id, config.policy, needs)
 
-    def _tell(self, key: ObjectKey, zones: frozenset[str]) -> None:
+    def _remember_zones(self, key: ObjectKey, zones: frozenset[str]) -> None:
+        """Remember which zones know of changes that a key wants."""
         if zones:
             self._notified[key] = self._alike.setdefault(zones, zones)
         else:
@@ -148,7 +157,7 @@ class Published:
 
 
 class ServedKeys:
-    """What tasks of the cluster's actor share. Only the actor uses it. ``published``, ``promoted`` and ``readers`` are tasks themselves."""
+    """What the tasks of a cluster's actor share. Only the actor uses it. ``published``, ``promoted`` and ``readers`` are tasks, too."""
 
     def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
         self.ports = ports
@@ -166,33 +175,36 @@ class ServedKeys:
         self.readers = Readers(self)
 
     def follow_up(self, recorded: Recorded, since: float | None = None, *, of_list: bool = False) -> None:
-        """Queue what follows from a record: publish changed keys, promote keys that were given a name, plan readers of shared objects.
+        """Queue what has to follow: publish changed keys, promote keys that were given a name, plan readers of shared objects.
 
         Args:
-            since: when (monotonic) the first event of it was read.
+            since: when (monotonic) the first event of the recorded keys was read.
             of_list: see ``Publish``.
         """
         self.published.add(recorded, since, of_list=of_list)
         self.readers.changed(recorded.shared)
 
     def _written(self, entries: Sequence[Entry]) -> None:
-        """Show changes that were written as progress. Errors are only logged."""
+        """Show written changes as progress. An error is only logged, because the changes are durable already."""
         if not entries:
             return
         try:
             self.ports.progress("changes", {"cluster": self.states.config.name, "entries": entries})
-        except Exception:  # what people see must not decide about records
+        except Exception:  # an error of what people see must not fail the commit
             logger.exception("changes could not be shown", cluster=self.states.config.name)
 
 
 class PromotedKeys:
-    """Plans keys that were given a name, some at a time. Keys whose own objects are unknown are planned again once these are known:
-    their durable marks stay until then."""
+    """Plans keys that were given a name, some at a time.
+
+    A key whose main object is not listed yet cannot be planned completely. It is planned again once the object's resource is listed, and its
+    durable mark stays until then.
+    """
 
     def __init__(self, served: ServedKeys) -> None:
         self._served = served
         self._keys: dict[ObjectKey, None] = {}
-        self._early: set[ObjectKey] = set()
+        self._early: set[ObjectKey] = set()  # keys whose main objects were not listed when they were planned
 
     def add(self, keys: Collection[ObjectKey]) -> None:
         self._keys |= dict.fromkeys(keys)
@@ -211,18 +223,18 @@ class PromotedKeys:
             raise
 
     def plan(self, keys: Collection[ObjectKey], why: str) -> Steps[None]:
-        """Plan keys without news of their objects."""
+        """Plan keys although nothing new was seen of their objects."""
         self._early |= {key for key in keys if not self._served.states.plannable(key)}
         self._served.follow_up((yield from self._served.reconciler.replan(keys, why)))
 
 
 class Readers:
-    """Plans the keys that read shared objects that changed, some at a time. Another change of an object begins with all its readers again."""
+    """Plans the readers of shared objects that changed, some at a time. If an object changes again, all its readers are planned again."""
 
     def __init__(self, served: ServedKeys) -> None:
         self._served = served
-        self._changed: dict[Reference, int] = {}  # with the numbers of their marks
-        self._left: dict[Reference, list[ObjectKey]] = {}
+        self._changed: dict[Reference, int] = {}  # objects that changed, with the numbers of their durable marks
+        self._left: dict[Reference, list[ObjectKey]] = {}  # by object, the readers that are not planned yet
 
     def changed(self, shared: Mapping[Reference, int]) -> None:
         self._changed |= shared
@@ -230,7 +242,7 @@ class Readers:
             self._left.pop(reference, None)
 
     def forget(self) -> None:
-        """Drop everything: durable marks will be read again."""
+        """Drop everything, because the durable marks will be read again."""
         self._changed.clear()
         self._left.clear()
 
@@ -244,18 +256,18 @@ class Readers:
         some, rest = left[:_AT_A_TIME], left[_AT_A_TIME:]
         yield from self._served.promoted.plan(some, f"{reference.kind} {reference.name} changed")
         if self._changed.get(reference) != number:
-            return  # it changed again
+            return  # the object changed again
         self._left[reference] = rest
         if not rest:
             writer = self._served.ports.fenced_writer
-            # Stale: an earlier try has removed it, and its answer was lost.
+            # Stale: an earlier try has removed the mark, and its answer was lost.
             with suppress(StaleStateError):
                 writer.run([name], [table.unmark_changed(name, reference, number)], writer.token())
             del self._changed[reference], self._left[reference]
 
 
 def reconciler_of(committer: Committer, connector: Connector, scheduler: Scheduler) -> Reconciler:
-    """Make a reconciler that uses the configuration that the states have at each call."""
+    """Make a reconciler that uses the cluster's configuration of the moment at each call."""
     states = committer.states
 
     def probe_identity() -> Answer[str | None]:

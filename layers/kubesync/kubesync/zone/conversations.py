@@ -26,18 +26,18 @@ _MOST_UNCLOSED_ELEMENTS: Final = 1000  # as many as a batch can hold
 
 @dataclass(slots=True)
 class Conversation:
-    """A question that was sent, and what has been answered.
+    """A question that was sent to one or more clusters, and their answers so far.
 
-    ``unanswered``: clusters that have not answered. Those that were asked what keys want (``Want``): which keys are missing.
+    ``unanswered``: clusters that have not answered. For a question about intents (``Want``), each with the keys whose intents are missing.
     """
 
-    question: int  # its id, in ``Closed``
-    clusters: frozenset[str]  # who was asked
-    until: float  # monotonic; then the zone goes on without those that have not answered
-    on_end: Callable[[Conversation], None]  # called with it, once all have answered or the time is over
+    question: int  # the number of the question; ``Closed`` repeats it
+    clusters: frozenset[str]  # the clusters that were asked
+    until: float  # monotonic; from then on the zone goes on without the unanswered clusters
+    on_end: Callable[[Conversation], None]  # called once all clusters have answered, or the time is over
     closing: Mapping[str, LandedUnits] = field(default_factory=dict)  # by cluster, the landed units that it is to close
     unanswered: dict[str, set[ObjectKey]] = field(default_factory=dict)
-    unserved: set[str] = field(default_factory=set)  # clusters that do not exist here
+    unserved: set[str] = field(default_factory=set)  # clusters that this session does not serve
     answers: dict[str, messages.Closed] = field(default_factory=dict)
 
     def record_closed(self, answer: messages.Closed) -> None:
@@ -47,23 +47,25 @@ class Conversation:
             self.answers[answer.cluster] = answer
 
     def answered(self, cluster: str, keys: Iterable[ObjectKey]) -> None:
-        """Record that a cluster has sent the intents of these keys. Once no key is missing, it has answered."""
+        """Record that a cluster has sent the intents of these keys. Once no key is missing, the cluster has answered."""
         if missing := self.unanswered.get(cluster):
             missing.difference_update(keys)
             if not missing:
                 del self.unanswered[cluster]
 
     def involves(self, cluster: str) -> bool:
-        """Whether it waits for this cluster. The units of a landed batch are closed together."""
+        """Whether the question waits for this cluster, or for clusters whose units landed in one batch with units of this cluster."""
         return cluster in (self.clusters if self.closing else self.unanswered)
 
 
 class Conversations:
-    """Asks clusters, one question at a time. ``reasons`` counts how often each code was in the way.
+    """Asks clusters, one question at a time.
 
-    ``open``: the question that is not answered yet.
+    ``open``: the question that is not answered yet. ``late_closers``: clusters that have not closed in time, each with the number of the
+    question that the cluster may still answer.
 
-    ``late_closers``: clusters that have not closed in time, with the question that they may yet answer.
+    Args:
+        reasons: counts how often each code kept a unit from being published. Updated here.
     """
 
     def __init__(
@@ -76,7 +78,9 @@ class Conversations:
         self._queue = queue
         self._reasons = reasons
         self._question = 0
-        self._closed_batch = ""  # the last one, less what is not closed of it
+        self._closed_batch = (
+            ""  # the last batch that clusters were asked to close; what late clusters owe is in ``late_closers``
+        )
         self.late_closers: dict[str, int] = {}
         self._comparing: messages.CompareZone | None = None
 
@@ -87,14 +91,14 @@ class Conversations:
 
     @property
     def problem(self) -> str:
-        """Which clusters take long to close a batch, in one line. Empty: none does."""
+        """Says which clusters take long to close a batch, in one line. Empty: no cluster does."""
         late = set(self.late_closers)
         if self.open is not None and self.open.closing and self.open.until <= self._ports.scheduler.monotonic():
             late.update(self.open.unanswered)
         return f"{', '.join(sorted(late))} cannot write what has landed: its other keys wait" if late else ""
 
     def record_closed(self, answer: messages.Closed) -> None:
-        """Record an answer to the open question, or the late answer of a cluster that had not closed in time."""
+        """Record an answer to the open question, or the late answer of a cluster that had not closed a batch in time."""
         if self.open is not None:
             self.open.record_closed(answer)
         if self.late_closers.get(answer.cluster) == answer.question:
@@ -103,15 +107,15 @@ class Conversations:
             self._end_hold(answer.cluster)
 
     def begin_again(self) -> None:
-        """Drop the open question, and ask late clusters again later. The zone settles next: the inflight item says what is to be closed."""
+        """Drop the open question and what late clusters owe, because the zone settles next: the inflight item says what is to be closed."""
         self.open, self._closed_batch = None, ""
         for cluster in list(self.late_closers):
             self._end_hold(cluster)
 
     def finish_if_answered(self, conversation: Conversation) -> float:
-        """End a question once all have answered or its time is over, and apply the answers. Returns in how many seconds to call again.
+        """End a question once all clusters have answered or its time is over, and apply the answers. Returns in how many seconds to call again.
 
-        Goes on without clusters that did not answer, unless too much would stay unclosed. Removes the keys of clusters not served here.
+        Goes on without clusters that did not answer, unless too much would stay unclosed. Removes the keys of clusters that are not served.
         """
         left = conversation.until - self._ports.scheduler.monotonic()
         if conversation.unanswered and (left > 0 or self._too_much_unclosed(conversation)):
@@ -127,7 +131,7 @@ class Conversations:
         return AT_ONCE
 
     def _too_much_unclosed(self, conversation: Conversation) -> bool:
-        """Whether the unclosed units would not fit the inflight item together with another batch. Then the zone waits."""
+        """Whether the units that stay unclosed would not fit the inflight item together with another batch."""
         unclosed = {
             **self._journal.unclosed,
             **{name: closing for name, closing in conversation.closing.items() if name in conversation.unanswered},
@@ -135,25 +139,22 @@ class Conversations:
         return sum(unit.elements for of in unclosed.values() for unit in of.units) > _MOST_UNCLOSED_ELEMENTS
 
     def fail_comparison(self, error: KubesyncError) -> None:
-        """Answer the comparison under way, if there is one, with this error."""
+        """Answer the comparison under way with this error. Does nothing if there is no comparison."""
         if self._comparing is not None:
             self._comparing.reply.set_exception(error)
             self._comparing = None
 
     def ask_for_intents(self, keys: Iterable[ObjectKey]) -> None:
-        """Ask the clusters of these keys what they want: at most ``KEYS_AT_A_TIME`` keys of each cluster. ``ZoneActor`` receives the intents."""
-        of_clusters: dict[str, list[ObjectKey]] = {}
+        """Ask clusters what these keys want: at most ``KEYS_AT_A_TIME`` keys of each cluster. ``ZoneActor`` receives the intents."""
+        by_name: dict[str, list[ObjectKey]] = {}
         for key in keys:
-            of_clusters.setdefault(key.cluster, []).append(key)
-        unanswered = {cluster: tuple(wanted[:KEYS_AT_A_TIME]) for cluster, wanted in of_clusters.items()}
-        self._ask(
-            {name: messages.Want(self._zone_id, wanted) for name, wanted in unanswered.items()},
-            lambda _conversation: None,
-            unanswered=unanswered,
-        )
+            by_name.setdefault(key.cluster, []).append(key)
+        asked = {cluster: tuple(of_cluster[:KEYS_AT_A_TIME]) for cluster, of_cluster in by_name.items()}
+        questions = {cluster: messages.Want(self._zone_id, of_cluster) for cluster, of_cluster in asked.items()}
+        self._ask(questions, lambda _conversation: None, unanswered=asked)
 
     def judge_conflicts(self, intents: Sequence[Intent], found: Mapping[str, messages.Sets]) -> None:
-        """Let clusters judge the names in conflict of these intents. ``found``: the sets that exist at each name."""
+        """Let clusters judge the names in conflict of these intents. ``found``: by name, the sets that exist there."""
         actual: dict[str, dict[ObjectKey, dict[str, messages.Sets]]] = {}
         for intent in intents:
             actual.setdefault(intent.key.cluster, {})[intent.key] = {
@@ -171,9 +172,9 @@ class Conversations:
         )
 
     def close(self, landed: LandedUnits | None) -> bool:
-        """Ask clusters to close the keys of this batch, and what they had not closed before this zone began.
+        """Ask clusters to close the keys of this batch, and keys of earlier batches that are not closed yet.
 
-        Clusters that do not close in time leave their units unclosed, and are held. False: nothing has to be asked.
+        Clusters that do not close in time are held, and their units stay unclosed. Returns False if nothing has to be closed.
         """
         closing = {name: unclosed for name, unclosed in self._journal.unclosed.items() if name not in self.late_closers}
         if landed is not None and landed.batch != self._closed_batch:
@@ -198,18 +199,25 @@ class Conversations:
         return True
 
     def _mark_closed(self, cluster: str, units: Iterable[Unit]) -> None:
-        """Note that a cluster has closed these units: it has nothing left to close."""
+        """Note that a cluster has closed these units, and has no others to close."""
         self._journal.unclosed.pop(cluster, None)
         for unit in units:
             self._queue.apply_decision(unit)
 
     def _end_hold(self, cluster: str) -> None:
-        """Let a cluster's keys be sent again, if it was held because it had not closed in time."""
+        """Let a cluster's keys be sent again, if the cluster was held because it had not closed in time."""
         if self.late_closers.pop(cluster, None) is not None:
             self._queue.held.discard(cluster)
 
     def ask_to_judge(self, refusals: Sequence[messages.Refusal]) -> None:
-        """Ask the clusters to judge units at fault, and apply their decisions. Units of clusters that do not answer are sent again soon."""
+        """Ask clusters to judge their units at fault, and apply the decisions.
+
+        a unit's cluster                the unit
+        ----------------                --------
+        does not answer in time         is sent again soon
+        returns no decision about it    is dropped: its key no longer wants it
+        returns a decision              waits as the decision says
+        """
         by_unit = {refusal.unit: refusal for refusal in refusals}
 
         def on_end(conversation: Conversation) -> None:
@@ -221,7 +229,7 @@ class Conversations:
                 if unit.key.cluster in conversation.unanswered:
                     self._queue.retry_soon(unit)
                 elif decision is None:
-                    self._queue.apply_decision(unit)  # nobody wants it any more
+                    self._queue.apply_decision(unit)
                 else:
                     self._queue.apply_decision(unit, decision.retry_at, conflict=decision.conflict)
                     if decision.code:
@@ -239,7 +247,7 @@ class Conversations:
         self._ask(questions, on_end)
 
     def compare(self, request: messages.CompareZone, actual: messages.Sets) -> None:
-        """Ask the cluster of a request to compare its keys with these sets, and answer the request."""
+        """Ask the cluster of a request to compare its keys with the sets that exist in the zone, and answer the request."""
         cluster = request.cluster
 
         def on_end(conversation: Conversation) -> None:
@@ -268,14 +276,14 @@ class Conversations:
         closing: Mapping[str, LandedUnits] | None = None,
         unanswered: Mapping[str, Sequence[ObjectKey]] | None = None,
     ) -> None:
-        """Open a question: send a message to each of these clusters. ``on_end`` is called at its end.
+        """Open a question: send its message to each of these clusters. At the end of the question, ``on_end`` is called.
 
-        If the answer is ``Closed``, the caller must have called ``_next_question`` for these before.
+        If clusters answer the messages with ``Closed``, the messages must carry the number that ``_next_question`` returned last.
 
         Args:
             seconds: how long to wait for answers.
             closing: see ``Conversation``.
-            unanswered: by cluster, the keys whose intents must come before it counts as answered.
+            unanswered: by cluster, the keys whose intents must come before the cluster counts as answered.
         """
         until = self._ports.scheduler.monotonic() + seconds
         self.open = conversation = Conversation(self._question, frozenset(questions), until, on_end, closing or {})

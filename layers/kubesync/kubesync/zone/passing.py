@@ -1,20 +1,27 @@
-"""Names that one key leaves and another key was given: both changes go in one batch, so that the name is never without an answer (ADR 0052).
+"""Passes a name from one key to another in one batch, so that the name is never without an answer (ADR 0052).
 
-The cluster of a key that leaves hands the claim on, and then asks the zone to delete the set (``Intent.passes``). The heir's cluster plans the
-heir, and asks the zone for the new set. The zone joins both, whichever comes first:
+The *leaver* is the key whose set at the name is to be deleted. Its cluster has given the claim to the *heir*, and asks the zone to delete the
+set (``Intent.passes``). The heir's cluster plans the heir, and asks the zone for the new set. The zone sends both changes in one batch,
+whichever intent comes first. A name that changes its routing policy is passed the same way (ADR 0072): keys that *turn* change their sets
+together.
 
-    known of a name                                        what happens
-    ---------------                                        ------------
-    who leaves, and the heir's intent                      one batch
-    who leaves                                             it waits for the heir's intent, ``_HEIR_SECONDS`` at most; then it goes alone
-    who leaves; the heir's intent has come, its turn not     it waits for that turn, ``_TURN_SECONDS`` at most
-    who leaves, but it cannot go now; the heir's intent    the heir waits: the set still stands
-    who leaves; both do not fit one batch                  both stay as they are, and that is reported of the heir
-    who leaves; the heir was refused                       as for a new heir: its cluster gives the name to the next in line
-    sets that change their routing policy                  all that are there go together
-    one of these was refused, and a set is in its way      it waits once more for others, ``_HEIR_SECONDS``; then it is judged
-    one of these waits for claims of other clusters        it goes with sets of all these claims that turn to its policy, or go
-    an heir of an earlier session was refused              it waits once for who leaves, ``_HEIR_SECONDS``; then it is judged
+    what the zone knows                                         what happens
+    -------------------                                         ------------
+    the intents of the leaver and of the heir                   both go in one batch
+    the leaver's intent only                                    the leaver waits for the heir's intent, ``_HEIR_SECONDS`` at most; then its
+                                                                set is deleted without the heir
+    both intents, but the heir's turn in the queue has not      the leaver waits for that turn, ``_TURN_SECONDS`` at most
+      come
+    both intents, but the leaver cannot go now                  the heir waits, because the leaver's set still exists
+    both intents, but they do not fit one batch                 neither goes, and this is reported of the heir
+    the heir was refused                                        the leaver waits ``_HEIR_SECONDS`` for the next heir: the heir's cluster
+                                                                gives the name to the next in line
+    keys that turn                                              all whose intents are known go in one batch
+    a key that turns was refused because of another set         the key waits for others once, ``_HEIR_SECONDS``; then the refusal is judged
+    a key that turns waits for claims of other clusters         it goes in one batch with all sets of these claims, which turn to its
+                                                                policy or are deleted
+    an heir of an earlier session was refused, and no leaver    the heir waits for a leaver once, ``_HEIR_SECONDS``; then the refusal is
+      is known                                                  judged
 """
 
 from __future__ import annotations
@@ -38,7 +45,7 @@ _TURN_SECONDS: Final = 60.0
 class Passing:
     """Knows which keys leave which names, and holds back units until both changes of a name can go in one batch.
 
-    For the zone's own thread. Times are epoch seconds. ``remark``: the last name that was deleted before its heir was published.
+    For the zone's own thread. Times are epoch seconds. ``remark``: says which name was deleted last before its heir was published.
     """
 
     def __init__(self, zone_id: str, waits: Waits, now: Callable[[], float]) -> None:
@@ -46,161 +53,178 @@ class Passing:
         self._now = now
         self._zone_id = zone_id
         self._waits = waits
-        # By name: the keys that leave it, each with the time until which it waits for an heir. 0: it may go alone.
-        self._leaving: dict[str, dict[ObjectKey, float]] = {}
-        self._refused: set[tuple[str, ObjectKey]] = set()
-        self._early: dict[str, Unit] = {}  # heirs that wait, since nobody is known to leave their names
-        self._too_large: set[tuple[str, ObjectKey]] = set()
-        self._names: dict[ObjectKey, frozenset[str]] = {}
-        self._moved: dict[ObjectKey, frozenset[str]] = {}  # names at which a key changes its policy
-        self._turning: dict[ObjectKey, frozenset[Name]] = {}  # claims that turn with the sets of a key, or go
-        self._asking: dict[ObjectKey, frozenset[str]] = {}  # names at which a key has asked for what another one leaves
+        # By name, its leavers, each with the time until which it waits for an heir. 0: it may go alone.
+        self._leavers: dict[str, dict[ObjectKey, float]] = {}
+        self._waited_again: set[tuple[str, ObjectKey]] = set()  # see ``grant_second_wait``
+        self._early_heirs: dict[str, Unit] = {}  # by name, a refused unit that waits because no leaver is known
+        self._too_large: set[tuple[str, ObjectKey]] = set()  # heirs that fit no batch together with their leavers
+        self._left_names: dict[ObjectKey, frozenset[str]] = {}  # by leaver, the names that it leaves
+        self._turning_names: dict[ObjectKey, frozenset[str]] = {}  # by key, the names at which it changes its policy
+        self._turning_claims: dict[
+            ObjectKey, frozenset[Name]
+        ] = {}  # by key, claims of others that must turn in the same batch, or go
+        self._inherited_names: dict[ObjectKey, frozenset[str]] = {}  # by heir, names of leavers that it wants
 
     def update(self, intent: Intent) -> None:
-        """Note from a key's intent which names it leaves, and for which names of others it is an heir. Moves the times of those who wait."""
-        if not (intent.passes or self._leaving):
+        """Note from a key's intent which names it leaves, and which names of leavers it wants. Sets the times until which leavers wait.
+
+        A leaver waits ``_HEIR_SECONDS`` for an heir. Once the heir's intent is known, the leaver waits ``_TURN_SECONDS`` for the heir's turn;
+        once the heir no longer wants the name, ``_HEIR_SECONDS`` for the next heir.
+        """
+        if not (intent.passes or self._leavers):
             return
         key, now = intent.key, self._now()
-        for name in self._names.pop(key, frozenset()) - intent.passes:
+        for name in self._left_names.pop(key, frozenset()) - intent.passes:
             self._forget_leaver(name, key)
-        # Who changes a policy does not wait for an heir: claims say whose sets have to change with it.
-        moved = frozenset(change.key.name for change in intent.changes if change.turns)
-        for name in self._moved.pop(key, moved) - moved:
-            self._leaving.get(name, {}).pop(key, None)
-        if moved:
-            self._moved[key] = moved
+        # A key that turns waits for no heir: claims say which other sets must change with its own (``_waits_to_turn``).
+        turning = frozenset(change.key.name for change in intent.changes if change.turns)
+        for name in self._turning_names.pop(key, turning) - turning:
+            self._leavers.get(name, {}).pop(key, None)
+        if turning:
+            self._turning_names[key] = turning
         for name in intent.passes:
-            self._leaving.setdefault(name, {}).setdefault(key, 0.0 if name in moved else now + _HEIR_SECONDS)
-            if (heir := self._early.pop(name, None)) is not None:
+            self._leavers.setdefault(name, {}).setdefault(key, 0.0 if name in turning else now + _HEIR_SECONDS)
+            if (heir := self._early_heirs.pop(name, None)) is not None:
                 self._waits.end_unit(heir)
                 self._waits.wake(heir.key)
-        self._turning.pop(key, None)
+        self._turning_claims.pop(key, None)
         if intent.passes:
-            self._names[key] = intent.passes
+            self._left_names[key] = intent.passes
         if intent.turning:
-            self._turning[key] = intent.turning
-        asks = {change.key.name for change in intent.changes if change.after is not None} & self._leaving.keys()
-        asks -= intent.passes | intent.conflicts
-        asked = self._asking.pop(key, frozenset())
-        if asks:
-            self._asking[key] = frozenset(asks)
-        self._too_large -= {(name, key) for name in asked - asks}
-        self._wait_until(asked - asks, now + _HEIR_SECONDS)
-        self._wait_until(asks - asked, now + _TURN_SECONDS)
+            self._turning_claims[key] = intent.turning
+        inherits = {change.key.name for change in intent.changes if change.after is not None} & self._leavers.keys()
+        inherits -= intent.passes | intent.conflicts
+        inherited = self._inherited_names.pop(key, frozenset())
+        if inherits:
+            self._inherited_names[key] = frozenset(inherits)
+        self._too_large -= {(name, key) for name in inherited - inherits}
+        self._set_wait_of_leavers(inherited - inherits, now + _HEIR_SECONDS)
+        self._set_wait_of_leavers(inherits - inherited, now + _TURN_SECONDS)
 
     def mark_too_large(self, unit: Unit) -> None:
-        """Note that a unit, with what must go in the same batch, is too large for any batch. ``record_refused`` uses it."""
+        """Note that a unit does not fit any batch together with the units that must go in the same batch. ``record_refused`` comes next."""
         self._too_large.add((unit.name, unit.key))
 
     def record_refused(self, unit: Unit) -> None:
-        """Note that Route 53 refused an heir: keys that leave the name now wait ``_HEIR_SECONDS`` for the next heir, no longer for this one.
+        """Note that an heir was refused. Leavers of the name now wait ``_HEIR_SECONDS`` for the next heir, and no longer for this one.
 
-        If the heir fits no batch, they wait for as long as it wants the name.
+        If the heir was refused because both do not fit one batch, the leavers wait for as long as the heir wants the name.
         """
+        if unit.name not in self._inherited_names.get(unit.key, ()):
+            return
         too_large = (unit.name, unit.key) in self._too_large
         until = math.inf if too_large else self._now() + _HEIR_SECONDS
-        asked = unit.name in self._asking.get(unit.key, ())
-        if asked and (too_large or any(at > until for at in self._leaving.get(unit.name, {}).values())):
-            self._wait_until((unit.name,), until)
+        if too_large or any(at > until for at in self._leavers.get(unit.name, {}).values()):
+            self._set_wait_of_leavers((unit.name,), until)
 
     def grant_second_wait(self, unit: Unit, actual: Mapping[RecordKey, RecordSet], *, of_event: bool) -> bool:
-        """Whether a refused unit waits once more for keys that share its name: the set in its way may be theirs, and no conflict.
+        """Whether a refused unit waits once more for other keys, because the set in its way may be theirs and no conflict.
 
-        True only once for each name and key. Sets the time until which a key waits that leaves the name. Another key waits only if no
-        event of this session made the unit (``of_event``), and nobody was known to leave: the cluster whose set goes may be taken up later.
+        the unit is refused, and                                             waits once more
+        ------------------------                                             ---------------
+        no set that exists is in the way of its new sets                     no
+        its key has waited once more at this name already                    no
+        its key leaves the name, or turns                                    yes, for ``_HEIR_SECONDS``
+        an earlier session made it, and no leaver was known when it was      yes: the leaver's cluster may be taken up later in this session.
+          planned                                                            If a leaver is known by now, both go at once
+        else                                                                 no
+
+        Args:
+            actual: the sets that exist at the name.
+            of_event: an event of this session made the unit.
         """
-        self._early.pop(unit.name, None)
-        leaving = self._leaving.get(unit.name, {})
+        self._early_heirs.pop(unit.name, None)
+        leavers = self._leavers.get(unit.name, {})
         own = {change.key for change in unit.changes if change.before is not None}
         place = (unit.name, unit.key)
         comes = [(change.key, change.after) for change in unit.changes if change.after is not None]
         blocked = any(in_the_way(*found, *each) for found in actual.items() for each in comes if found[0] not in own)
-        early = not (of_event or unit.name in self._asking.get(unit.key, ()))
-        if not blocked or place in self._refused or not (early or unit.key in leaving):
+        early = not (of_event or unit.name in self._inherited_names.get(unit.key, ()))
+        if not blocked or place in self._waited_again or not (early or unit.key in leavers):
             return False
-        self._refused.add(place)
+        self._waited_again.add(place)
         until = self._now() + _HEIR_SECONDS
-        if unit.key in leaving:
-            leaving[unit.key] = until
-        elif not leaving:  # else both go at once
-            self._early[unit.name] = unit
+        if unit.key in leavers:
+            leavers[unit.key] = until
+        elif not leavers:
+            self._early_heirs[unit.name] = unit
             self._waits.put_unit(unit, until)
         return True
 
-    def _wait_until(self, names: Iterable[str], until: float) -> None:
-        """Let all keys that leave these names, and that still wait, wait until then, sooner or later than before."""
+    def _set_wait_of_leavers(self, names: Iterable[str], until: float) -> None:
+        """Let all leavers of these names that still wait for an heir wait until this time, whether it is sooner or later than before."""
         for name in names:
-            for key in [key for key, at in self._leaving.get(name, {}).items() if at]:
-                self._leaving[name][key] = until
+            for key in [key for key, at in self._leavers.get(name, {}).items() if at]:
+                self._leavers[name][key] = until
                 self._waits.wake_by(key, until)
 
     def _forget_leaver(self, name: str, key: ObjectKey) -> None:
         """Note that a key leaves this name no longer."""
-        of_name = self._leaving.get(name, {})
+        of_name = self._leavers.get(name, {})
         of_name.pop(key, None)
-        self._refused.discard((name, key))
+        self._waited_again.discard((name, key))
         if not of_name:
-            self._leaving.pop(name, None)
+            self._leavers.pop(name, None)
 
     def others_leaving(self, intents: Mapping[ObjectKey, Intent]) -> dict[ObjectKey, None]:
-        """Return other keys that leave names which these intents ask for. Their units must go in the same batch."""
-        if not self._leaving:
+        """Return the leavers of names that these intents ask for. Their units must go in the same batch."""
+        if not self._leavers:
             return {}
         names = {
             change.key.name for intent in intents.values() for change in intent.changes if change.after is not None
         }
-        found = (key for name in sorted(names & self._leaving.keys()) for key in self._leaving[name])
+        found = (key for name in sorted(names & self._leavers.keys()) for key in self._leavers[name])
         return dict.fromkeys(key for key in found if key not in intents)
 
     def waits_until(self, key: ObjectKey) -> float | None:
-        """Return when a key may leave the first of its names without an heir. None: it leaves none, or may leave all of them now."""
-        times = (self._leaving[name][key] for name in self._names.get(key, ()))
+        """Return when a key may leave the first of its names without an heir. None: it leaves no name, or may leave all names now."""
+        times = (self._leavers[name][key] for name in self._left_names.get(key, ()))
         return min((at for at in times if at), default=None)
 
     def ready(self, units: Sequence[Unit]) -> list[Unit]:
-        """Return these units without groups that must wait for an heir, or for a key that leaves the name. See the table above.
+        """Return these units without those that must wait for an heir or for a leaver (see the table above).
 
-        Units that go together are kept or left out together. Lets keys go alone whose time is over.
+        Units that must go in one batch (``together``) are kept or left out together. A leaver whose time is over goes alone.
         """
-        if not self._leaving:
+        if not self._leavers:
             return list(units)
-        going: dict[str, set[ObjectKey]] = {}
-        creating: dict[str, set[ObjectKey]] = {}
+        going: dict[str, set[ObjectKey]] = {}  # by name, the keys that have a unit here
+        creating: dict[str, set[ObjectKey]] = {}  # of these, the keys that add a set
         for unit in units:
             going.setdefault(unit.name, set()).add(unit.key)
             if not unit.only_deletes:
                 creating.setdefault(unit.name, set()).add(unit.key)
-        found, turned = list[Unit](), _turned(units)
+        found, policies = list[Unit](), _policies_after(units)
         for group in together(units):
             exchanging = {unit.name: {each.key for each in group if not each.only_deletes} for unit in group}
             if not any(
                 self._waits_for_leaver(unit, going)
                 or self._waits_for_heir(unit, creating if unit.only_deletes else exchanging)
-                or self._waits_to_turn(unit, turned)
+                or self._waits_to_turn(unit, policies)
                 for unit in group
             ):
                 found += group
         return found
 
-    def _waits_to_turn(self, unit: Unit, turned: Mapping[Name, str]) -> bool:
-        """Whether a set of another cluster would be left with another policy than this unit's."""
+    def _waits_to_turn(self, unit: Unit, policies: Mapping[Name, str]) -> bool:
+        """Whether a unit that turns must wait: after this batch, a claim that must turn with it would have sets of another policy."""
         policy = next((change.after.routing.kind for change in unit.changes if change.turns and change.after), "")
-        claims = self._turning.get(unit.key, ()) if policy else ()
-        return any(name.name == unit.name and turned.get(name) not in ("", policy) for name in claims)
+        claims = self._turning_claims.get(unit.key, ()) if policy else ()
+        return any(name.name == unit.name and policies.get(name) not in ("", policy) for name in claims)
 
     def _waits_for_leaver(self, unit: Unit, going: Mapping[str, set[ObjectKey]]) -> bool:
-        """Whether a unit must wait, because another key that leaves its name cannot go in this batch: that key's set still exists."""
-        leaving = self._leaving.get(unit.name, {})
-        return not (unit.only_deletes or leaving.keys() <= going[unit.name])
+        """Whether a unit that adds a set must wait, because a leaver of the name is not in this batch: the leaver's set still exists."""
+        leavers = self._leavers.get(unit.name, {})
+        return not (unit.only_deletes or leavers.keys() <= going[unit.name])
 
     def _waits_for_heir(self, unit: Unit, creating: Mapping[str, set[ObjectKey]]) -> bool:
-        """Whether a unit that leaves its name must wait for an heir. If its time is over, lets it go alone and says so in ``remark``."""
-        until = self._leaving.get(unit.name, {}).get(unit.key)
+        """Whether a leaver's unit must wait for an heir. If the leaver's time is over, lets it go alone and says so in ``remark``."""
+        until = self._leavers.get(unit.name, {}).get(unit.key)
         if not until or creating.get(unit.name, set()) - {unit.key}:
             return False
         if until > self._now():
             return True
-        self._leaving[unit.name][unit.key] = 0.0
+        self._leavers[unit.name][unit.key] = 0.0
         if not unit.only_deletes:
             return False
         self.remark = f"{unit.name} went before the key that was given it could be published"
@@ -210,7 +234,7 @@ class Passing:
         return False
 
 
-def _turned(units: Iterable[Unit]) -> dict[Name, str]:
-    """Claims whose sets get another policy, each with that; those whose sets go: none."""
+def _policies_after(units: Iterable[Unit]) -> dict[Name, str]:
+    """The claims whose sets change their policy or are deleted by these units, each with the new policy. Empty: the sets are deleted."""
     changes = [change for unit in units for change in unit.changes if change.turns or change.after is None]
     return {Name.of(change.key): change.after.routing.kind if change.after else "" for change in changes}

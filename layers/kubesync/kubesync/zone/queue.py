@@ -6,9 +6,11 @@ clusters ── queue of keys ──┬── waits: keys and units that may not
                             └── units in a stable order, as many as fit one batch
 send_first ── groups: parts of a refused batch, before anything else
 
-If IAM denies a name, all keys of its namespace are sent separately from then on: never in one batch with keys of other namespaces.
-Batches of such namespaces alternate with batches of all others, and among themselves. Finding denied names takes many batches, and
-other namespaces must not wait for all of them (I9).
+A *unit* is the changes of one key at one name. A key's units are known once the zone has the key's *intent*.
+
+If IAM denies a name, all keys of the key's namespace are sent separately from then on: never in one batch with keys of other namespaces.
+Batches of such namespaces alternate with batches of all other namespaces, and with one another. Finding denied names takes many batches,
+and other namespaces must not wait for all of these (I9).
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from kubesync.zone.waits import FullZone, Reason, Waits
 KEYS_AT_A_TIME: Final = 200
 LATE_SECONDS: Final = 5.0
 _LISTED_DURING_EVENTS: Final = 50
+"""While single events arrive, a batch has at most about so many keys of lists: a large batch takes long, and events would wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +65,19 @@ class Due:
 class ZoneQueue:
     """The keys of one zone that want changes, and what holds each of them back. For the zone's own thread.
 
-    ``held``: clusters of which nothing is sent now. ``intents``, ``checks`` and ``passing`` belong to this queue; the zone calls them, too.
+    ``held``: clusters of which nothing is sent now. ``intents``, ``checks`` and ``passing`` belong to this queue; the zone also calls them.
     """
 
     def __init__(self, zone_id: str, ports: ZonePorts) -> None:
         self._ports = ports
         self._queue: dict[ObjectKey, None] = {}
         self.intents = IntentCache()
-        # Keys that were published, and whose intents ``learn`` has not received since. True: open since before the session.
+        # Keys that were published, and whose intents ``learn`` has not received since. True: the key was open before this session.
         self._unlearned: dict[ObjectKey, bool] = {}
-        self._late: dict[str, float] = {}
-        self._groups: deque[Sequence[Unit]] = deque()
+        self._late: dict[
+            str, float
+        ] = {}  # clusters that did not answer, each with the time (monotonic) until which they are skipped
+        self._groups: deque[Sequence[Unit]] = deque()  # see ``send_first``
         self._denied: dict[Namespace, None] = {}  # sent separately, least recently served first
         self._turn_of_denied = False
         self._last_turns: dict[Namespace, int] = {}  # the number of the last batch that served a namespace
@@ -96,10 +101,14 @@ class ZoneQueue:
         self.learn(message.intents)
 
     def learn(self, intents: Iterable[Intent], *, asked: bool = False) -> None:
-        """Replace what the zone knows of these keys. Keys that want nothing leave the queue; the others wake, and join it."""
+        """Replace what the zone knows of these keys. Keys that want nothing leave the queue; the other keys wake, and join the queue.
+
+        Args:
+            asked: the zone asked for these intents, and no cluster published them.
+        """
         for intent in intents:
             key = intent.key
-            news, inherited = key in self._unlearned, self._unlearned.pop(key, False)
+            published, inherited = key in self._unlearned, self._unlearned.pop(key, False)
             if not intent.changes:
                 self._remove_key(key)
                 continue
@@ -109,8 +118,8 @@ class ZoneQueue:
             self.intents.put(intent, asked=asked)
             self.checks.update(intent)
             self.passing.update(intent)
-            if news and not intent.attempts:
-                # Its cluster has planned it again since: a refusal of an earlier session no longer delays it.
+            if published and not intent.attempts:
+                # The cluster has planned the key since it was refused: a refusal of an earlier session no longer delays the key.
                 self._waits.put(key, Reason.INHERITED, 0.0)
                 self.checks.check_now(key)
             elif inherited:
@@ -152,9 +161,9 @@ class ZoneQueue:
         self._groups.extendleft(group for group in reversed(groups) if group)
 
     def separate_denied(self, keys: Iterable[ObjectKey]) -> None:
-        """Send the namespaces of these keys separately from now on, because IAM denies names of theirs.
+        """Send the namespaces of these keys separately from now on, because IAM denies names of these keys.
 
-        Groups that wait to be sent are split, so that namespaces without a denied name are not held up.
+        Groups that wait to be sent are split, so that namespaces without a denied name do not wait.
         """
         found = {namespace_of(key) for key in keys} - self._denied.keys()
         self._denied |= dict.fromkeys(sorted(found))
@@ -173,12 +182,14 @@ class ZoneQueue:
             self._full.record_landed(units, self._ports.scheduler.epoch())
         self.checks.check_freed({change.key.name for unit in units for change in unit.changes if change.after is None})
         for key in dict.fromkeys(unit.key for unit in units):
-            if key in self._queue:  # if it wants more, other keys of its namespace come first
+            if (
+                key in self._queue
+            ):  # to the end of the queue: if the key wants more, other keys of its namespace come first
                 self._queue[key] = self._queue.pop(key)
         self.intents.record_landed(units, self._ports.scheduler.monotonic())
 
     def record_full_zone(self, units: Sequence[Unit], message: str) -> None:
-        """Hold back units that add sets, after Route 53 refused this batch because the zone is full."""
+        """Hold back all units that add sets from now on, after Route 53 refused a batch of these units because the zone is full."""
         if self._full is None:
             self._full = FullZone(message, self._waits)
         self._full.record_refused(units, self._ports.scheduler.epoch())
@@ -190,7 +201,7 @@ class ZoneQueue:
         if retry_at is not None:
             self.passing.record_refused(unit)
         if retry_at is not None and conflict:
-            # The intent names this conflict, which keeps the unit back until a check finds the name free or the key owns it.
+            # The conflict holds the unit back until a check of the name finds it free, or the key owns the name.
             self.checks.add_conflict(unit.key, unit.name, retry_at)
         elif retry_at is not None:
             self._waits.put_unit(unit, retry_at)
@@ -210,15 +221,15 @@ class ZoneQueue:
         Batches and conflict checks alternate. ``room``: returns what a batch may hold; it is called only if there is something to send.
         """
         self.checks.begin_step()
-        found = self._due_of_all(room)
+        found = self._due_by_turns(room)
         if not found.unknown:
             self.checks.go_first = not found.checks
         return found
 
-    def _due_of_all(self, room: Callable[[], BatchLimits]) -> Due:
-        """Return what is due of all keys. Namespaces with denied names and all others take turns."""
+    def _due_by_turns(self, room: Callable[[], BatchLimits]) -> Due:
+        """Return what is due of all keys. Namespaces with denied names and all other namespaces take turns."""
         if not self._denied:
-            return self._due(room, lambda _key: True)
+            return self._due_of(room, lambda _key: True)
         self._turn_of_denied = not self._turn_of_denied
         turns = self._due_of_denied, self._due_of_others
         first, second = turns if self._turn_of_denied else reversed(turns)
@@ -226,23 +237,27 @@ class ZoneQueue:
         return second(room) if found.is_empty else found
 
     def _due_of_others(self, room: Callable[[], BatchLimits]) -> Due:
-        return self._due(room, lambda key: namespace_of(key) not in self._denied)
+        """Return what is due of namespaces without denied names."""
+        return self._due_of(room, lambda key: namespace_of(key) not in self._denied)
 
     def _due_of_denied(self, room: Callable[[], BatchLimits]) -> Due:
-        """Return what is due of one namespace with denied names: of those that have something due, the least recently served."""
+        """Return what is due of one namespace with denied names: the least recently served one that has something due."""
         now = self._ports.scheduler.epoch()
         waiting = {namespace_of(key) for key in self._queue if self._waits.wakes_at(key) <= now}
         waiting.update(namespace_of(group[0].key) for group in self._groups)
         for namespace in [each for each in self._denied if each in waiting]:
-            found = self._due(room, _in_namespace(namespace))
+            found = self._due_of(room, _in_namespace(namespace))
             if not found.is_empty:
                 self._denied[namespace] = self._denied.pop(namespace)
                 return found
         return Due()
 
-    def _due(self, room: Callable[[], BatchLimits], of: Callable[[ObjectKey], bool]) -> Due:
-        """Return what is due of the keys for which ``of`` is true: parts of refused batches first, without units that nobody wants any more."""
-        while (first := next((group for group in self._groups if of(group[0].key)), None)) is not None:
+    def _due_of(self, room: Callable[[], BatchLimits], chosen: Callable[[ObjectKey], bool]) -> Due:
+        """Return what is due of the keys for which ``chosen`` is true: parts of refused batches first, then what ``_due_in_queue`` finds.
+
+        Units that their keys no longer want are left out.
+        """
+        while (first := next((group for group in self._groups if chosen(group[0].key)), None)) is not None:
             keys = list(dict.fromkeys(unit.key for unit in first))
             if unknown := self._keys_to_ask(keys):
                 return Due(unknown=unknown)
@@ -251,27 +266,30 @@ class ZoneQueue:
             group = self.passing.ready([unit for unit in first if unit in current])
             if group:
                 return Due(group)
-        found = self._next_due(room, of, checks=self.checks.go_first)
-        return self._next_due(room, of, checks=True) if found.is_empty and not self.checks.go_first else found
+        found = self._due_in_queue(room, chosen, checks=self.checks.go_first)
+        return self._due_in_queue(room, chosen, checks=True) if found.is_empty and not self.checks.go_first else found
 
-    def _next_due(self, room: Callable[[], BatchLimits], of: Callable[[ObjectKey], bool], *, checks: bool) -> Due:
-        """Return what is due of queued keys for which ``of`` is true.
+    def _due_in_queue(
+        self, room: Callable[[], BatchLimits], chosen: Callable[[ObjectKey], bool], *, checks: bool
+    ) -> Due:
+        """Return what is due of queued keys for which ``chosen`` is true.
 
-        Goes through awake keys, some at a time, until a batch is full or enough keys must be asked. Puts those to sleep of which nothing
-        can be sent now. Then decides in this order: conflict checks, questions, a batch.
+        Goes through awake keys, some at a time, until a batch is full or enough keys must be asked. Puts keys to sleep of which nothing
+        can be sent now. Then decides in this order: conflict checks, questions, a batch. ``checks``: conflict checks go before a batch.
         """
-        units: dict[Unit, None] = {}  # a key that leaves a name may come twice
+        units: dict[Unit, None] = {}  # a set: the units of a leaver (``passing``) may be found twice
         unknown: list[ObjectKey] = []
         to_check: list[Intent] = []
         ready_keys = 0
         now = self._ports.scheduler.epoch()
         late, wakes_at = self._skipped_clusters(), self._waits.wakes_at
-        awake = (key for key in self._queue if key.cluster not in late and wakes_at(key) <= now and of(key))
-        in_time = by_turns(awake, _identity, self._last_turns)
-        # While single events arrive, keys of lists go in small batches: a large batch takes long, and events would wait for it.
-        gives_way = self.intents.low_priority_keys(self._ports.scheduler.monotonic())
+        awake = (key for key in self._queue if key.cluster not in late and wakes_at(key) <= now and chosen(key))
+        in_turn = by_turns(awake, _identity, self._last_turns)
+        gives_way = self.intents.low_priority_keys(
+            self._ports.scheduler.monotonic()
+        )  # keys of lists, while events arrive
         listed, at_a_time = 0, _LISTED_DURING_EVENTS if gives_way else KEYS_AT_A_TIME
-        for some in batched(self.checks.limit_checks(in_time, checks=checks), at_a_time):
+        for some in batched(self.checks.limit_checks(in_turn, checks=checks), at_a_time):
             keys = some if listed < _LISTED_DURING_EVENTS else [key for key in some if key not in gives_way]
             intents = self._sendable(keys)
             leaving = self.passing.others_leaving(intents).keys()
@@ -281,12 +299,12 @@ class ZoneQueue:
             ready = self._ready([*intents, *leaving])
             units |= dict.fromkeys(ready)
             busy = {unit.key for unit in ready} | {intent.key for intent in in_check}
-            if not leaving.isdisjoint(to_ask):  # next owners go once those intents are known
+            if not leaving.isdisjoint(to_ask):  # heirs stay awake: they go once the intents of the leavers are known
                 busy.update(intents)
             ready_keys += len(busy)
             busy.update(to_ask)
             asleep = [key for key in keys if key in self._queue and key not in busy]
-            # A sleeping key's intent is not kept (I7), except where the key waits for an heir only.
+            # The intent of a sleeping key is not kept (I7), unless the key only waits for an heir.
             self._waits.sleep(asleep, now, self.passing.waits_until)
             self.intents.drop(key for key in asleep if self.passing.waits_until(key) is None)
             listed += len(busy & gives_way)
@@ -294,22 +312,20 @@ class ZoneQueue:
                 break
         if to_check and (checks or not (units or unknown)):
             return Due(checks=to_check)
-        # Ask before sending, unless a full batch is ready in which each namespace that must be asked has its share already.
-        if (
-            unknown
-            and ready_keys < MOST_INTENTS
-            and not (self._fill_a_batch(units) and _all_have_units(unknown, units))
-        ):
+        # Ask before sending, unless a full batch is ready and has units of each namespace that must be asked.
+        full = self._fill_a_batch(units) and _all_have_units(unknown, units)
+        if unknown and ready_keys < MOST_INTENTS and not full:
             return Due(unknown=unknown[: MOST_INTENTS - ready_keys])
-        if not units:
-            probe = self._due_of_full_zone()
-            if not probe.units:
-                return probe
-            units = dict.fromkeys(probe.units)
-        # Oldest key first, round-robin over namespaces: this decides which units get a place. The batch itself has a stable order.
+        return self._batch_of(units, room) if units else self._due_of_full_zone(room)
+
+    def _batch_of(self, units: Iterable[Unit], room: Callable[[], BatchLimits]) -> Due:
+        """Return as many of these units as fit one batch, in a stable order; or units that are too large for any batch.
+
+        The units of the oldest keys get a place first, round-robin over namespaces. The namespaces that get a place were served by this turn.
+        """
         place = {key: number for number, key in enumerate(dict.fromkeys(unit.key for unit in units))}
-        first_come = sorted(without_rivals(in_stable_order([*units])), key=lambda unit: place[unit.key])
-        taken, _, oversized = fill([*by_turns(together(first_come), lambda group: group[0].key)], room())
+        oldest_first = sorted(without_rivals(in_stable_order([*units])), key=lambda unit: place[unit.key])
+        taken, _, oversized = fill([*by_turns(together(oldest_first), lambda group: group[0].key)], room())
         if oversized:
             return Due(oversized=oversized)
         turn = max(self._last_turns.values(), default=0) + 1
@@ -317,12 +333,13 @@ class ZoneQueue:
         return Due(in_stable_order(taken))
 
     def _fill_a_batch(self, units: Iterable[Unit]) -> bool:
+        """Whether these units are as many as one batch can hold."""
         return sum(unit.elements for unit in units) >= self._ports.limits.elements
 
     def _ready(self, keys: Iterable[ObjectKey]) -> list[Unit]:
         """Return the units of these keys that may be sent now.
 
-        If the zone is full, keys that could only add sets are moved from the queue to the waits for room (``Reason.FULL``).
+        If the zone is full, keys whose units would only add sets move from the queue to the waits for room (``Reason.FULL``).
         """
         now = self._ports.scheduler.epoch()
         units = self.passing.ready([unit for unit in self._sendable_units(keys) if not self._waits.delays(unit, now)])
@@ -336,10 +353,10 @@ class ZoneQueue:
             self._waits.put(key, Reason.FULL, now)
         return fitting
 
-    def _due_of_full_zone(self) -> Due:
-        """Return as many units as may try to add sets to a full zone now; or keys to ask first.
+    def _due_of_full_zone(self, room: Callable[[], BatchLimits]) -> Due:
+        """Return a batch that tries to add sets to a full zone, if it is time to try; or keys to ask first. Empty if the zone is not full.
 
-        Moves their keys back from the waits for room into the queue. Ends the condition once no key waits for room.
+        Moves the keys of the batch from the waits for room back into the queue. Once no key waits for room, the zone is not full any more.
         """
         full = self._full
         if full is None:
@@ -358,29 +375,29 @@ class ZoneQueue:
                 self._queue.setdefault(key)
             units = [unit for unit in self._sendable_units(keys) if not self._waits.delays(unit, now)]
             if units:
-                return Due(units[:share])
+                return self._batch_of(units[:share], room)
         if not waiting:
             self._full = None
         return Due()
 
     def _skipped_clusters(self) -> set[str]:
-        """Return the clusters of which nothing is sent or asked now: held ones, and those that did not answer lately."""
+        """Return the clusters of which nothing is sent or asked now: held clusters, and clusters that did not answer lately."""
         now = self._ports.scheduler.monotonic()
         return self.held.union(cluster for cluster, until in self._late.items() if until > now)
 
     def _sendable(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, Intent]:
-        """Return the intents that may be sent now. Ends inherited waits that are over.
+        """Return the intents of these keys that may be sent now. Ends inherited waits that are over.
 
-        Leaves out keys of held clusters, keys whose intents are unknown, and keys still in a retry delay that an earlier session set.
+        Leaves out keys of held clusters, keys whose intents are unknown, and keys whose retry delay of an earlier session is not over.
         """
         found = ((key, self.intents.get(key)) for key in keys if key.cluster not in self.held)
         return {key: intent for key, intent in found if intent is not None and not self._inherited_wait_lasts(intent)}
 
     def _keys_to_ask(self, keys: Iterable[ObjectKey]) -> list[ObjectKey]:
-        """Return those of these keys whose clusters must be asked for their intents. A key that is not queued wants nothing."""
+        """Return the keys whose intents are unknown and whose clusters must be asked for them. A key that is not queued wants nothing."""
         full, late = self._waits.waiting(Reason.FULL), self._skipped_clusters()
-        waiting = (key for key in keys if (key in self._queue or key in full) and key.cluster not in late)
-        return [key for key in waiting if self.intents.get(key) is None]
+        queued = (key for key in keys if (key in self._queue or key in full) and key.cluster not in late)
+        return [key for key in queued if self.intents.get(key) is None]
 
     def _sendable_units(self, keys: Iterable[ObjectKey]) -> list[Unit]:
         """Return the units of these keys that may be sent now (see ``_sendable``), without names in conflict."""
@@ -392,7 +409,7 @@ class ZoneQueue:
         ]
 
     def _inherited_wait_lasts(self, intent: Intent) -> bool:
-        """Whether a key is still in the retry delay of an earlier session. Ends the delay if it is over, or if no attempt has failed since."""
+        """Whether the retry delay that an earlier session set for a key lasts. Ends the delay if its time is over or the intent has no attempts."""
         not_before = self._waits.not_before(intent.key, Reason.INHERITED) or 0.0
         if intent.attempts and not_before > self._ports.scheduler.epoch():
             return True

@@ -1,7 +1,10 @@
-"""Aliases to names of their own zone (ADR 0063): what stands there, and who is planned again when that changes.
+"""Finds what exists at the names that aliases lead to, and which keys are planned again when that changes (ADR 0063).
 
-Such a key is planned in one commit with a key of its cluster that changes what it publishes there, again when sets land or go there, and at
-the beginning of each session: a note stays for that.
+The *target* of an alias is a name of the alias's own zone. A *follower* is a key with an alias to a target. It is planned again
+
+- in the commit in which a key of its cluster changes what it publishes at the target;
+- when sets land at the target, or are deleted there;
+- at the beginning of each session: a durable mark says so.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from kubesync.messages import Follow
 
 
 class Followers:
-    """Remembers which keys have aliases to which names, as far as this session has planned them. ``tell``: sends to another cluster."""
+    """Remembers which keys have aliases to which names, as far as this session has planned the keys. ``tell``: sends to another cluster."""
 
     def __init__(self, tell: Callable[[str, object], object] = lambda _cluster, _message: None) -> None:
         self.tell = tell
@@ -43,9 +46,9 @@ class Followers:
 
 
 class AliasTargets:
-    """Finds what exists at names that aliases lead to, for one commit.
+    """Finds what exists at targets of aliases, for one commit.
 
-    ``wants``: record sets that keys of this commit want. ``asked``: by key, the names that its aliases lead to.
+    ``wants``: by key of this commit, the record sets that the key wants. ``asked``: by key, the names that its aliases lead to.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class AliasTargets:
         self._followers = followers
 
     def followers(self, pairs: Iterable[tuple[KeyState, KeyState]]) -> list[tuple[KeyState, KeyState]]:
-        """Further keys of the cluster to plan in this commit: their aliases lead to names of these keys."""
+        """Further keys of the cluster to plan in this commit, because their aliases lead to names of the given keys."""
         if not self._followers.at:
             return []
         planned = {seen.key: seen for _, seen in pairs}
@@ -72,9 +75,9 @@ class AliasTargets:
         return [(state, state) for state in self._states.states(own).values()]
 
     def at(self, key: ObjectKey, zone_id: str, target: str, alias: str) -> tuple[set[str], set[str]]:
-        """Types that exist at the target of an alias and will stay, and types that are wanted there. Leaves out aliases that lead back.
+        """The types that exist at the target of an alias and will stay, and the types that are wanted there.
 
-        Remembers that the key follows the target.
+        Leaves out types that are only aliases back to ``alias``. Remembers that the key follows the target.
         """
         applied = self._states.states([key])[key].applied
         return self._types_at(key, Name(zone_id, target), (alias,), applied)
@@ -82,39 +85,42 @@ class AliasTargets:
     def _types_at(
         self, key: ObjectKey, name: Name, via: tuple[str, ...], applied: Mapping[RecordKey, RecordSet]
     ) -> tuple[set[str], set[str]]:
-        """As ``at``, along a chain of aliases. Remembers each name of the chain for the key.
+        """As ``at``, along a chain of aliases. Remembers that the key follows each name of the chain.
 
-        ``via``: the name of the alias, and names on the way to it. ``applied``: sets of the key that has the alias. If the alias exists,
-        so does its target.
+        Args:
+            via: the name of the alias, and before it the names that lead to the alias.
+            applied: sets of the key that has the alias. If an alias to this name exists in Route 53, a set of its type exists at the name.
         """
-        stands = {
+        exists = {
             each.type for each, record_set in applied.items()
             if each.place == (name.zone_id, via[0]) and _leads_to(record_set, name)
         }  # fmt: skip
         self.asked[key].add(name)
-        comes, leaves, stays = set[str](), set[str](), False
+        wanted, applied_types, is_wanted = set[str](), set[str](), False
         for owner, state in self._states_of_owners(key, name).items():
-            leaves |= {each.type for each in state.applied if each.place == name.place}
+            applied_types |= {each.type for each in state.applied if each.place == name.place}
             for each, record_set in self.wants.get(owner, state.intended).items():
                 if each.place != name.place:
                     continue
-                stays = True
+                is_wanted = True
                 if (alias := record_set.alias) is not None and alias.zone_id == name.zone_id:
                     beyond, way = Name(name.zone_id, alias.name), (name.name, *via)
                     if alias.name in way or each.type not in self._types_at(key, beyond, way, state.applied)[0]:
                         continue
-                comes.add(each.type)
-        if not stays and self._book.is_any_awaited(name):
-            comes = stands & leaves  # who is next in line may want the same: the alias is planned with it
-        stands |= leaves
-        return stands & comes, comes
+                wanted.add(each.type)
+        if not is_wanted and self._book.is_any_awaited(name):
+            wanted = (
+                exists & applied_types
+            )  # the next key in line may want the same types: the alias is planned again with that key
+        exists |= applied_types
+        return exists & wanted, wanted
 
     def _states_of_owners(self, key: ObjectKey, name: Name) -> Mapping[ObjectKey, KeyState]:
         """The states of keys that own a claim at the name. Sends ``Follow`` to their clusters, so that these report changes there."""
         self._book.read_related({name}, self._tables.reads)
         owners = self._book.owners(name)
         found = self._states.states(sorted(each for each in owners if each.cluster == key.cluster))
-        # Of another shard nobody could tell that something changes.
+        # Clusters of other shards could not report changes, so their keys do not count.
         others = sorted(each for each in owners - found.keys() if each.cluster in self._fenced_here)
         clusters = {each.cluster for each in others}
         fresh = self._fenced_here - {key.cluster} if self._followers.add(name, key) else clusters
@@ -131,5 +137,6 @@ class AliasTargets:
 
 
 def _leads_to(record_set: RecordSet, name: Name) -> bool:
+    """Whether a record set is an alias to this name."""
     alias = record_set.alias
     return alias is not None and (alias.zone_id, alias.name) == name.place

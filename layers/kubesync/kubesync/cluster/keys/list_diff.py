@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kubesync.actors.actor import Steps
+from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import BUCKETS, StateTable
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.observations import LivePart, Observations, absent_from, live_parts, moved_in
+from kubesync.domain.errors import ListenerError
 from kubesync.domain.merge import (
     Believed,
     judge_absences,
@@ -26,9 +28,14 @@ from kubesync.domain.merge import (
 from kubesync.domain.objects import ObjectKey, Observation, Resource, Snapshot
 from kubesync.domain.sources.registry import IDENTITY, KINDS, MOVING, created_at, lives, main_id
 from kubesync.domain.state import KeyState, PartId
+from kubesync.domain.window import WindowContent
+from kubesync.log import logger
 
 NOT_ANSWERED: Final = "not answered"
-"""The uid of no object: what is not known is not taken for the same cluster (I5)."""
+"""Stands for an unknown identity. It is the uid of no object, so it differs from the identity that is remembered (I5)."""
+_PROBES: Final = 3
+_PROBE_PAUSE_SECONDS: Final = 1.0
+_PROBE_POLL_SECONDS: Final = 0.05
 
 _MAIN: Final = frozenset(kind.main for kind in KINDS.values())
 
@@ -37,9 +44,10 @@ type PartsOfKeys = dict[ObjectKey, list[PartId]]
 
 @dataclass(slots=True)
 class Absences:
-    """Parts that lists lack, by key. ``gone``: to delete. ``held``: deletions to hold back. ``left``: those that the configuration leaves out.
+    """Stored parts that lists lack, by resource and key.
 
-    ``believed``: how many deletions to remember as believed.
+    ``gone``: parts to delete. ``held``: parts whose deletion is held back (I5). ``left``: parts that the configuration leaves out.
+    ``believed``: by resource, which deletions to remember as believed.
     """
 
     gone: dict[Resource, PartsOfKeys] = field(default_factory=dict)
@@ -53,16 +61,14 @@ class ListMerge:
 
     ``compare`` reads creation times and live parts. Only windows change these, and only one window is recorded at a time.
 
-    ``reread``: resources that were listed under other rules before. ``unwanted``: how many record sets the configuration takes away, and
-    ``hold``: whether these stay (True: yes; False: a person forces them through; None: only those that are kept already). The reconciler
-    sets both once it has judged the configuration. ``why_held``: by resource, why deletions are held back.
-
-    ``missed``: keys of which the lists hold an object that was changed before the checkpoint and is stored as it was before: its watch has
-    not reported the change.
+    ``reread``: resources that were last listed under other rules or another configuration.
+    ``unwanted``: how many record sets the configuration, or the rules, do not want any more. The reconciler sets it, and ``hold``.
+    ``hold``: whether these record sets are kept. False: a person forces the deletions through. None: only those are kept that are already.
+    ``why_held``: by resource, why deletions are held back.
+    ``missed``: keys with an object whose change a watch should have reported, but only the list shows it.
 
     Args:
-        probed: the uid of Service default/kubernetes as the cluster was asked for it, where no list tells (None: cannot be
-            known; NOT_ANSWERED: could not be asked).
+        probed: see ``probe_if_needed``.
         epoch: the time now.
         forced: a person lets held deletions through.
     """
@@ -86,9 +92,9 @@ class ListMerge:
     def compare(
         self, observed: Observations, snapshots: Mapping[Resource, Snapshot], note: Callable[[KeyState], object]
     ) -> Steps[list[ObjectKey]]:
-        """Read everything that is stored once (I7), and compare it with the lists. Counts names again, and calls ``note`` with each key.
+        """Read everything that is stored once (I7), and compare it with the lists. Counts names again, and calls ``note`` with each stored key.
 
-        Returns every key, oldest Service first.
+        Returns all keys, stored or observed, the oldest first.
         """
         created: dict[ObjectKey, str] = {}
         kept, tombstones = 0, defaultdict[Resource, Counter[int]](Counter)  # by version
@@ -117,18 +123,18 @@ class ListMerge:
         for resource in MOVING:
             self._forget_slices(self._found.gone.get(resource, {}), observed)
             self._forget_slices(self._found.left.get(resource, {}), observed)
-        self._forget_slices(_by_key(slices_of_old), observed)  # their parts are dropped
+        self._forget_slices(_by_key(slices_of_old), observed)  # ``_without_unused_sources`` drops their parts
         return sorted(created, key=lambda key: (created[key], key))
 
     @property
     def believed(self) -> Mapping[Resource, Believed]:
-        """The deletions to remember as believed. To be stored before anything of the lists is recorded."""
+        """By resource, the deletions to remember as believed. They must be stored before anything of the lists is recorded."""
         return self._found.believed
 
     def merged(self, before: KeyState) -> KeyState:
         """Merge a stored key with the lists and with the events that followed them. Adds the key to ``missed`` if a watch missed a change."""
         generations = self._states.generations()
-        # Absences first: an object that came back after the list is in the events that follow it.
+        # Absences first, observations last: an object that the list lacks may be created again by an event after the list.
         after, key = before, before.key
         aside = key in self._states.aside
         main = KINDS[key.kind].main
@@ -137,14 +143,14 @@ class ListMerge:
                 continue
             generation = generations[resource]
             gone, held = self._found.gone[resource].get(key, ()), self._found.held[resource].get(key, ())
-            # Not those that an earlier try has made tombstones of, or dropped.
+            # An earlier try may have deleted some of these parts already.
             live = {part_id for part_id, part in before.parts.items() if not part.deleted}
             after = without_parts(after, live.intersection(gone), snapshot, generation, hold=False)
             after = without_parts(after, live.intersection(held), snapshot, generation, hold=True)
             left = live.intersection(self._found.left[resource].get(key, ()))
             if resource is main or self._states.config.scope.holds(key.namespace) or not lives(after):
                 after = without_parts(after, left, snapshot, generation, hold=bool(self.hold))
-            # Else they stay: for us their Service still exists. Its deletion is held back, or its own list is not here yet.
+            # Otherwise these parts stay, because their Service still lives: its deletion is held back, or its resource is not listed yet.
             after = without_disproved(after, self.observed.by_key.get(key, ()), snapshot, generation)
         observed = self._states.taken_in(key, self.observed.of(key))
         if any(self._missed_by_watch(before, seen) for seen in observed):
@@ -153,9 +159,12 @@ class ListMerge:
         return without_tombstones(self._without_unused_sources(after), self._states.floors())
 
     def _missed_by_watch(self, before: KeyState, seen: Observation) -> bool:
-        """Whether a watch should have reported this earlier. Nobody knows when an object was deleted that a list lacks: that is not counted."""
+        """Whether a watch should have reported what is seen here: the object changed before the checkpoint, and is stored as it was before.
+
+        Does not find missed deletions: a list does not say when an object was deleted.
+        """
         part, view = before.parts.get(PartId(seen.resource, seen.name)), self._states.listeners[seen.resource]
-        recorded = view.checkpoint  # everything up to it is recorded (I1), until the lists are
+        recorded = view.checkpoint  # everything up to this version was recorded by watches (I1)
         if recorded is None or (recorded.basis, recorded.generation) != (self._states.basis, view.generation):
             return False
         late = seen.resource_version <= recorded.resource_version and not (part is not None and part.held)
@@ -168,7 +177,20 @@ class ListMerge:
         tombstones: Mapping[Resource, Counter[int]],
         sets_kept: int,
     ) -> Absences:
-        """Decide for each part that a list lacks whether it is deleted, held back or left out. Sets ``why_held`` and the identity."""
+        """Decide for each part that a list lacks whether it is deleted, held back or left out. Sets ``why_held`` and the identity.
+
+        a part that a list lacks                                         what happens
+        ------------------------                                         ------------
+        out of scope, or absent after a change of the label selector     left out; stays held if it was held back before
+        in scope; the absences are believed (``judge_absences``)         deleted; stays held if too much was held back earlier
+        in scope; the absences are not believed                          held back
+        a part that the list shows at another key                        deleted at the old key
+
+        Args:
+            parts: live parts of the listed resources.
+            tombstones: by resource and version, how many tombstones are stored.
+            sets_kept: how many record sets are kept although the configuration does not want them.
+        """
         found = Absences()
         uid = self._identify(snapshots.get(IDENTITY[0]))
         scope = self._states.config.scope
@@ -176,28 +198,26 @@ class ListMerge:
             absent = absent_from(snapshot, parts, self._states.listeners[resource].generation)
             in_scope = [part for part in absent if scope.holds(part.place[0])]
             same = not in_scope or self._same_cluster(uid)
-            # Objects that a changed configuration put out of scope are not missing: nobody listed them. After a change of the
-            # label selector only the API server knows which these are. So all absences count as that, in the same cluster.
+            # An object that a changed configuration put out of scope is not missing, because it was not listed. After a change of the label
+            # selector only the API server knows which objects these are. So all absences count as out of scope, if it is the same cluster.
             reselected = same and self._states.reselected(resource)
             missing = [] if reselected else in_scope
             unlisted = absent if reselected else [part for part in absent if not scope.holds(part.place[0])]
             live = sum(1 for part in parts if part.part_id.resource is resource and scope.holds(part.place[0]))
-            # These are in the list, at another Service.
             moved = moved_in(snapshot, parts, self._states.listeners[resource].generation)
             checkpoint = self._states.listeners[resource].checkpoint
             earlier = Believed() if checkpoint is None else checkpoint.believed
             done = earlier.done(tombstones[resource])
             believed = earlier.within_the_hour(self._epoch, self._states.pause_seconds) + done
             verdict = judge_absences(live, len(missing), believed, same_cluster=same, forced=self._forced)
-            # What was too much stays held, also where there is more by now, or an hour has passed.
+            # Deletions that were too many once stay held, also if the cluster is larger by now, or an hour has passed.
             stays = earlier.holding and not self._forced
             gone = [part for part in missing if verdict.believed and not (stays and part.held)]
             held = [part for part in missing if not verdict.believed or (stays and part.held)]
-            # What the configuration leaves out, and was held back, stays held, too.
             kept = [part for part in unlisted if part.held and not self._forced]
             found.left[resource] = _by_key(part for part in unlisted if self._forced or not part.held)
             found.gone[resource], found.held[resource] = _by_key([*moved, *gone]), _by_key([*held, *kept])
-            more = 0 if self._forced else len(gone)  # a person knows of these
+            more = 0 if self._forced else len(gone)  # deletions that a person forces do not count as believed
             memory = earlier.begin(self._epoch, snapshot.resource_version, done, more, self._states.pause_seconds)
             holds = bool(held) and (same or stays)
             found.believed[resource] = replace(memory, holding=holds, limit=most(live, believed))
@@ -211,28 +231,28 @@ class ListMerge:
         return found
 
     def tell(self, resource: Resource, why: str) -> None:
-        """Report why deletions are held back."""
+        """Note for reports why deletions of a resource are held back."""
         release = f"kubesync resync --cluster {self._states.config.name} --force"
         self.why_held[resource] = f"{why}; `{release}` lets the deletions through"
 
     def asked_by_configuration(self, before: KeyState, seen: KeyState) -> bool:
-        """Whether deletions of a key come from the configuration or the rules: not where a list or an event says that its object is gone."""
+        """Whether a key's deletions come from the configuration or the rules, and not from a list or an event that shows its object deleted."""
         main = KINDS[seen.key.kind].main
         if lives(seen) or not lives(before) or main not in self._states.listeners:
             return True
         return main_id(seen.key) in self._found.left.get(main, {}).get(seen.key, ())
 
     def _forget_slices(self, gone: PartsOfKeys, observed: Observations) -> None:
-        """Add writes that forget which key these objects belonged to, except objects that the lists show again."""
+        """Add writes that forget to which key these objects belonged, except objects that the lists show."""
         for key, part_ids in gone.items():
             for part_id in part_ids:
                 if (key.namespace, part_id.name) in observed.places:
-                    continue  # it came back, or is at another Service
+                    continue  # the object was created again, or belongs to another key
                 forget = self._table.remember_slice(key.cluster, key.namespace, part_id.name, None)
                 observed.late[key].append(forget)
 
     def _without_unused_sources(self, state: KeyState) -> KeyState:
-        """Drop parts of an endpoints source that the cluster no longer uses. Called once the new source has listed."""
+        """Drop parts of resources that are no longer read, such as the endpoints source before. Called once the new source has listed."""
         views = self._states.listeners
         parts = {part_id: part for part_id, part in state.parts.items() if part_id.resource in views}
         return state if len(parts) == len(state.parts) else replace(state, parts=parts)
@@ -240,9 +260,9 @@ class ListMerge:
     # --- whose cluster is this (I5) ---
 
     def _identify(self, services: Snapshot | None) -> str | None:
-        """Find the uid of Service default/kubernetes, and remember it if none or the same one is remembered.
+        """Find the uid of Service default/kubernetes, and remember it unless another one is remembered. A forced resync remembers any.
 
-        Empty: a list that should hold the Service does not. None: not known.
+        Returns an empty text if a list that should show the Service does not, and None if the uid cannot be known.
         """
         if services is None or not self._states.config.shows_identity:
             uid = self._probed
@@ -256,8 +276,33 @@ class ListMerge:
         return uid
 
     def _same_cluster(self, uid: str | None) -> bool:
-        """Whether this may be the cluster that is remembered: its uid is the same, or one of the two is unknown."""
+        """Whether this may be the remembered cluster: its uid is the remembered one, or one of the two uids is unknown."""
         return self._states.identity is None or uid is None or uid == self._states.identity
+
+
+def probe_if_needed(
+    states: KeyStates, content: WindowContent, ask: Callable[[], Answer[str | None]]
+) -> Steps[str | None]:
+    """Ask the cluster for its identity, the uid of Service default/kubernetes, if its lists do not show it. Waits for the answer.
+
+    Returns None if the identity is not needed or cannot be known, and NOT_ANSWERED if the cluster did not answer.
+    """
+    listed, config = IDENTITY[0] in content.snapshots, states.config
+    # Whether this window may remember the identity. If the cluster lists services, only a window with such a list may.
+    remembers = listed or not config.lists_services
+    if not content.snapshots or (config.shows_identity if remembers else states.identity is None):
+        return None
+    for left in reversed(range(_PROBES)):
+        answer = ask()
+        while not answer.done():
+            yield _PROBE_POLL_SECONDS
+        try:
+            return answer.result()
+        except ListenerError as error:
+            logger.info("the cluster's identity cannot be read", error=error.message)
+        if left:
+            yield _PROBE_PAUSE_SECONDS
+    return NOT_ANSWERED
 
 
 def _by_key(parts: Iterable[LivePart]) -> PartsOfKeys:

@@ -17,7 +17,7 @@ from kubesync.domain.window import Turns, WindowContent
 
 
 class Following:
-    """Hooks that are called while a window is recorded. This one does nothing. ``turns``: the keys in the order of recording."""
+    """Hooks that are called while a window is recorded. These here do nothing. ``turns``: the keys of the window in the order of recording."""
 
     def __init__(self) -> None:
         self.turns = Turns()
@@ -27,7 +27,7 @@ class Following:
         return None
 
     def others(self) -> Steps[None]:
-        """Steps of other tasks, which must not wait for a long window."""
+        """Run other tasks, which must not wait for a long window."""
         yield from ()
 
     def written(self, part: Recorded) -> None:
@@ -36,10 +36,11 @@ class Following:
 
 @dataclass(slots=True)
 class Observations:
-    """Observations per key, and writes about which key an object belongs to that may move, such as an EndpointSlice.
+    """Observations by key, and writes about objects that may move to another key, such as an EndpointSlice.
 
-    ``early`` writes must be durable no later than the key's parts, ``late`` ones no earlier. ``places``: such objects
-    that were seen, and the key's name that each belongs to now.
+    Such an object's stored *place* says to which key the object belongs. ``early`` writes of places must be durable no later than the
+    key's parts, ``late`` writes no earlier. ``places``: by namespace and name, the objects that were seen, each with the name of the key
+    that it belongs to now.
     """
 
     by_key: dict[ObjectKey, list[Observation]] = field(default_factory=lambda: defaultdict(list))
@@ -48,7 +49,7 @@ class Observations:
     places: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add(self, later: Observations) -> None:
-        """Merge later observations: they replace earlier ones, and writes, of the same objects."""
+        """Add later observations. They replace earlier observations of the same objects, and later writes replace earlier ones."""
         for key, seen in later.by_key.items():
             seen_again = {(each.resource, each.name) for each in seen}
             self.by_key[key] = [e for e in self.by_key.get(key, ()) if (e.resource, e.name) not in seen_again] + seen
@@ -70,7 +71,7 @@ class Observations:
         return OrderedWrites(self.early, self.late)
 
     def created_at(self, key: ObjectKey) -> str:
-        """The creationTimestamp of the key's own object as seen last, empty where it was not seen."""
+        """The creationTimestamp of the key's main object as seen last. Empty if the object was not seen."""
         kind = KINDS[key.kind]
         for seen in reversed(self.by_key.get(key, ())):
             if seen.resource == kind.main and seen.value is not None:
@@ -81,12 +82,19 @@ class Observations:
 def sort_observations(
     cluster: str, observations: Iterable[Observation], owners: Mapping[tuple[str, str], str]
 ) -> Observations:
-    """Group observations by key; those of one object are given in the order of their versions.
+    """Group observations by key.
 
-    An object that may move (``Source.owner``) belongs to the key that it names *now*; where that was another one before, it is gone there.
+        an observation                                     goes to
+        --------------                                     -------
+        of a shared object                                 the bucket of the object
+        of an object that cannot move                      the key of the same name
+        of an object that may move (``Source.owner``)      the key that the object names now; a deletion goes to the key that it named
+        of the same, which named another key before        also to that key, as a deletion
+        of the same, not readable                          the key that the object named before
 
     Args:
-        owners: the name of the key's object that each of these (namespace, name) was last seen with.
+        observations: those of one object in the order of their versions.
+        owners: by namespace and name of an object that may move, the name of the key that the object was last seen with.
     """
     found = Observations()
     now: dict[tuple[str, str], str] = {}
@@ -103,7 +111,6 @@ def sort_observations(
         place = (seen.namespace, seen.name)
         kinds[place] = kind
         earlier = now.get(place, owners.get(place, ""))
-        # Not understood, or deleted without a last state: where it was before.
         owner = earlier if seen.value is None else owner_of(seen.value)
         if earlier and (earlier != owner or seen.deleted):
             found.by_key[ObjectKey(cluster, seen.namespace, earlier, kind)].append(_gone(seen))
@@ -119,7 +126,7 @@ def sort_observations(
             continue
         action = StateTable.remember_slice(cluster, *place, owner or None)
         if earlier:
-            # Not before the object is gone at the old key: until then, a repeated event has to find it there.
+            # Late: until the object is deleted at the old key, an event that is read again has to find it there.
             found.late[ObjectKey(cluster, place[0], earlier, kinds[place])].append(action)
         else:
             found.early[ObjectKey(cluster, place[0], owner, kinds[place])].append(action)
@@ -127,13 +134,13 @@ def sort_observations(
 
 
 def _gone(seen: Observation) -> Observation:
-    """The object is deleted, or has moved to another key: a deletion at this version."""
+    """A deletion at this version, for an object that is deleted or has moved to another key."""
     return Observation(seen.resource, seen.namespace, seen.name, seen.uid, seen.resource_version, deleted=True)
 
 
 @dataclass(frozen=True, slots=True)
 class LivePart:
-    """As much of a stored part as is needed to judge its absence from a list."""
+    """The data of a stored part that is needed to judge its absence from a list."""
 
     key: ObjectKey
     part_id: PartId
@@ -143,12 +150,12 @@ class LivePart:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Namespace and name of its object."""
+        """Namespace and name of the part's object."""
         return place_of(self.key, self.part_id)
 
 
 def live_parts(state: KeyState, resources: Iterable[Resource]) -> list[LivePart]:
-    """The live parts of a key for some listeners."""
+    """The parts of a key that these listeners saw and that are not deleted."""
     wanted = frozenset(resources)
     return [
         LivePart(state.key, part_id, part.generation, part.resource_version, part.held)
@@ -158,7 +165,7 @@ def live_parts(state: KeyState, resources: Iterable[Resource]) -> list[LivePart]
 
 
 def absent_from(snapshot: Snapshot, parts: Iterable[LivePart], generation: int) -> list[LivePart]:
-    """Parts that a complete list does not hold and that are not newer than it (I5)."""
+    """Parts that a complete list does not hold and that are not newer than the list (I5)."""
     listed = {(item.namespace, item.name) for item in snapshot.items}
     return [part for part in _not_newer(snapshot, parts, generation) if part.place not in listed]
 

@@ -23,35 +23,30 @@ from kubesync.cluster.claims.published import Behind
 from kubesync.cluster.keys.committer import Change, Committer, Ending, Pair
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, size_of
 from kubesync.cluster.keys.key_writes import NO_WRITES, Closing, KeyWrite, OrderedWrites, Planned, Preview, Recorded
-from kubesync.cluster.keys.list_diff import NOT_ANSWERED, ListMerge
+from kubesync.cluster.keys.list_diff import ListMerge, probe_if_needed
 from kubesync.cluster.keys.observations import Following, Observations, sort_observations
 from kubesync.cluster.keys.planner import Planner
 from kubesync.domain.dns.records import RecordKey
-from kubesync.domain.errors import ListenerError
 from kubesync.domain.large_keys import LARGE
 from kubesync.domain.merge import GUARD_SHARE, too_many, with_observations, without_tombstones
 from kubesync.domain.objects import ObjectKey, Observation, RawEvent, Resource
 from kubesync.domain.plan import Policy, remaining_sets
-from kubesync.domain.sources.registry import IDENTITY, SOURCES, created_at
+from kubesync.domain.sources.registry import SOURCES, created_at
 from kubesync.domain.state import KeyState
 from kubesync.domain.window import Mode, Turns, WindowContent
-from kubesync.log import logger
 
-# Windows share a checkpoint where they follow within so many seconds: what is read again after a crash is recorded already (I1, I6).
+# How far apart checkpoints are. After a crash, the events since the last one are read again, and change nothing (I1, I6).
 CHECKPOINT_SECONDS: Final = 30.0
-# Bookmarks alone: while nothing happens, an API server forgets nothing, so an older version is as good as theirs.
+# The same while only bookmarks come: an API server forgets old versions only if something happens.
 _QUIET_CHECKPOINT_SECONDS: Final = 120.0
 _PARSED_AT_A_TIME: Final = 500
 _SWEPT_AT_A_TIME: Final = 200
-_PROBES: Final = 3
-_PROBE_PAUSE_SECONDS: Final = 1.0
-_PROBE_POLL_SECONDS: Final = 0.05
 _USUAL: Final = Mode()
 
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """Complete lists, compared with what is stored."""
+    """Complete lists, compared with what is stored. ``keys``: all keys, oldest first. ``names``: see ``names_asked``."""
 
     keys: list[ObjectKey]
     names: Mapping[ObjectKey, AbstractSet[str]]
@@ -64,7 +59,7 @@ class Reconciler:
 
     Args:
         observe: parses an event.
-        probe_identity: asks the cluster for the uid of Service default/kubernetes, in a thread of its own. None: cannot be known.
+        probe_identity: asks the cluster for the uid of Service default/kubernetes, in a thread of its own. The answer None: not known.
     """
 
     def __init__(
@@ -79,11 +74,12 @@ class Reconciler:
         self._clock = committer.clock
         self._observe = observe
         self._probe_identity = probe_identity
-        # Record sets that lists take away because the configuration, or the rules, do not want them: also where a checkpoint is taken back.
+        # How many record sets lists of this session took away because the configuration, or the rules, do not want them. Checkpoints count
+        # this too (``KeyStates.unwanted``), but they can be made invalid.
         self._gone = Counter[Basis]()
         self._behind = Behind()
-        self._quiet = False  # since the last checkpoints only bookmarks came
-        # What a try that failed has written: the next try does not see it as a change any more.
+        self._quiet = False  # only bookmarks have come since the last checkpoints
+        # What failed tries have written. The next try finds it stored, so it is no change any more, but it still has to be followed up.
         self._of_failed_tries = Recorded()
 
     def record(
@@ -94,10 +90,11 @@ class Reconciler:
         flush: bool = False,
         following: Following | None = None,
     ) -> Steps[Recorded]:
-        """Make a window durable, and windows that follow while it takes long.
+        """Make a window durable, and the windows that close while this takes long.
 
         Args:
-            flush: write checkpoints now, however recent the last ones are (the session ends).
+            flush: write checkpoints now, however recent the last ones are, because the session ends.
+            following: takes in the next windows, and is told what is written.
 
         Raises:
             NotMasterError: another master writes by now.
@@ -106,7 +103,7 @@ class Reconciler:
         following = following or Following()
         if content.snapshots:
             return (yield from self._record_lists(content, mode, following))
-        self._follow(content)
+        self._note_versions(content)
         self._quiet = self._quiet and not content.events
         observed = self._sort((yield from self._parsed(content)), {})
         generations = self._states.generations()
@@ -119,21 +116,20 @@ class Reconciler:
         ending = Ending(
             self._closing, lambda: flush or self._checkpoints_due(), midway=partial(self._midway, observed, ())
         )
-        more = partial(self._more, following, observed, see)
+        more = partial(self._take_in_next, following, observed, see)
         change = Change(
             following.turns.keys, see, plan, ending, frozenset(), observed.of, more=more, written=following.written
         )
         return (yield from self._commit(change))
 
     def replan(self, keys: Iterable[ObjectKey], why: str) -> Steps[Recorded]:
-        """Plan keys again although nothing new was seen of them: for example, they were given a name. Removes their marks once planned."""
-        # The oldest first: where a name has been let go meanwhile, it is theirs.
+        """Plan keys again although nothing new was seen of them, for example because they were given a name. Then remove their marks."""
         wanted = self._by_age(keys)
-        # Read before their claims: a name that is given to them from now on gets a new note.
+        # Marks are read before claims: a key that is given a name from now on gets a new mark, which is not removed here.
         late = self._tables.state.unmark_promoted(self._states.config.name, wanted)
 
         def ordered() -> OrderedWrites:
-            # As long as a key cannot be planned, its marks stay for a successor.
+            # A key that cannot be planned yet keeps its marks, so that the next session finds them.
             return OrderedWrites(late={key: actions for key, actions in late.items() if self._states.plannable(key)})
 
         return (yield from self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, ordered))))
@@ -145,9 +141,13 @@ class Reconciler:
         return (yield from self._commit(Change(self._by_age(keys), see, self._plan(why))))
 
     def preview(self, content: WindowContent, mode: Mode, go_on: Callable[[], None] = lambda: None) -> Preview:
-        """Find out what recording these lists would change. Writes nothing. Use its key states for nothing else. ``go_on`` raises to stop it."""
+        """Find out what recording these lists would change. Writes nothing, but changes the key states: use these for nothing else.
+
+        Args:
+            go_on: called between two steps. Raises to stop the preview.
+        """
         preview = Preview()
-        listed = self._at_once(self._listed(content, mode), go_on)
+        listed = self._at_once(self._compare_lists(content, mode), go_on)
         self._at_once(self._judge_configuration(listed, content.snapshots.keys(), note=False), go_on)
         self._states.counts.corrections()  # counts as the keys say; they are not written
         planner = self._planner(mode, content.snapshots.keys(), hold=listed.merge.hold)
@@ -163,12 +163,13 @@ class Reconciler:
         return preview
 
     def sweep(self) -> Steps[None]:
-        """Drop tombstones that no event can contradict any more: everything before the checkpoints is durable."""
+        """Drop tombstones that no event can contradict any more: those not newer than the checkpoints. At most _SWEPT_AT_A_TIME."""
         swept = tuple(self._states.tombstoned)[:_SWEPT_AT_A_TIME]
         change = Change(swept, lambda state: without_tombstones(state, self._states.floors()), _as_seen, outputs=False)
         yield from self._committer.commit(change, Recorded())
 
     def _at_once[T](self, steps: Steps[T], go_on: Callable[[], None]) -> T:
+        """Run all steps in this thread, with their pauses."""
         while True:
             try:
                 pause = next(steps)
@@ -181,11 +182,17 @@ class Reconciler:
     # --- one window ---
 
     def _record_lists(self, content: WindowContent, mode: Mode, following: Following) -> Steps[Recorded]:
-        """Compare complete lists, and the events after them, with everything that is stored."""
-        listed = yield from self._listed(content, mode)
+        """Record complete lists and the events after them.
+
+        compare with everything that is stored ── hold back deletions that are too many ── note the believed deletions ── correct the counts
+        of names ── commit all keys ── the views are complete
+        """
+        listed = yield from self._compare_lists(content, mode)
         yield from self._judge_configuration(listed, content.snapshots.keys(), note=True)
         gone = listed.merge.unwanted if listed.merge.hold is None else 0
-        for at, resource in enumerate(content.snapshots):  # of all lists together: one of them says it
+        for at, resource in enumerate(
+            content.snapshots
+        ):  # the number is of all lists together, so only one listener has it
             self._states.listeners[resource].unwanted = 0 if at else gone
         yield from self._committer.begin_lists(listed.merge.believed)
         yield from self._committer.correct_counts()
@@ -194,7 +201,7 @@ class Reconciler:
         closing = partial(self._closing, listed=resources, extra=listed.merge.identity_actions)
 
         def done() -> None:
-            # Not before every key is merged with the list: until then, unknown is not empty (I5).
+            # Only now, after every key is merged with the lists (I5).
             for resource in content.snapshots:
                 view = self._states.listeners[resource]
                 view.complete = not view.expired
@@ -204,7 +211,7 @@ class Reconciler:
             listed.keys, listed.names, content.opened_at or 0.0, fair=namespaces_apart(self._states.rules)
         )
         ending = Ending(closing, done=done, midway=partial(self._midway, merge.observed, resources))
-        more, written = partial(self._more, following, merge.observed, merge.merged), following.written
+        more, written = partial(self._take_in_next, following, merge.observed, merge.merged), following.written
         change = Change(
             following.turns.keys, merge.merged, plan, ending, resources, merge.observed.of, more=more, written=written
         )
@@ -214,7 +221,10 @@ class Reconciler:
         return recorded
 
     def _judge_configuration(self, listed: _Listed, resources: AbstractSet[Resource], *, note: bool) -> Steps[None]:
-        """Hold back what a changed configuration, or new rules, would delete, if it is too much and nobody has confirmed it (I5)."""
+        """Hold back deletions that a changed configuration, or new rules, ask for, if they are too many and nobody has confirmed them (I5).
+
+        Sets ``merge.hold`` and ``merge.unwanted``. Plans all keys to count the deletions. ``note``: see ``Committer.foresee``.
+        """
         merge, config = listed.merge, self._states.config
         if merge.hold is not None or not merge.reread or config.policy is not Policy.SYNC:
             return
@@ -240,11 +250,11 @@ class Reconciler:
             for resource in resources:
                 merge.tell(resource, why)
 
-    def _listed(self, content: WindowContent, mode: Mode) -> Steps[_Listed]:
-        """Compare complete lists with everything that is stored. Nothing is written."""
-        probed = yield from self._probe(content)
+    def _compare_lists(self, content: WindowContent, mode: Mode) -> Steps[_Listed]:
+        """Compare complete lists with everything that is stored. Writes nothing."""
+        probed = yield from probe_if_needed(self._states, content, self._probe_identity)
         self._states.begin_generations(content)
-        self._follow(content)
+        self._note_versions(content)
         observations = yield from self._parsed(content)
         items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
         observed = self._sort([*items, *observations], {}, every_slice=True)
@@ -261,26 +271,8 @@ class Reconciler:
             note(KeyState(key))
         return _Listed(keys, names, merge, observed.ordered)
 
-    def _probe(self, content: WindowContent) -> Steps[str | None]:
-        """Ask the cluster for its identity where no list shows it. None: not needed, or not known. Waits for the answer."""
-        listed, config = IDENTITY[0] in content.snapshots, self._states.config
-        # If there is nothing to compare with, the identity is only needed to remember it with a list of services, if they are listed.
-        remembers = listed or not config.lists_services
-        if not content.snapshots or (config.shows_identity if remembers else self._states.identity is None):
-            return None
-        for left in reversed(range(_PROBES)):
-            answer = self._probe_identity()
-            while not answer.done():
-                yield _PROBE_POLL_SECONDS
-            try:
-                return answer.result()
-            except ListenerError as error:
-                logger.info("the cluster's identity cannot be read", error=error.message)
-            if left:
-                yield _PROBE_PAUSE_SECONDS
-        return NOT_ANSWERED
-
     def _parsed(self, content: WindowContent) -> Steps[list[Observation]]:
+        """Parse the events of a window, some at a time."""
         observations: list[Observation] = []
         for some in batched(content.events, _PARSED_AT_A_TIME):
             if observations:
@@ -288,26 +280,33 @@ class Reconciler:
             observations += map(self._observe, some)
         return observations
 
-    def _follow(self, content: WindowContent) -> None:
+    def _note_versions(self, content: WindowContent) -> None:
+        """Note up to which version this window has taken the events of each listener."""
         for resource, version in content.checkpoints.items():
             self._states.listeners[resource].seen_version = version
 
-    def _more(
+    def _take_in_next(
         self, following: Following, observed: Observations, see: Callable[[KeyState], KeyState], recorded: int
     ) -> Steps[None]:
-        """Between two sections: take in the next window, if it is due and holds no list. Its keys go behind those that wait."""
+        """Run other tasks between two sections, and take in the next window if it is due and holds no list.
+
+        Keys of that window are recorded after those that wait. ``recorded``: how many keys of ``following.turns`` are recorded.
+        """
         following.turns.recorded = recorded
         yield from following.others()
         if (content := following.window()) is not None:
             later = self._sort((yield from self._parsed(content)), observed.places)
-            self._follow(content)
+            self._note_versions(content)
             observed.add(later)
             self._line_up(following.turns, later, see, content.opened_at)
 
     def _line_up(
         self, turns: Turns, observed: Observations, see: Callable[[KeyState], KeyState], since: float | None
     ) -> None:
-        """Add keys to the turns, the oldest first. In a window of one section age alone decides."""
+        """Add keys to those that wait, the oldest first.
+
+        Namespaces take turns if the keys fill more than one section. In a window of one section, age alone decides the order.
+        """
         states, fair = self._states, namespaces_apart(self._states.rules)
         ages: dict[ObjectKey, tuple[str, ObjectKey]] = {}
         names: dict[ObjectKey, AbstractSet[str]] = {}
@@ -323,6 +322,7 @@ class Reconciler:
     def _sort(
         self, observations: Sequence[Observation], places: Mapping[tuple[str, str], str], *, every_slice: bool = False
     ) -> Observations:
+        """Group observations by key. ``places``: see ``Observations``. ``every_slice``: read the stored places of all slices."""
         cluster, table = self._states.config.name, self._tables.state
         moving = [(o.namespace, o.name) for o in observations if SOURCES[o.resource].owner is not None]
         if not moving:
@@ -332,12 +332,14 @@ class Reconciler:
         return sort_observations(cluster, observations, {**earlier, **places})
 
     def _by_age(self, keys: Iterable[ObjectKey]) -> list[ObjectKey]:
+        """These keys, the oldest first: the first of several keys that want a free name gets it."""
         ages = {state.key: _age(state) for state in self._states.each(keys)}
         return sorted(ages, key=ages.__getitem__)
 
     # --- transactions ---
 
     def _commit(self, change: Change) -> Steps[Recorded]:
+        """Write a change. Returns what it has recorded, together with what failed tries before it have recorded."""
         recorded, self._of_failed_tries = self._of_failed_tries, Recorded()
         try:
             yield from self._committer.commit(change, recorded)
@@ -354,7 +356,7 @@ class Reconciler:
         listed: AbstractSet[Resource] = frozenset(),
         hold: bool | None = None,
     ) -> Callable[[Sequence[Pair], AbstractSet[str]], Planned]:
-        """Make the function that plans a section. Each section has a planner of its own: what that has read is not valid for longer."""
+        """Make the function that plans a section. Each section gets a new planner, because what a planner has read is not valid for longer."""
         return lambda pairs, untrusted: self._planner(mode, listed, untrusted, hold=hold).plan(pairs, why, ordered())
 
     def _planner(
@@ -379,18 +381,23 @@ class Reconciler:
         )
 
     def _checkpoints_due(self) -> bool:
-        # Of a part of a cluster: what happens elsewhere makes its API server forget.
+        """Whether checkpoints have to be written: one is invalid, or the last ones are old."""
+        # A listener of some namespaces does not see whether others are quiet, and so whether the API server forgets old versions.
         quiet = self._quiet and self._states.config.scope.everything
         invalid = any(view.checkpoint_is_invalid for view in self._states.listeners.values())
         return invalid or self._old(_QUIET_CHECKPOINT_SECONDS if quiet else CHECKPOINT_SECONDS)
 
     def _old(self, seconds: float) -> bool:
+        """Whether the last checkpoints were written so many seconds ago, or earlier."""
         return self._states.has_checkpoint_before(self._clock.monotonic() - seconds)
 
     def _midway(
         self, observed: Observations, listed: Collection[Resource], left: Iterable[ObjectKey]
     ) -> Callable[[str], Closing] | None:
-        """Every CHECKPOINT_SECONDS: checkpoints below the oldest unrecorded event. Those of lists wait until every key is recorded."""
+        """Make checkpoints between two sections, every CHECKPOINT_SECONDS: below the oldest unrecorded event of each listener. None: not due.
+
+        Listeners whose lists are being recorded (``listed``) get none before every key is recorded. ``left``: the unrecorded keys.
+        """
         if not self._old(CHECKPOINT_SECONDS):
             return None
         below = dict.fromkeys(listed, 0)
@@ -405,7 +412,7 @@ class Reconciler:
         extra: Iterable[Action] = (),
         below: Mapping[Resource, int] = MappingProxyType({}),
     ) -> Closing:
-        """Make the actions that write moved checkpoints, and what to do once they are written."""
+        """Make the actions that write changed checkpoints, and what to do once they are written. ``extra``: further actions."""
         moved = self._states.checkpoints(listed, below, self._clock.epoch())
         name, table = self._states.config.name, self._tables.listeners
         actions = [table.put_checkpoint(name, resource, new, token) for resource, new in moved.items()]
@@ -414,7 +421,7 @@ class Reconciler:
             for resource, new in moved.items():
                 self._states.listeners[resource].checkpoint = new
             self._quiet = True
-            # Of all listeners: else one without news would look overdue, and every window would write a checkpoint (I6).
+            # For all listeners: otherwise one without news would look overdue, and every window would write a checkpoint (I6).
             for view in self._states.listeners.values():
                 view.written_at = self._clock.monotonic()
 
@@ -426,6 +433,7 @@ def _as_stored(state: KeyState) -> KeyState:
 
 
 def _as_seen(pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
+    """Plan to write keys as they are seen, without planning their outputs."""
     return Planned(tuple(KeyWrite(before, after) for before, after in pairs if before is not after))
 
 

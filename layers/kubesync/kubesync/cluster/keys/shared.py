@@ -1,10 +1,11 @@
-"""Shared objects: what plans read of them, which keys read which, and what follows where one changes.
+"""Shared objects, such as Gateways: what plans read of them, which keys read which object, and what follows when an object changes.
 
-    a plan reads an object          ── its key is in the index, also where the object does not exist
-    an object changes               ── with its bucket: a durable note "plan its readers", where there are any
-    the cluster has time            ── it plans the readers, some at a time, and removes the note
+    a plan reads an object          ── its key is written to the index of readers, also if the object does not exist
+    an object changes               ── a durable mark "plan the readers of this object" is written with the object's bucket, if it has readers
+    the cluster has time            ── it plans the readers, some at a time, and removes the mark (``served_keys.Readers``)
 
-A bucket is recorded before the keys of its window, so no plan is older than the objects that it read.
+Shared objects are packed into buckets, and a bucket is stored like a key. It is recorded before the keys of its window, so no plan is older
+than the objects that it read.
 """
 
 from __future__ import annotations
@@ -20,16 +21,18 @@ from kubesync.domain.sources.port import UnknownObjectError
 from kubesync.domain.sources.registry import KINDS, bucket_of, part_of, place_of
 from kubesync.domain.state import KeyState, PartId, Reference
 
-# Of more objects of a bucket the whole index is read.
+# If more objects of a bucket change, its whole index of readers is read.
 _ASKED_ONE_BY_ONE: Final = 4
 
 
 class SharedReader:
-    """Implements ``Shared`` for one plan of one key, and notes what it reads.
+    """Implements ``Shared`` for one plan of one key.
+
+    ``reads``: the objects that the plan has read. ``missing``: resources that the plan needed and whose views are not complete.
 
     Args:
         complete: resources whose views are complete.
-        bucket: the state of a bucket, as it is or as it is about to be recorded with the same plan.
+        bucket: returns the state of a bucket, as this commit leaves it.
     """
 
     def __init__(self, cluster: str, complete: AbstractSet[Resource], bucket: Callable[[ObjectKey], KeyState]) -> None:
@@ -50,7 +53,7 @@ class SharedReader:
 
 
 def index_updates(before: KeyState, after: KeyState) -> list[Piece]:
-    """Write to the index of readers which shared objects the key reads from now on."""
+    """Writes of the index of readers: which shared objects the key reads from now on, and which no longer."""
     added, dropped = after.reads - before.reads, before.reads - after.reads
     actions = [StateTable.read_by(after.key, reference, reads=True) for reference in sorted(added)]
     actions += [StateTable.read_by(after.key, reference, reads=False) for reference in sorted(dropped)]
@@ -70,7 +73,7 @@ def changed_objects(before: KeyState, after: KeyState) -> list[Reference]:
 
 
 def change_marks(table: StateTable, before: KeyState, after: KeyState) -> tuple[list[Piece], dict[Reference, int]]:
-    """Make durable marks for the objects of a bucket that change and that some key reads. Also returns their numbers."""
+    """Durable marks for the objects of a bucket that change and that keys read. Also returns these objects, with the numbers of their marks."""
     cluster, number, changed = after.key.cluster, before.version + 1, changed_objects(before, after)
     if len(changed) > _ASKED_ONE_BY_ONE:
         known = table.read_of(after.key)

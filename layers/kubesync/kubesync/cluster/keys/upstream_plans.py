@@ -24,8 +24,8 @@ class UpstreamPlans:
 
     Args:
         clock_epoch: current time in seconds since 1970, for labels only.
-        reread: look at what really stands in the table (a full resync).
-        untrusted: upstreams that turned out not to stand there as they were written.
+        reread: compare with what the table holds, and do not trust the keys' own states (a full resync).
+        untrusted: upstreams that were found in the table with another version than the keys know.
     """
 
     def __init__(
@@ -37,14 +37,14 @@ class UpstreamPlans:
         self._untrusted = untrusted
 
     def stands(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> dict[str, UpstreamState]:
-        """Read what the upstreams table holds, where the keys' own states do not know it or are not trusted.
+        """Read upstreams from the table, if the keys' own states do not know them or are not trusted.
 
-        The digest is empty where the nodes are not those that the key needs, so that they are written again.
+        If the table has other nodes than the key wants, the digest of the result is empty, so that the upstream is written again.
         """
         if self._reread or self._untrusted:
             wanted: dict[str, Sequence[Node] | None] = {}
             for _, seen, want in wants:
-                if want.upstreams is None:  # they stay as they are
+                if want.upstreams is None:  # not known: upstreams stay as they are
                     continue
                 names = want.upstreams.keys() | seen.upstreams.keys()
                 wanted |= {name: want.upstreams.get(name) for name in names if self._must_read(name, seen)}
@@ -55,8 +55,10 @@ class UpstreamPlans:
         return self._table.current(sorted(unknown)) if unknown else {}
 
     def _stored(self, wanted: Mapping[str, Sequence[Node] | None]) -> dict[str, UpstreamState]:
+        """Read these upstreams, and compare each with the nodes that the key wants. None: the key wants no such upstream."""
         names = sorted(wanted)
-        # One after the other, thousands would hold up the cluster's events for a minute. Large ones would fill the memory together.
+        # Reads run in parallel, because thousands one by one would delay the cluster's events for a minute. Large upstreams are read
+        # one by one, because together they would fill the memory.
         large = sum(len(nodes or ()) for nodes in wanted.values()) > LARGE
         found = (one_by_one if large else self._reads)(partial(self._compare, wanted), names)
         return {name: state for name, state in zip(names, found, strict=True) if state is not None}
@@ -71,7 +73,7 @@ class UpstreamPlans:
     def plan(
         self, seen: KeyState, wanted: Mapping[str, Sequence[Node]], stands: Mapping[str, UpstreamState], why: str
     ) -> tuple[KeyState, list[Piece]]:
-        """Plan the upstreams of a key. Returns the key as it will be, and what writes them. ``stands``: what that method returned."""
+        """Plan the upstreams of a key. Returns the key as it will be, and the writes. ``stands``: the result of that method."""
         table = self._table
         pieces: list[Piece] = []
         upstreams = dict(seen.upstreams)
@@ -103,5 +105,5 @@ class UpstreamPlans:
         return replace(seen, upstreams=upstreams), pieces
 
     def _must_read(self, upstream: str, seen: KeyState) -> bool:
-        """Whether the table has to be asked about an upstream, rather than the key's own state."""
+        """Whether an upstream has to be read from the table, because the key's own state does not know it or is not trusted."""
         return self._reread or upstream in self._untrusted or upstream not in seen.upstreams
