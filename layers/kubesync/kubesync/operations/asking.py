@@ -10,7 +10,7 @@ from kubesync.domain.errors import KubesyncError
 from kubesync.operations.ports import Master
 
 LIST_SECONDS: Final = 300.0
-"""A list, or an answer of a zone, that takes longer is given up. The session may end earlier."""
+"""A resync gives up a list, or a zone's answer, that takes longer. The session may end earlier."""
 CHECK_SECONDS: Final = 0.2
 
 
@@ -19,7 +19,7 @@ class ResyncError(KubesyncError):
 
 
 class SessionEndsError(ResyncError):
-    """The session ends before the resync is done. A resync that goes on is not over; any other is."""
+    """The session ends before the resync is done. A normal resync goes on in the next session; a forced one and a dry run have failed."""
 
 
 def time_is_up(master: Master) -> bool:

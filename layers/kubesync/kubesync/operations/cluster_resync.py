@@ -3,15 +3,16 @@
 dry run   the lists are applied to separate key states; nothing is written
 resync    the cluster's listeners list again, and drifted sets of a zone become the known state; normal commits correct them
 
-All states of the cluster are read, one after another and never held together:
+All states of the cluster are read several times, one after another and never held together:
 
-before the list    what was held back already: such keys count as written in the list, but do not change
-after the list     what is held back now, in which zones sets stand, and the names of all upstreams
-before each walk   what is known in this zone. It must be read before the walk (I3). Before the last walk also held deletions and
-                   conflicts, for the report. Keys in conflict, and keys that may have drifted, are read once more, by key
+before the list           which keys have deletions that are held back: the list writes such keys, but does not change them
+after the list            the same again, in which zones sets exist, and the names of all upstreams
+before each zone's walk   the known sets of the zone. They must be read before the zone (I3)
+before the last walk      also held deletions and conflicts, for the report
+at the end                keys in conflict and keys that may have drifted, by key
 
-A dry run reads no states around its lists, because it plans on states of its own. Whoever goes on with a cluster that an earlier
-session has listed begins with its zones.
+A dry run reads no states before and after its lists, because it plans on states of its own. If an earlier session has listed the cluster,
+the resync goes on with the zones.
 """
 
 from __future__ import annotations
@@ -47,19 +48,22 @@ from kubesync.operations.resync_report import with_counts
 
 _LAST_ERRORS_SECONDS: Final = 1.0
 _WAITING_SECONDS: Final = 2.0
-"""While a list is waited for, ask so often whether somebody still waits for the resync."""
+"""How often to ask, during a list, whether the caller still waits for the resync."""
 _ORPHANS_AT_A_TIME: Final = 50
 
 
 class ClusterResync:
     """The full resync of one cluster: compares its lists and upstreams, and collects what was found for the report.
 
-    ``own_session``: as in ``Resync``. ``part``: what an earlier session has done.
-    ``check_waiting``: raises once nobody waits for the resync. It is called with the least time, in seconds, between two questions.
-
     ``zones``: zones that are not compared yet. ``listed``: an earlier session has listed the cluster.
-    ``forecast``: what a dry run would change. None: a dry run that has not listed yet, or a resync.
-    ``held``: rows of deletions that are held back. ``conflicts``: by key. ``reread``: keys whose conflicts are read once more for the report.
+    ``forecast``: what a dry run would change. None: this is no dry run, or it has not listed yet.
+    ``held``: the report's rows of deletions that are held back. ``conflicts``: by key, its names in conflict.
+    ``reread``: keys whose conflicts are read once more for the report.
+
+    Args:
+        own_session: see ``Resync``.
+        part: what an earlier session has done.
+        check_waiting: raises once the caller no longer waits for the resync. Gets the least time (seconds) between two questions.
 
     Raises:
         ResyncError: there is no such cluster, or it is disabled.
@@ -115,7 +119,7 @@ class ClusterResync:
         return Part(self._config.revision, {**self._document, "drift": self._drift}, tuple(sorted(self.zones)))
 
     def final_part(self) -> Part:
-        """Return the complete report as a part. Call it once all zones were compared. Reads ``reread`` again. Raises ResyncError, StoreError."""
+        """Return the complete report as a part, once all zones are compared. Reads the keys of ``reread``. Raises ResyncError, StoreError."""
         for state in self.master.tables.state.load(sorted(self.reread)).values():
             self.conflicts[state.key] = state.conflicts
         conflicts = {(str(key), name): why for key, names in self.conflicts.items() for name, why in names.items()}
@@ -137,13 +141,13 @@ class ClusterResync:
         return Part(self._config.revision, with_counts(document), (), done=True)
 
     def add_drifts(self, drifts: Sequence[Drift]) -> None:
-        """Add sets to the report that somebody changed by hand."""
+        """Add sets that somebody changed by hand to the report."""
         self._drift += map(drift_row, drifts)
         if self.forecast is not None:
             self.forecast.drifts += drifts
 
     def report_forgotten(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Add sets to the report that kubesync has lost track of. Their owners may be keys of other clusters, even of removed ones."""
+        """Add sets that kubesync has lost track of to the report. Their owners may be keys of other clusters, even of removed clusters."""
         if rows:
             self._document["forgotten"] = [*self._document.get("forgotten", ()), *rows]
 
@@ -155,7 +159,7 @@ class ClusterResync:
             raise ResyncError(f"the configuration of cluster {self.name} was changed meanwhile: run it again")
 
     def states(self) -> Iterator[KeyState]:
-        """Read all key states of the cluster, one after another. Raises like ``check`` between two of them."""
+        """Read all key states of the cluster, one after another. Raises what ``check`` raises."""
         for state in self.master.tables.state.load_all(self.name):
             self.check()
             yield state
@@ -204,18 +208,18 @@ class ClusterResync:
         self._document |= {"changed_keys": changed, "missed_keys": relisted.missed, "held": dict(relisted.held)}
 
     def _request_lists(self) -> Relisted:
-        """Ask the cluster's actor to list again, and wait for its answer. Whatever ends the wait, withdraws the request."""
+        """Ask the cluster's actor to list again, and wait for its answer. If the wait ends early, withdraws the request."""
         # A session that was started for the resync does not watch the cluster yet.
         deadline = self.master.term.deadline if self.own_session else None
         relist: Question[Relisted] = partial(Relist, self._request.force, deadline)
         try:
             return ask_cluster(self.master, self.name, relist, self._check_lists)
         except BaseException as error:
-            # A person requested the lists for now. Forced, they must not be recorded at any later time (I5).
+            # A person forced deletions at this moment. The lists must not be recorded at any later time (I5).
             self._withdraw_relist()
             if not isinstance(error, ListingFailedError):
                 raise
-            self._check_lists()  # a failure because the session ends is no error of the cluster
+            self._check_lists()  # raises if the session ends: then the failed list is no error of the cluster
             raise ResyncError(f"cluster {self.name} could not be listed{_failure_reason(error)}") from error
 
     def _check_lists(self) -> None:
@@ -226,11 +230,11 @@ class ClusterResync:
             errors = self._withdraw_relist()
             said = _in_words(errors.result()) if errors.wait(_LAST_ERRORS_SECONDS) else ""
             raise ResyncError(f"{ended} (the last error: {said})" if said else str(ended)) from None
-        with suppress(StoreError):  # a failed question alone must not end the list
+        with suppress(StoreError):  # a failed question must not end the list
             self._check_waiting(_WAITING_SECONDS)
 
     def _withdraw_relist(self) -> Answer[Mapping[str, ListenerError]]:
-        """Tell the cluster's actor that nobody waits for the lists any more. It answers with its listeners' last errors."""
+        """Tell the cluster's actor that nobody waits for the lists any more. The actor answers with its listeners' last errors."""
         errors: Answer[Mapping[str, ListenerError]] = Answer(self.master.parts.scheduler)
         if not self.master.send(self.name, WithdrawRelist(errors)):
             errors.set_result({})
@@ -256,7 +260,7 @@ class ClusterResync:
     def remove_orphans(self, orphans: Sequence[tuple[str, UpstreamState]]) -> None:
         """Ask the cluster to remove upstreams that no key knows, which a restored table can bring back.
 
-        The cluster reads each again before it removes it. Afterwards, the names read by ``read_upstreams`` are dropped.
+        The cluster reads each upstream again before it removes the upstream. Afterwards, the names read by ``read_upstreams`` are dropped.
         """
         self.check()
         removed = 0
@@ -282,4 +286,5 @@ def held_rows(state: KeyState) -> list[dict[str, Any]]:
 
 
 def _in_words(errors: Mapping[str, ListenerError]) -> str:
+    """Return the listeners' errors in one line."""
     return "; ".join(f"{resource}: {error.code.key}: {error.message}" for resource, error in sorted(errors.items()))

@@ -2,7 +2,7 @@
 
 a list fails                                 ResyncError at once, with the error and advice
 SIGTERM, lease lost, the session's deadline  ResyncError within a fraction of a second; connections are cut
-a DNS query hangs (nothing can cut it)       its thread is left behind
+a DNS query hangs (nothing can cut it)       the same, and the thread of the query is left behind
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kubesync.kubernetes.transport.connections import StoppedError
 from kubesync.operations.asking import LIST_SECONDS, ResyncError, wait_for
 from kubesync.operations.ports import Master
 
-_CUT_SECONDS: Final = 1.0  # for a list that was cut, to close its sockets
+_CUT_SECONDS: Final = 1.0  # how long to wait until a list that was cut has closed its sockets
 
 _ADVICE: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.PARSE_DOMAIN: "check the server's address (`kubesync cluster show`)",
@@ -83,7 +83,7 @@ def _list_now(
     try:
         return wait_for(lists.done, in_time)
     except ListenerError as error:
-        check()  # a failure because the time is over is no error of the cluster
+        check()  # raises if the time is over: then the failed list is no error of the cluster
         said = f"{error.code.key}: {error.message}; {_advice(error)}"
         raise ResyncError(f"cluster {config.name} could not be listed: {said}") from error
     finally:
@@ -125,7 +125,8 @@ class _Lists:
                 self._lister.stop()
 
     def _all(self) -> Iterator[tuple[Resource, Snapshot]]:
-        listed: Mapping[Resource, object] | None = None  # in earlier sessions
+        """List one resource after another. Leaves out a resource that the cluster never served (``KeyStates.absent``)."""
+        listed: Mapping[Resource, object] | None = None  # resources that earlier sessions have listed
         for resource in self._config.resources:
             try:
                 yield resource, self._list(resource)
@@ -133,11 +134,11 @@ class _Lists:
                 if error.status != HTTPStatus.NOT_FOUND or not may_be_absent(resource):
                     raise
                 listed = listed or self._master.tables.listeners.checkpoints(self._config.name)
-                # As in a session: the API of a source that a cluster never served is no fault of a cluster that was listed.
                 if resource in listed or not listed:
                     raise
 
     def _list(self, resource: Resource) -> Snapshot:
+        """List one resource. Raises StoppedError after ``stop``, ListenerError."""
         lister = self._master.parts.connector.lister(self._config, resource, self._reservation.for_list())
         with self._lock:
             if self._stopped:

@@ -7,8 +7,8 @@
 
 A resync never delays configurations, removals, other clusters or the deadline.
 
-The session ends before a resync is done: a normal one stays requested, and the next session goes on with it. The answer of a forced one,
-or of a dry run, says that it was not done. A resync that is not done an hour after its request ends with an error.
+If the session ends before a resync is done, a normal resync stays requested, and the next session goes on with it. The answer of a forced
+resync, or of a dry run, says that it was not done. A resync that is not done an hour after its request ends with an error.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ResyncWorker:
             report = resync.cut_off(str(error))
         except (NotMasterError, StoreError, NotKeptError, SessionEndsError):
             raise
-        except Exception as error:  # a bug of ours: the caller must get an answer
+        except Exception as error:  # an internal error: the caller must still get an answer
             if own_session:
                 raise
             logger.exception("a resync failed", request=request.id)
@@ -74,7 +74,7 @@ class ResyncWorker:
             report = {"dry_run": request.dry_run, "forced": request.force, "clusters": [failed]}
         token = self._master.fenced_writer.token()
         actions: list[Action] = []
-        if stored and not withdrawn:  # if withdrawn, what was done is stored, and nobody is answered
+        if stored and not withdrawn:  # a withdrawn resync gets a result, but nobody is answered
             removed = [self._table.remove(request, asked=True)]
             actions += removed if own_session else self._table.answer(request, report, token)
         if stored and request.goes_on:
@@ -113,7 +113,7 @@ class ResyncWorker:
     ) -> None:
         """Store the result together with ``actions``, which answer the request, in one transaction with the fence (I2). Then log it.
 
-        ``withdrawn``: its caller withdrew the resync, which is no failure. Dry runs are only answered.
+        ``withdrawn``: the caller withdrew the resync, which is no failure. Dry runs have no stored result.
         """
         answers = bool(actions)
         writer, now = self._master.fenced_writer, self._master.parts.scheduler.epoch()
@@ -168,12 +168,12 @@ class ResyncRunner:
             self._host.send(found)
 
     def close(self) -> None:
-        """Start no more. The next master answers the remaining requests."""
+        """Start no other resync. The next master answers the remaining requests."""
         if self._host.alive:
             self._host.send(())
 
     def join(self, seconds: float) -> bool:
-        """Wait for the resync under way. False: it still runs."""
+        """Wait for the resync under way. Returns False if it still runs."""
         return self._host.join(seconds)
 
     # --- the actor ---
@@ -215,7 +215,7 @@ class ResyncRunner:
         """Publish nothing: all results are in the tables."""
 
     def _run_request(self, request: ResyncRequest) -> None:
-        """Run a request, unless its caller has withdrawn it. One that is too old only gets an error as its result."""
+        """Run a request, unless its caller has withdrawn it. A request that is too old only gets an error as its result."""
         if request.expires_at <= self._master.parts.scheduler.epoch() and request.goes_on:
             self._worker.expire(request)
             return
@@ -227,5 +227,6 @@ class ResyncRunner:
 
 
 def _in_words(request: ResyncRequest) -> str:
+    """Return what was requested, for people."""
     kind = "a dry run of a resync" if request.dry_run else "a forced resync" if request.force else "a resync"
     return f"{kind} of {request.cluster or 'all clusters'}"

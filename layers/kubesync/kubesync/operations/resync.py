@@ -60,7 +60,7 @@ class Resync:
         self._request = request
         self._progress = progress
         self._own_session = own_session
-        # Nothing may be written: no zone has an actor, so no batch is under way and no zone is settled.
+        # A dry run in a session of its own has no zone actors: no batch is under way, and no zone is settled.
         self._zones_held = own_session and request.dry_run
         self._names: list[str] = []
         self._began: dict[str, int] = {}  # the revision of each cluster's configuration at the begin
@@ -81,7 +81,7 @@ class Resync:
         self._parts = {name: part for name, part in earlier.items() if part.done}
         self._resync_clusters(names, earlier)
         if changed := [name for name in names if self._was_reconfigured(name)]:
-            for name in changed:  # once more, with the configuration of now
+            for name in changed:  # once more, with the new configuration
                 del self._parts[name]
             self._resync_clusters(changed, {})
         named = self._compare_named()
@@ -95,10 +95,11 @@ class Resync:
         return config is not None and not config.deleting and not config.paused
 
     def _failed(self, name: str) -> bool:
+        """Whether the report of a cluster that is done is an error."""
         return "error" in self._parts[name].document
 
     def _was_reconfigured(self, name: str) -> bool:
-        """Whether a cluster failed, has another configuration by now, and is to be tried again: only in a resync of all clusters."""
+        """Whether to try a cluster again: in a resync of all clusters it failed, and has another configuration by now."""
         began = self._began.get(name)
         if self._request.cluster or began is None or not self._failed(name) or not self._is_active(name):
             return False
@@ -127,6 +128,7 @@ class Resync:
         return within_limits({**head, "clusters": [dict(self._parts[name].document) for name in names]})
 
     def _done(self, name: str) -> bool:
+        """Whether the report of a cluster is complete, or is an error."""
         return name in self._parts
 
     def _not_done(self, clusters: Sequence[ClusterResync]) -> list[ClusterResync]:
@@ -134,7 +136,7 @@ class Resync:
         return [cluster for cluster in clusters if not self._done(cluster.name)]
 
     def _list_cluster(self, name: str, part: Part) -> ClusterResync:
-        """Begin the resync of a cluster: list it and store that, unless an earlier session has. Raises what ``ClusterResync`` raises."""
+        """Begin the resync of a cluster. List the cluster and store that, unless an earlier session has. Raises what ``ClusterResync`` raises."""
         config = self._master.configs.get(name)
         self._began[name] = config.revision if config else 0
         cluster = ClusterResync(
@@ -177,7 +179,7 @@ class Resync:
                     self._keep(cluster.name, cluster.part())
 
     def _compare_named(self) -> list[dict[str, str]]:
-        """Compare named upstreams, after the clusters' lists. Returns those that drifted."""
+        """Compare named upstreams, once the clusters are listed. Returns the named upstreams that drifted."""
         request = self._request
         answer: Answer[list[dict[str, str]]] = Answer(self._master.parts.scheduler)
         try:
@@ -190,7 +192,7 @@ class Resync:
 
     @contextmanager
     def _errors_reported(self, name: str) -> Iterator[None]:
-        """Report an error within the block as that of one cluster, so that the others go on. See ``_fail``."""
+        """Report an error within the block as the error of one cluster, so that other clusters go on. See ``_fail``."""
         try:
             yield
         except KubesyncError as error:

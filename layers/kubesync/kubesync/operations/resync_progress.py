@@ -2,13 +2,13 @@
 
     a cluster is listed ── its part ── each of its zones is compared ── its part again ... ── it is done ── all are: the result
 
-A part is written in a transaction with the shard's fence (I2) that also checks that somebody still waits for the resync, and only after
-what it says is durable. So whatever a part says is done needs not be done again.
+A *part* says what is done of one cluster. It is written only after that is durable, so what a part says need not be done again. The
+transaction has the shard's fence (I2), and a condition that the request still exists.
 
-    the resync                      its session ends before it is done
-    ----------                      ----------------------------------
-    normal                          the next session goes on with the parts that are missing
-    forced, or a dry run            it ends with an error: a person meant it for now (I5)
+    the resync                      if the session ends before the resync is done
+    ----------                      ---------------------------------------------
+    normal                          the next session goes on with what is missing
+    forced, or a dry run            it ends with an error: a person meant it for this moment (I5)
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RUNNING: Final = "running"
 """``status`` of a report whose resync goes on. A finished report has no status."""
 
 WITHDRAWN_REPORT: Final = "withdrawn"
-"""``status`` of a report whose resync a person interrupted: what was done stays, and nobody goes on."""
+"""``status`` of a report whose resync a person interrupted: what was done stays, and no session goes on."""
 
 WITHDRAWN: Final = "the resync was withdrawn"
 
@@ -48,9 +48,9 @@ class Part:
     """What is done of one cluster.
 
     Args:
-        revision: of the configuration that it was done with. Another one: begin again.
-        document: the cluster's report so far; all of it, once ``done``.
-        zones: those that are not compared yet.
+        revision: the configuration's revision. If the cluster has another revision by now, its resync begins again.
+        document: the cluster's report so far; the complete report once ``done``.
+        zones: the zones that are not compared yet.
     """
 
     revision: int = 0
@@ -65,10 +65,10 @@ class Part:
 
 
 class ResyncProgress:
-    """Stores the parts of one resync, if it goes on after its session. Of any other nothing is stored, but ``check`` asks who waits for it.
+    """Stores the parts of a normal resync. Of a forced one, or a dry run, nothing is stored, but ``check`` asks whether the caller still waits.
 
     Raises from all methods:
-        NotKeptError: DynamoDB cannot be used now; or nobody waits for it any more (ResyncWithdrawnError).
+        NotKeptError: DynamoDB cannot be used now; or the resync was withdrawn (ResyncWithdrawnError).
         NotMasterError: another session holds the lease.
     """
 
@@ -91,13 +91,13 @@ class ResyncProgress:
         return dict(self._parts)
 
     def check(self, every_seconds: float = 0.0) -> None:
-        """Raise ResyncWithdrawnError once nobody waits for a forced resync or a dry run. What goes on is checked as it is kept.
+        """Raise ResyncWithdrawnError once nobody waits for a forced resync or a dry run. A normal resync is checked whenever a part is stored.
 
         Args:
-            every_seconds: do not ask if that was done so shortly before.
+            every_seconds: do nothing if the last question was less than so many seconds ago.
 
         Raises:
-            StoreError: it cannot be known now.
+            StoreError: DynamoDB does not answer now.
         """
         now = self._master.parts.scheduler.monotonic()
         if not self._asks or now - self._asked_at < every_seconds:

@@ -1,12 +1,12 @@
-"""State with zone, for a full resync: one cluster's known sets against one zone.
+"""Compares one cluster's known sets with the sets of one zone, for a full resync.
 
-Batches go on during a walk, so a set may differ because one of them changed it. After a batch has landed, the states of its keys are
-written, before the next batch. So the key's state decides:
+Batches go on while the zone is walked (all its sets are read), so a set may differ because a batch changed it. After each batch, before the
+next one, the states of its keys are written. So the state of the set's key decides:
 
-the key's state      a set that differs from the known one
+the key's state      a set that differs from the known set
 ---------------      -------------------------------------
-as before the walk   no batch has changed it: it drifted
-written since        this walk cannot decide: ``moved``
+as before the walk   has drifted: no batch has changed it
+written since        cannot be decided by this walk: the key has ``moved``
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ZoneComparison:
     def remember(self) -> None:
         """Read the known sets of the zone. Must be done before the zone is walked.
 
-        Has names in conflict checked. Before the cluster's last zone, also collects held deletions and conflicts for the report.
+        Also lets the zone check names in conflict. If this is the cluster's last zone, also collects held deletions and conflicts for the report.
         """
         cluster, zone_id = self.cluster, self._zone_id
         self._known = []
@@ -70,13 +70,13 @@ class ZoneComparison:
         return (key for known in self._known for key, _ in known.applied)
 
     def compare(self, actual: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]) -> None:
-        """Compare the known sets with the zone, and drop them. Keys that may have drifted are decided by the zone, between two batches.
+        """Compare the known sets with the zone, and forget the known sets. The zone itself checks suspected drift, between two batches.
 
         Adds drifts to the cluster's report, and keys that cannot be decided to ``moved``.
 
         Args:
             actual: the sets of the zone, walked after ``remember``.
-            unsettled: sets as a batch left them that nobody has settled (``as_the_last_batch_left``): they did not drift, and are ours.
+            unsettled: sets that are as a batch left them that is not settled (``as_the_last_batch_left``). They are ours, and did not drift.
         """
         cluster = self.cluster
         if cluster.forecast is not None:
@@ -84,7 +84,7 @@ class ZoneComparison:
         found = with_replacements(actual)
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []
-        if cluster.own_session and cluster.dry_run:  # this session writes nothing: what was read is what stands
+        if cluster.own_session and cluster.dry_run:  # no batch is under way in this session, so the walk decides
             cluster.check()
             cluster.add_drifts(
                 [drift for known in suspects for drift in known.drifts(found) if drift.key not in unsettled]
