@@ -1,18 +1,18 @@
-"""What has to wait in one hosted zone, not before when, and why.
+"""Knows what has to wait in one hosted zone, until when, and why.
 
     reason      what waits                                              not before (epoch seconds)
     ------      ----------                                              --------------------------
-    INHERITED   a key that was refused in an earlier session: its       the time of its mark; news of the key end it
-                mark does not say which unit, nor in which zone
+    INHERITED   a key that was refused in an earlier session: its       the time of its open mark; ends early if the cluster
+                mark does not say which unit, nor in which zone         plans the key again
     CONFLICT    a check of a key's names where foreign sets stand       see ``check_schedule``
     FULL        a key that could only add sets to a full zone           the zone's next try: see ``FullZone``
 
-A unit that Route 53 refused waits by itself, until the time of its key's mark (``put_unit``).
+A unit that Route 53 refused waits alone, without its key's other units, until the time that its cluster decided (``put_unit``).
 
-A reason may be put off as a whole: while Route 53 throttles reads no name is checked, and a full zone is tried for all at once.
+A reason may be put off for all keys together: while Route 53 throttles reads no name is checked, and a full zone is tried for all keys.
 
-A key of which nothing can go sleeps until the first of its waits is over, and as long as an inherited one lasts. Until then the zone
-does not keep its intent, and does not ask for it: thousands that wait would be asked for at every step (I7).
+A key of which nothing can be sent *sleeps* until the first of its waits is over; an inherited wait must be over in any case. The zone does
+not keep the intent of a sleeping key, and does not ask for it: otherwise it would ask for thousands of waiting keys at every step (I7).
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ class Waits:
             if units:
                 self._units[key] = units
             inherited = self.not_before(key, Reason.INHERITED) or 0.0
-            # The inherited time may come from a refusal in another zone. So waits of this zone are looked at, too.
+            # The inherited time may come from a refusal in another zone, so it does not include the waits of this zone.
             also = self.not_before(key, Reason.CONFLICT), besides(key)
             times = [at for at in (*also, *units.values()) if at is not None]
-            # Until an inherited wait is over, nothing of the key goes.
+            # Until an inherited wait is over, nothing of the key is sent.
             self._asleep[key] = inherited if inherited > now else min(times, default=now + _TRY_AGAIN_SECONDS)
 
     def wake(self, key: ObjectKey) -> None:

@@ -68,7 +68,7 @@ class ClaimBook:
         self._table = claims
         self._states = states
         self._fenced_here = fenced_here
-        self.intended = intended
+        self._intended = intended
         self._reserve = reserve
         self._waiters = Waiters(claims)
         self._claims: dict[Name, Claim | None] = {}  # those that were read; None: does not exist
@@ -266,7 +266,7 @@ class ClaimBook:
             holds = seen.key in claim.holders
             if not holds and (not neighbours(claim.owner, seen.key) or (name in seen.waits and not moved)):
                 continue
-            of_owner = {k: each for k, each in self.intended(claim.owner).items() if Name.of(k) == name}
+            of_owner = {k: each for k, each in self._intended(claim.owner).items() if Name.of(k) == name}
             kinds = {policy, *(each.routing.kind for each in of_owner.values())}
             # An owner without sets at the name is planned first: only then it is known which types are free.
             if holds or ((of_owner or claim.types) and kinds in ({Simple.kind}, {Weighted.kind})):
@@ -326,7 +326,7 @@ class ClaimBook:
         self._waiters.join(name, key, self._table.waiter_place(name, key, created_at))
         comes, changed = self._table.wait(claim, key, created_at)
         # An owner that no longer wants the name keeps the claim until its set is deleted. Now that a key waits, it can hand the claim on.
-        if claim.owner.cluster in self._fenced_here and name not in names_of(self.intended(claim.owner)):
+        if claim.owner.cluster in self._fenced_here and name not in names_of(self._intended(claim.owner)):
             self.promoted.append(claim.owner)
         if key in claim.types.values():  # a key that waits shares no types
             return [comes, *self._replaced(claim, claim.owner, claim.without(key), waiting=claim.waiting + 1)]

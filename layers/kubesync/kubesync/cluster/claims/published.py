@@ -24,6 +24,8 @@ _ASKED: Final = 500
 _NOTIFIED: Final = 20
 """So many of the asked keys are notified."""
 
+type _Sets = Mapping[RecordKey, RecordSet]
+
 
 @dataclass(slots=True)
 class Behind:
@@ -33,7 +35,7 @@ class Behind:
     ``looked``: owners whose stored queues were read in this session. Keys that join these queues later are planned, so ``wanted`` has them.
     """
 
-    wanted: dict[ObjectKey, dict[ObjectKey, Mapping[RecordKey, RecordSet]]] = field(default_factory=dict)
+    wanted: dict[ObjectKey, dict[ObjectKey, _Sets]] = field(default_factory=dict)
     looked: set[ObjectKey] = field(default_factory=set)
 
 
@@ -47,10 +49,10 @@ class PublishedSets:
     def __init__(self, states: StateTable, behind: Behind) -> None:
         self._states = states
         self._behind = behind
-        self._intended: dict[ObjectKey, Mapping[RecordKey, RecordSet]] = {}
-        self._published: dict[ObjectKey, Mapping[RecordKey, RecordSet]] = {}
+        self._intended: dict[ObjectKey, _Sets] = {}
+        self._published: dict[ObjectKey, _Sets] = {}
 
-    def intended(self, owner: ObjectKey) -> Mapping[RecordKey, RecordSet]:
+    def intended(self, owner: ObjectKey) -> _Sets:
         """The sets that a key intends: as planned in this commit, else as stored. Empty if a newer release wrote the key."""
         if owner not in self._intended:
             try:
@@ -66,11 +68,11 @@ class PublishedSets:
     def at_names(
         self,
         seen: KeyState,
-        wanted: Mapping[RecordKey, RecordSet],
+        wanted: _Sets,
         owners: Mapping[Name, ObjectKey | None],
         needed: Mapping[Name, Name],
         others: Mapping[Name, Mapping[RecordKey, ObjectKey]],
-    ) -> Mapping[tuple[str, str], Mapping[RecordKey, RecordSet]]:
+    ) -> Mapping[tuple[str, str], _Sets]:
         """What other keys publish at names where the key waits, by zone id and name.
 
         Remembers in ``Behind`` that the key waits for these others, so that ``changed`` finds the key when one of them changes.
@@ -92,7 +94,7 @@ class PublishedSets:
             self._behind.wanted.setdefault(other, {})[seen.key] = wanted_there
         return found
 
-    def unread_queues(self, before: KeyState, seen: KeyState, records: Mapping[RecordKey, RecordSet]) -> set[Name]:
+    def unread_queues(self, before: KeyState, seen: KeyState, records: _Sets) -> set[Name]:
         """Claims of a key whose stored queues have to be read: its sets there change for the first time in this session.
 
         Keys that earlier sessions planned may wait in these queues. This session does not know them otherwise.
@@ -136,41 +138,37 @@ class PublishedSets:
             behind.pop(key, None)
         return sorted(notified)
 
+    def promote_for_freed_types(
+        self, book: ClaimBook, before: KeyState, after: KeyState, wants: Callable[[ObjectKey], _Sets]
+    ) -> tuple[set[RecordKey], list[Action]]:
+        """Promote keys of the same namespace that want types of a name which a key no longer wants (ADR 0062).
 
-def promote_for_freed_types(
-    book: ClaimBook,
-    states: StateTable,
-    before: KeyState,
-    after: KeyState,
-    wants: Callable[[ObjectKey], Mapping[RecordKey, RecordSet]],
-) -> tuple[set[RecordKey], list[Action]]:
-    """Promote keys of the same namespace that want types of a name which a key no longer wants (ADR 0062).
+        These keys are the owner of the claim, keys that share it, and keys in line for it.
 
-    These keys are the owner of the claim, keys that share it, and keys in line for it.
+        Args:
+            wants: returns the record sets that a key wants, whether or not it has their names.
 
-    Args:
-        wants: returns the record sets that a key wants, whether or not it has their names.
-
-    Returns:
-        The sets that the key no longer wants and that sets of promoted keys replace; and the marks of the promoted keys.
-    """
-    replaced, marks = set[RecordKey](), list[Action]()
-    gone, stays = before.intended.keys() - after.intended.keys(), names_of(after.intended)
-    for name in sorted({Name.of(key) for key in gone} & before.claims):
-        claim = book.claim(name)
-        shared = name in before.shared
-        if claim is None or not (shared or claim.owner == after.key):  # the whole claim has gone to another key
-            continue
-        if not (claim.types or (claim.waiting and (shared or name in stays))):  # nobody shares it, or could share it
-            continue
-        near = [key for key in book.waiters_in_order(name) if neighbours(key, after.key)][:_ASKED]
-        most = len(marks) + len(claim.holders) + _NOTIFIED
-        for key in dict.fromkeys(each for each in (*claim.holders, *near) if each != after.key):
-            if len(marks) == most:
-                break
-            asks = [each for each in wants(key).keys() - book.intended(key).keys() if Name.of(each) == name]
-            if room := {each for each in gone if any(clash(each, ask) for ask in asks)}:
-                replaced |= room
-                marks.append(states.mark_promoted(key, name))
-                book.promoted.append(key)
-    return replaced, marks
+        Returns:
+            The sets that the key no longer wants and that sets of promoted keys replace; and the marks of the promoted keys.
+        """
+        replaced, marks = set[RecordKey](), list[Action]()
+        gone, stays = before.intended.keys() - after.intended.keys(), names_of(after.intended)
+        for name in sorted({Name.of(key) for key in gone} & before.claims):
+            claim = book.claim(name)
+            shared = name in before.shared
+            if claim is None or not (shared or claim.owner == after.key):  # the whole claim has gone to another key
+                continue
+            # Nobody shares the claim, or could share it.
+            if not (claim.types or (claim.waiting and (shared or name in stays))):
+                continue
+            near = [key for key in book.waiters_in_order(name) if neighbours(key, after.key)][:_ASKED]
+            most = len(marks) + len(claim.holders) + _NOTIFIED
+            for key in dict.fromkeys(each for each in (*claim.holders, *near) if each != after.key):
+                if len(marks) == most:
+                    break
+                asks = [each for each in wants(key).keys() - self.intended(key).keys() if Name.of(each) == name]
+                if room := {each for each in gone if any(clash(each, ask) for ask in asks)}:
+                    replaced |= room
+                    marks.append(self._states.mark_promoted(key, name))
+                    book.promoted.append(key)
+        return replaced, marks

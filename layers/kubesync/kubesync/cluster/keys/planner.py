@@ -14,7 +14,7 @@ from typing import Final
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.claims.allowed_names import NamespaceLimit, contested_claims, held_only
 from kubesync.cluster.claims.claim_book import ClaimBook
-from kubesync.cluster.claims.published import Behind, PublishedSets, promote_for_freed_types
+from kubesync.cluster.claims.published import Behind, PublishedSets
 from kubesync.cluster.claims.turning import Turn, agreeing, turns_of, with_turns
 from kubesync.cluster.keys.alias_targets import AliasTargets, Followers
 from kubesync.cluster.keys.key_states import KeyStates
@@ -396,11 +396,11 @@ class Planner:
         return after, pieces
 
     def _promote_for_freed_types(self, before: KeyState, after: KeyState, pieces: list[Piece]) -> KeyState:
-        """As the function of this name. Returns the key with the sets that promoted keys replace (``passing``). Adds marks to ``pieces``."""
+        """As ``PublishedSets`` does. Returns the key with the sets that promoted keys replace (``passing``). Adds marks to ``pieces``."""
         config = self._states.config
         if config.paused or config.policy is not Policy.SYNC:
             return replace(after, passing=frozenset())
-        replaced, marks = promote_for_freed_types(self._book, self._tables.state, before, after, self._records_of)
+        replaced, marks = self._published.promote_for_freed_types(self._book, before, after, self._records_of)
         written = {action.key for piece in pieces for action in piece.actions} if marks else set()
         pieces += [Piece((mark,)) for mark in marks if mark.key not in written]
         return replace(after, passing=(after.passing | replaced) & (after.applied.keys() - after.intended.keys()))
