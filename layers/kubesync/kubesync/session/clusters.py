@@ -1,6 +1,6 @@
-"""The clusters of a session. One that is not served any more keeps its actor: its batches are still closed.
+"""The clusters of a session. A cluster that is no longer served keeps its actor, which still closes the cluster's batches.
 
-A cluster that only a batch in flight names gets an actor too, if its fence can be raised. Else another shard serves it.
+A cluster that is not served gets an actor if a batch in flight names it, unless its fence cannot be raised: then another shard serves it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kubesync.log import logger
 from kubesync.messages import Configure, EndCluster, Listen, StopListening, TakeUp
 
 ACTOR_OF_CLUSTER: Final = "{}/cluster"
-"""What its thread is called."""
+"""The name of the actor's thread."""
 _NOWHERE: Final = "not-served.invalid"
 _LISTENERS_END_SECONDS: Final = 2.0
 _LAST_WORDS_SECONDS: Final = 5.0
@@ -38,9 +38,9 @@ _END_SECONDS: Final = 0.1
 class Clusters:
     """Starts, configures and ends the actors of clusters. Any thread may call ``send``; only the session's thread calls the rest.
 
-    ``configs``: configurations of the clusters that are served, also of those being deleted.
-    ``removed`` and ``unreadable``: cluster actors put their own names there, see ``ClusterPorts``.
-    ``unserved``: clusters that are not served, because a newer release wrote items of theirs.
+    ``configs``: configurations of the clusters that are served, also of clusters that are being deleted.
+    ``removed`` and ``unreadable``: cluster actors append their own names here, see ``ClusterPorts``.
+    ``unserved``: clusters that are not served, because a newer release wrote some of their items.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Clusters:
         self._forget(name)
 
     def forget_ended(self) -> list[str]:
-        """Stop serving clusters whose actors reported that they were removed or are unreadable. Returns those that were removed."""
+        """Stop serving clusters whose actors reported them as removed or unreadable. Returns the removed clusters."""
         while self.unreadable:
             name = self.unreadable.popleft()
             self.unserved |= {name}
@@ -122,7 +122,7 @@ class Clusters:
         return removed
 
     def work(self, names: Iterable[str]) -> None:
-        """Note that the listeners of these clusters work: so they are not ``unserved`` any more."""
+        """Note that the listeners of these clusters work, so the clusters are not ``unserved`` any more."""
         self.unserved -= {*names}
 
     def host_unserved(self, names: Iterable[str], zone_id: str) -> None:

@@ -1,4 +1,4 @@
-"""What a session reports of itself; once a minute also what does not get through although it should (I10), without a request.
+"""Makes a session's reports. Once a minute they also say what does not get through although it should (I10).
 
 A figure is left out as long as the session cannot know it: alarms keep their state then. A false 0 would end an alarm at each hand-over,
 and a false 1 would raise one.
@@ -25,11 +25,11 @@ from kubesync.upstreams.composer import NamedReport
 from kubesync.zone.progress import STUCK_SECONDS, ZoneFigures, ZoneState
 
 ACTOR_OF_ZONE: Final = "zone {}"
-"""What its thread is called."""
+"""The name of the actor's thread."""
 KNOWN_AFTER_SECONDS: Final = 30.0
-"""After so much of a session, what can work does work."""
+"""So long after a session began, a listener or zone that can work does work."""
 FAILING_SECONDS: Final = 180.0
-"""A listener that has not worked for so long counts."""
+"""A listener counts as failing once it has not worked for so long."""
 _LATE_SECONDS: Final = 180.0  # the alarm's threshold: below it, a session cannot say that nothing is late
 _LISTENERS: Final = 2  # of each cluster
 _STUCK_SECONDS: Final = 30.0
@@ -48,9 +48,13 @@ def harmless(failed: str) -> Iterator[None]:
 class ClusterHealth:
     """What does not get through in one cluster that is served.
 
-    ``failing``: for each listener how many seconds it has not worked; 0: it works. ``oldest_open``: age in seconds of the oldest open key that
-    goes by itself; 0: there is none. ``unrecorded``: age of what is read and not recorded. ``inferred``: how many deletions followed from
-    lists within the last hour. ``turn``: for how long the oldest event waits to be recorded, and of which cluster and namespace it is.
+    ``failing``: for each listener, how many seconds it has not worked; 0: it works.
+    ``oldest_open``: age in seconds of the oldest open key that needs no person; 0: there is none.
+    ``waiting``: how many keys wait for a person, also with deletions that are held back.
+    ``set_aside``: how many keys are set aside (``domain.large_keys``).
+    ``unrecorded``: age in seconds of the oldest event that is read and not recorded.
+    ``inferred``: how many deletions of the last hour were inferred from lists.
+    ``turn``: for how many seconds the oldest event waits to be recorded, and its cluster and namespace.
     """
 
     failing: tuple[float, ...] = ()
@@ -72,7 +76,7 @@ def of_cluster(name: str, found: ClusterFigures, steps: Mapping[str, float], epo
     hangs = steps.get(ACTOR_OF_CLUSTER.format(name), 0.0)
     unrecorded = None if found.running is None else found.running.unrecorded_since
     since, namespace = (found.running and found.running.turn) or (now, "")
-    # A cluster that was added a moment ago has not read yet since when it does not work.
+    # The actor of a cluster that was added a moment ago has not read ``failing_since`` yet: such a listener has failed for one second.
     failing = [
         0.0 if view.absent or view.works(epoch) else epoch - (view.failing_since or epoch - 1.0) for view in found.views
     ]
@@ -99,8 +103,9 @@ def health(
     """Return the values of metrics, by their names. Leaves out those that cannot be known yet.
 
     Args:
-        unserved: registered clusters that cannot be served. ``pending``: those that are not served yet.
-        steps: actors that have taken no message, or have been in one step, for long; and for how many seconds.
+        unserved: how many registered clusters cannot be served.
+        pending: how many registered clusters are not served yet.
+        steps: by name, the seconds for which an actor has been in one step, or has taken no message. Only actors for which this is long.
         now: monotonic seconds.
     """
     served = list(clusters)

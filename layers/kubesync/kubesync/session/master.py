@@ -57,10 +57,9 @@ class Retry(Protocol):
 
 
 class TakeOverReads:
-    """Reads what a take-over needs, in parallel, and knows which zones need settling. Answers have the order of what was asked for.
+    """Reads what a take-over needs, in parallel, and knows which zones need settling.
 
-    ``clean``: the last master ended cleanly, except in the zones that it left ``unsettled``.
-    ``zones``: zones whose names are known from configurations.
+    ``clean``: the last master ended cleanly, except in the ``unsettled`` zones. ``zones``: the zones that configurations name, by id.
     """
 
     def __init__(self, inflight: InflightTable, tables: Tables, reads: ParallelMap, retry: Retry) -> None:
@@ -95,7 +94,7 @@ class TakeOverReads:
         return sorted(unsettled) if self.clean else self._retry(self._inflight.zones)
 
     def remembered(self, clusters: Mapping[str, ClusterConfig]) -> Mapping[str, Remembered | None]:
-        """Read what is remembered of clusters. All are None if a newer release wrote some of it: then each cluster reads its own."""
+        """Read what is remembered of clusters. If a newer release wrote any of it, all are None, and each cluster reads its own part."""
         read = {name: config.remembered for name, config in clusters.items()}
         try:
             return self._retry(lambda: self._tables.listeners.remembered(read))
@@ -103,7 +102,8 @@ class TakeOverReads:
             return dict.fromkeys(clusters)
 
     def each[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R | None]:
-        """Call ``call`` for each thing, in parallel. None where a newer release wrote an item: the zone or cluster will find out itself."""
+        """Call ``call`` for each thing, in parallel, and return the results in this order. None: a newer release wrote the item, which the zone
+        or cluster finds out again."""
 
         def read(thing: T) -> R | None:
             try:
@@ -293,7 +293,7 @@ class Master:
         """Watch every cluster, and go on with removals. Named upstreams are composed even if there is no cluster."""
         self._reporter.watches_since = self.parts.scheduler.monotonic()
         self.named.start()
-        # In another order each time: slow clusters that list first must not hold the room in every session.
+        # The order differs in each session, so that slow clusters do not list first, and hold the room for lists, in every session.
         for name in sorted(self.configs, key=lambda name: crc32(f"{self.session} {name}".encode())):
             self.send(name, Listen(self.term.deadline))
 
@@ -332,7 +332,7 @@ class Master:
     def _unsettled(self) -> frozenset[str]:
         """Return the zones that the next master has to settle: an outcome is unknown, or the zone was never settled here.
 
-        Zones whose threads hang in a call are included: what that call has sent may still land.
+        Zones whose threads hang in a call are included, because the batch of that call may still land.
         """
         left = frozenset(zone_id for zone_id in self._take_over_reads.unsettled if zone_id not in self.zones)
         return left | self.zones.failed(lambda figures: figures.clean)
@@ -342,7 +342,7 @@ class Master:
         return percentiles(self._reporter.fresh_lags(self.zones.figures))
 
     def snapshot(self, *, lost: bool) -> SessionReport:
-        """Make a report of the current counts, for metrics. Notes on the lease who waits longest for a turn.
+        """Make a report of the current counts, for metrics. Notes on the lease which namespace waits longest for its turn.
 
         ``lost``: another session is the master by now. Then the report has no health.
         """

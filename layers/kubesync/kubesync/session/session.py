@@ -34,7 +34,7 @@ from kubesync.session.master import Master
 BEAT_SECONDS: Final = 60.0
 _TICK_SECONDS: Final = 1.0
 _MINUTES_NOTED: Final = 15  # the item of the lease stays below 1 KB: a renewal is one write unit
-# A session takes the lease again so often where fences are above its epoch. Each time all fences that refused it are passed.
+# If fences are above the session's epoch, it takes the lease again at most so often. Its new epoch is above each fence that refused it.
 _EPOCH_TRIES: Final = 5
 # A resync that is under way gets this long to stop and answer, before the listeners are cut.
 _RESYNC_ENDS_SECONDS: Final = 0.5
@@ -128,7 +128,7 @@ class Session:
                         raise
                     logger.warning("refused by a fence", fence=error.epoch, epoch=self.report.epoch)
                     self._keeper.take_again(error.epoch)
-                    # Nothing says how the master ended whose fence it was.
+                    # It is not known how the master ended that had raised this fence. So all zones are settled.
                     master, left = self._new_master(writes_until), None
             self._note()
             logger.info(
@@ -141,16 +141,9 @@ class Session:
             self._steady_from = min(self._clock.monotonic() + BEAT_SECONDS, self._term.deadline)
             self._beat(master)
             if recovering is not None:
-                self.report.recoveries.append(recovering.run(master))
-                if not recovering.dry_run:
-                    master.release_zones()
-                    master.settle_down()
+                self._recover(master, recovering)
             elif resync is not None:
-                if not resync.dry_run:
-                    master.named.start()
                 self._resync(master, resync)
-                if not resync.dry_run:
-                    master.settle_down()
             else:
                 master.start()
                 self.report.hand_over_seconds = self._keeper.seconds_since(before)
@@ -164,7 +157,7 @@ class Session:
         return self.report
 
     def _begin_recovery(self, recovery: Recovery) -> Recovering:
-        """Read the journals before the lease is taken: its epoch must be above every one of them."""
+        """Read all journals before the lease is taken, because the lease's epoch must be above the epoch of each journal."""
         self._keeper.table.bind(self._parts.settings.deployment)
         recovering = recovery.begin(self._parts)
         if not recovering.dry_run:
@@ -198,14 +191,28 @@ class Session:
         master.fenced_writer.until_monotonic = writes_until
         return master
 
+    def _recover(self, master: Master, recovering: Recovering) -> None:
+        """Run the recovery that this session was started for. Then publish what it has changed, unless it is a dry run."""
+        self.report.recoveries.append(recovering.run(master))
+        if not recovering.dry_run:
+            master.release_zones()
+            master.settle_down()
+
     def _resync(self, master: Master, request: ResyncRequest) -> None:
-        """Run the resync that this session was started for. If it cannot be finished, end the session: the request stays."""
+        """Run the resync that this session was started for. Then publish what it has changed, unless it is a dry run.
+
+        If the resync cannot be finished, the session ends and the request stays.
+        """
+        if not request.dry_run:
+            master.named.start()
         worker = ResyncWorker(master, self._parts.resyncs)
         try:
             self.report.resyncs.append(worker.run(request, own_session=True))
         except (SessionEndsError, NotKeptError, StaleStateError, StoreError) as error:
             logger.info("the resync was cut off", request=request.id, reason=str(error))
             self.stop(ErrorCode.MAX_RUNTIME)
+        if not request.dry_run:
+            master.settle_down()
 
     def _may_stand_by(self) -> bool:
         """Whether to go on waiting for the lease. Tells the person who watches, the first time."""
@@ -218,7 +225,7 @@ class Session:
         )
 
     def _request_control(self) -> None:
-        """Have configurations and requests read at once. The lease keeper's thread calls this."""
+        """Let the session's thread read configurations and requests at once. The lease keeper's thread calls this."""
         self._control_due = True
         self._term.wake()
 
