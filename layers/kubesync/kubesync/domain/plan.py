@@ -8,7 +8,7 @@ Which key gets a wanted name (a claim is per zone, name and set identifier):
     nobody                nobody           gains it
     nobody                this key         gains it, waits no longer
     another key           -                waits; reported; opened when the owner lets go
-    another one of its    -                gains the types that are free beside theirs (``ClaimBook.others``); what is theirs is reported
+    another one of its    -                gains the types that are free beside theirs (``ClaimBook.sets_of_sharers``); types of others are reported
       namespace
 
 A claim of a set that excludes the wanted one may also keep a name from a key: then it waits for that claim (``waits_for``). Sets of the

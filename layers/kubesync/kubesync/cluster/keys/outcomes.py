@@ -1,11 +1,13 @@
 """Closes keys after a zone's batch, by what became of their units (ADR 0002, step 3). What exists in the zone decides (I3).
 
-landed      applied moves; no change left → the key closes; names that nothing needs are let go: the first waiter gets them
-postponed   attempts + 1, retry_at, reason
-conflict    a foreign set stands there: the claim is let go, the name is read before it joins a batch again (I3)
+the unit        what is written to its key
+--------        --------------------------
+has landed      ``applied`` changes. If no change is left, the key is not open any more. Claims that nothing needs are let go
+was refused     the mark counts one more attempt, and says when to try again and why
+is in conflict  a foreign set exists at the name: the key lets the claim go, and the zone reads the name before each next try (I3)
 
-A check of a name that finds what the last one found is no change, and is not audited (I6). It moves attempts and ``retry_at``
-until a key has been refused ``domain.state.SETTLED_ATTEMPTS`` times; from then on it writes nothing: see ``zone.check_schedule``.
+A check of a name that finds the same as the last check is no change, and is not audited (I6). It only counts attempts, until a key has been
+refused ``domain.state.SETTLED_ATTEMPTS`` times. From then on it writes nothing: see ``zone.check_schedule``.
 """
 
 from __future__ import annotations
@@ -33,21 +35,21 @@ from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState, Name, OpenMa
 from kubesync.messages import Refusal, Sets
 
 RETRIES: Final = Backoff(initial=5.0, cap=900.0, least=0.75, most=1.25)
-"""Tries of a key after refusals: with jitter, so that many keys do not come back at once."""
+"""Tries of a key after refusals: with jitter, so that many keys are not tried at the same moment."""
 CONFLICT_CHECKS: Final = Backoff(initial=5.0, cap=CONFLICT_CHECK_SECONDS)
-"""Checks of names in conflict: without jitter, so that what came together is read together, by one walk."""
+"""Checks of names in conflict: without jitter, so that names that were refused together are read together, by one walk."""
 
 
 type AtNames = Mapping[str, Sets]
-"""What stands at each name of a zone."""
+"""By name, the sets that exist in a zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one unit.
 
-    ``landed``: its changes stand in the zone. Else it was refused: by a foreign set at its name (``conflict``), or with ``code`` (of
-    ``domain.reasons``); ``reason`` says it in words.
+    ``landed``: its changes exist in the zone. Otherwise the unit was refused, because of a foreign set at its name (``conflict``) or for the
+    reason ``code`` (``domain.reasons``). ``reason`` says why, in words.
     """
 
     unit: Unit
@@ -63,15 +65,16 @@ class Outcome:
 
 
 def judge(refusal: Refusal, state: KeyState) -> Outcome:
-    """Decide about a unit that a refusal was about, from what stands at its name.
+    """Decide about a refused unit, from the sets that exist at its name.
 
-    known before   stands now          decision
-    ------------   ----------          --------
-    nothing        something           conflict: foreign, equal or not (I3)
-    a set          nothing, delete     landed: somebody deleted it, nothing is left to do
-    a set          another, or none    changed by hand: a full resync mends it
-    as known       a foreign set that excludes ours                        conflict: a CNAME, or only one of the two has an identifier
-    as known       nothing like that   rejected: the value itself, or a health check that does not exist
+    known before   exists now                       decision
+    ------------   ----------                       --------
+    no set         a set                            conflict: the set is foreign, equal or not (I3)
+    a set          none, and the unit deletes it    landed: somebody deleted the set, so nothing is left to do
+    a set          another set, or none             changed by hand: a full resync mends it
+    a set, none    the same, and a foreign set      conflict: for example a CNAME, or a set with an identifier beside one without
+                   that excludes ours
+    a set, none    the same, and no such set        rejected: Route 53 does not accept the value, or the health check does not exist
     """
     unit, actual = refusal.unit, refusal.actual
     if refusal.code:
@@ -100,12 +103,14 @@ def judge(refusal: Refusal, state: KeyState) -> Outcome:
 
 
 class Outcomes:
-    """Closes keys of one cluster: records what became of their units. Idempotent: after a crash the next session does the rest.
+    """Closes keys of one cluster: records what became of their units. Idempotent: after a crash the next session does it again.
+
+    ``marks``: the new open marks (None: not open any more) of keys that were written.
 
     Args:
-        why: for the audit, where the key does not say what opened it.
-        batch: the id of the batch, as in the journal; empty where none landed.
-        random: a number in [0, 1), for jitter.
+        why: for the audit, if a key's mark does not say what opened the key.
+        batch: the id of the batch, as in the journal. Empty: no batch landed.
+        random: returns a number in [0, 1), for jitter.
     """
 
     def __init__(
@@ -113,7 +118,7 @@ class Outcomes:
     ) -> None:
         self.committer = committer
         self.marks: dict[ObjectKey, OpenMark | None] = {}
-        self._moved_on: set[ObjectKey] = set()
+        self._moved_on: set[ObjectKey] = set()  # see ``_mark_after``
         self._by_key: dict[ObjectKey, list[Outcome]] = {}
         for outcome in sorted(outcomes, key=lambda o: o.unit.key):
             self._by_key.setdefault(outcome.unit.key, []).append(outcome)
@@ -122,14 +127,17 @@ class Outcomes:
         self._random = random
 
     def close(self, recorded: Recorded) -> Steps[None]:
-        """Write the outcomes. ``marks`` then holds the marks of keys that were written. ``recorded``: see ``Committer.commit``."""
+        """Write the outcomes, and fill ``marks``. ``recorded``: see ``Committer.commit``."""
         change = Change(list(self._by_key), self._apply_outcomes, self._plan, outputs=False)
         yield from self.committer.commit(change, recorded)
         for key in self._moved_on:
             self.committer.states.open_keys.landed(key)
 
     def _plan(self, pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
-        """Plan what closing writes. Lets go of claims that nothing needs. Upstreams stay as they are."""
+        """Plan what closing writes, and promote keys for which something has changed. Upstreams stay as they are.
+
+        ``pairs``: each key as stored, and with its outcomes (``_apply_outcomes``).
+        """
         committer = self.committer
         tables, counts = committer.tables, committer.states.counts
         intended = PublishedSets(tables.state, Behind()).intended
@@ -147,12 +155,13 @@ class Outcomes:
         for before, after in pairs:
             book.promoted += sorted(committer.followers.of(before.applied.keys() ^ after.applied.keys()))
             pieces: list[Piece] = []
-            # Planned away while its batch was under way: until the set is gone again the name is its own, unless it has another owner.
+            # The key let the name go while the batch that creates its set was under way. Until the set is deleted, the key owns the name
+            # again, unless another key owns it by now.
             for name in sorted(name for name in _landed_unclaimed(before, after) if book.owner(name) is None):
                 pieces.append(Piece(tuple(book.gain(name, before.key)), claiming(name)))
                 after = replace(after, claims=after.claims | {name})
             for name, reason in self._rejected(before).items():
-                # The next in line is tried. This key waits in line again once a check finds the name taken.
+                # The next key in line gets the name. This key queues again once a check finds the name taken.
                 if book.is_awaited(name):
                     after = _in_conflict(
                         replace(after, claims=after.claims - {name}), {**after.conflicts, name: reason}
@@ -160,12 +169,12 @@ class Outcomes:
             for name in sorted(before.claims - after.claims):
                 actions, others = book.let_go(name, before.key)
                 pieces.append(Piece(tuple(actions), unclaiming(name), others))
-            # If they want the same as this key, they were told nothing.
+            # A foreign set keeps this key's new sets out. Waiting keys that want the same sets reported nothing so far, and must report it now.
             for name in _kept_out(before, after):
                 book.promoted += [
                     each for each in book.waiters_in_order(name)[:IN_LINE] if each.cluster in committer.fenced_here
                 ]
-            # They waited for its policy, or turned with it.
+            # The name has another policy now. Waiting keys may have waited for that, or turn with this key.
             for name in sorted(self._turned(before) & before.claims):
                 for key in (each for each in book.waiters_in_order(name) if each.cluster in committer.fenced_here):
                     note = committer.tables.state.mark_promoted(key, name)
@@ -204,7 +213,7 @@ class Outcomes:
                 elif outcome.landed and change.after is not None:
                     applied[change.key] = change.after
                     conflicts.pop(Name.of(change.key), None)
-            # Only where the key still wants the name: no check would ever take the conflict back.
+            # Only if the key still wants the name: names that it does not want are not checked, so the conflict would stay for ever.
             if outcome.conflict and (wanted := Name.of(outcome.unit.wanted)) in names_of(state.intended):
                 conflicts[wanted] = outcome.reason
         states = self.committer.states
@@ -218,13 +227,17 @@ class Outcomes:
         return without_tombstones(after, self.committer.states.floors())
 
     def _mark_after(self, state: KeyState, after: KeyState) -> OpenMark | None:
-        """The open mark of a key after its outcomes. Notes keys that want something else by now (``_moved_on``).
+        """The open mark of a key after its outcomes.
 
-        set aside                      as it was: a list of its endpoints decides
-        no change is left              none
-        refused, with news             the next try
-        refused as so often before     as it was (I6)
-        a change is left, no mark      a new one: the key was planned back while the batch was under way, and then it landed
+        the key                                    its mark
+        -------                                    --------
+        is set aside (``domain.large_keys``)       stays: a list of its endpoints decides
+        has no change left                         none
+        was refused                                says when the next try is
+        was refused as often before (settled)      stays (I6)
+        has changes left, and was not refused      stays, or is new: the key was planned again while its batch was under way
+
+        ``_moved_on``: keys whose landed batch did all that they wanted then, and that want something else by now.
         """
         outcomes = self._by_key[state.key]
         refused = [outcome for outcome in outcomes if not outcome.landed]
@@ -249,6 +262,7 @@ class Outcomes:
         return OpenMark(attempts, retry_at, reason, outcomes[0].reason_code, mark.cause, mark.since)
 
     def _audit_entries(self, before: KeyState) -> list[Entry]:
+        """An entry for each change that landed or was refused, without conflicts that are reported already."""
         why = (before.opened.cause if before.opened is not None else "") or self._why
         entries: list[Entry] = []
         for outcome in self._by_key[before.key]:
@@ -266,48 +280,46 @@ class Outcomes:
 
 
 def _in_conflict(state: KeyState, conflicts: Mapping[Name, str]) -> KeyState:
-    """The state with these conflicts, and no others, also among its problems."""
+    """The state with exactly these conflicts, and with their problems."""
     reported = {p for p in state.problems if p.code != "Conflict"} | set(conflict_problems(conflicts))
     return replace(state, conflicts=conflicts, problems=tuple(sorted(reported)))
 
 
 def _landed_unclaimed(before: KeyState, after: KeyState) -> frozenset[Name]:
-    """Names where a set was created although the key has let go of the name meanwhile."""
+    """Names where a set was created although the key let the name go while the batch was under way."""
     if after.applied.keys() <= before.applied.keys():
         return frozenset()
     return names_of(after.applied) - names_of(before.applied) - after.claims - after.waits
 
 
 def _kept_out(before: KeyState, after: KeyState) -> frozenset[Name]:
-    """Names of which the key keeps what stands, and where a foreign set now keeps out something else."""
+    """Names where the key keeps a set that exists, and where a foreign set was found that keeps another of its sets out."""
     return after.claims & (after.conflicts.keys() - before.conflicts.keys())
 
 
 def _is_reported(state: KeyState, outcome: Outcome) -> bool:
-    """Whether it is a conflict that is reported already, for the very same reason."""
+    """Whether an outcome is a conflict that is reported already, for the same reason."""
     return outcome.conflict and state.conflicts.get(Name.of(outcome.unit.wanted)) == outcome.reason
 
 
 def _is_settled(state: KeyState, outcomes: Iterable[Outcome]) -> bool:
-    """Whether all is as it has been so often that nobody has to be notified, not even a successor (I6)."""
+    """Whether the key has settled, and all its outcomes are reported already: then nothing is written (I6)."""
     return state.settled and all(_is_reported(state, outcome) for outcome in outcomes)
 
 
 class ConflictCheck:
-    """Compares names in conflict with what stands there, for keys of one cluster in one zone.
+    """Compares names in conflict with the sets that exist there, for keys of one cluster in one zone.
 
-    A name that a key wants and may not have:
+        the name is claimed by    sets that exist there                      what happens
+        ----------------------    ---------------------                      ------------
+        another key               none in the way, or only that key's sets   the key is planned again, and waits for the name
+        nobody, or this key       none in the way                            the key is planned again, and claims the name again
+        any of these              a foreign set in the way                   the check is postponed, and the foreign set reported
 
-        the name is claimed by    what stands there                       what happens
-        ----------------------    -----------------                       ------------
-        another key               nothing in the way, or that key's set   planned again: this key waits for the name like any other
-        nobody, or this key       nothing in the way                      planned again: claimed again
-        any of them               what is in the way                      postponed, with what stands there now
+    The last line also holds if another key has claimed the name and does not know of the foreign set yet. Otherwise two such keys would
+    queue again, and pass the claim to each other for ever.
 
-    The last also holds where another key claims the name and has yet to find out. Otherwise two such keys would queue again and pass the
-    claim to and fro for ever.
-
-    ``free``: by key, names that nothing keeps it from. Reads claims, and the states of their owners, of whatever cluster.
+    ``free``: by key, the names where nothing is in its way. Reads claims, and the states of their owners in all clusters of this master.
     """
 
     def __init__(self, zone_id: str, found: Mapping[ObjectKey, AtNames], committer: Committer) -> None:
@@ -322,7 +334,7 @@ class ConflictCheck:
             reasons = self._reasons[state.key] = {}
             for name in names[state.key]:
                 if name.name not in found[state.key]:
-                    continue  # in conflict only since the names were read
+                    continue  # the conflict is newer than the check: the name was not read
                 actual, claim = found[state.key][name.name], claimed.get(name)
                 if claim is not None and claim.owner != state.key:
                     owner = owners.get(claim.owner)
@@ -333,7 +345,8 @@ class ConflictCheck:
         self.free: Mapping[ObjectKey, frozenset[Name]] = {key: names for key, names in free.items() if names}
 
     def _owners(self, keys: Sequence[ObjectKey]) -> dict[ObjectKey, KeyState]:
-        """States of keys that own names. Left out: keys of clusters that another master serves, or that a newer release has written."""
+        """States of keys that own names. Leaves out keys of clusters that another master serves. If a newer release wrote any key of another
+        cluster, leaves out all of these."""
         own = [key for key in keys if key.cluster == self._states.config.name]
         elsewhere = self._committer.fenced_here - {self._states.config.name}
         others = sorted({key for key in keys if key.cluster in elsewhere})
@@ -344,7 +357,7 @@ class ConflictCheck:
             return owners
 
     def still_foreign(self, policy: Policy) -> Iterator[Outcome]:
-        """Outcomes of names where something is in the way, once the free ones have been planned."""
+        """Outcomes of names where a set is in the way. Call this after keys with free names were planned again."""
         for key, reasons in self._reasons.items():
             state = self._states.states([key])[key]
             changes = changes_of(state, policy)
@@ -356,7 +369,7 @@ class ConflictCheck:
 
 
 def _why_foreign(name: Name, state: KeyState, actual: Mapping[RecordKey, RecordSet]) -> str:
-    """What is in the way at a name, in words: the same as before where that is still true. Empty: nothing."""
+    """Says what is in the way at a name. If the reason that is known is still true, returns that one. Empty: nothing is in the way."""
     wanted = sorted(key for key in state.intended if Name.of(key) == name)
     reasons = [
         why_foreign(key, stands, None if key == other else other)
