@@ -99,7 +99,7 @@ def contested_claims(seen: KeyState, want: Desired, rules: DnsRules) -> dict[Nam
     cluster without rules for names, and without routing policies      no: other keys exclude nothing there
     cluster with routing policies                                      yes
     a simple set, at a name where the key has sets with identifiers    yes
-    given by the template, with the namespace in the name              no: no other namespace can want the name
+    of ports or endpoints, or of a template with the namespace         no: no other namespace can want the name
     else                                                               yes
     """
     policies = policies_of(want.records or {})

@@ -163,10 +163,8 @@ class Planner:
         self._book.read(self._names_in_question(wants), set[Name]().union(*unread))
         wants = [(before, self._book.without_lost(seen), want) for before, seen, want in wants]
         self._book.begin_commit({seen.key: (seen, want.records) for _, seen, want in wants})
-        self._book.read_related(
-            {name for _, seen, want in wants for name in contested_claims(seen, want, self._states.rules)},
-            self._tables.reads,
-        )
+        contested = {name for _, seen, want in wants for name in contested_claims(seen, want, self._states.rules)}
+        self._book.read_related(contested, self._tables.reads)
         if self._reread_upstreams:
             self._book.check_owners()
         if any(self._leaving(seen, want) for _, seen, want in wants):
