@@ -11,8 +11,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from chaos.faults.turns import EVIL, End, Happens, asking, ends, evil, fault, play_story
+from chaos.faults.turns import EVIL, asking, evil, play_story
 from chaos.sections import Effort, Section
+from chaos.stories.ends import End, Step, ends, fault
 from harness.deployment import Deployment
 from kubesync.domain.objects import Resource
 from kubesync.domain.state import KeyState
@@ -23,6 +24,7 @@ CAPS: Final = {
     "max_waits_per_namespace": 3,
     "max_record_sets_per_namespace": 19,
 }
+_SHORT: Final = 10
 _LARGE: Final = 40  # comes first and goes last: what it takes is enough for all others
 _HEIR: Final = 50  # stands in line from the beginning, and is given the name that is waited for
 
@@ -67,13 +69,13 @@ def _large_goes(deployment: Deployment) -> None:
     _gone(deployment, _LARGE)
 
 
-STORY: Final[Sequence[tuple[float, Happens]]] = (
-    (10.0, _full),
-    (15.0, _too_many),
-    (15.0, _some_go),
-    (30.0, _listed_again),
-    (15.0, _owner_goes),
-    (15.0, _large_goes),
+STORY: Final = (
+    Step(10.0, _full),
+    Step(15.0, _too_many),
+    Step(15.0, _some_go),
+    Step(30.0, _listed_again),
+    Step(15.0, _owner_goes),
+    Step(15.0, _large_goes),
 )
 
 
@@ -84,7 +86,7 @@ def undisturbed() -> tuple[Mapping[str, object], Sequence[int]]:
 
 def cases(effort: Effort) -> Sequence[End]:
     _, writes = undisturbed()
-    return ends(writes[:-1], effort)
+    return ends(writes[:-1], effort, _SHORT)
 
 
 def play(case: object) -> list[str]:

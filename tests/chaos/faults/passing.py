@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from chaos.sections import Section
-from chaos.stories.names_story import End, StoryOfNames, asks, fault
+from chaos.stories.ends import End, fault
+from chaos.stories.names_story import StoryOfNames, asks
 from harness.dns_cases.passing import PassingDeployment
 from kubesync.domain.sources.ingresses import Ingress
 

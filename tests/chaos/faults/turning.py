@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from chaos.sections import Section
-from chaos.stories.names_story import StoryOfNames, asks, fault
+from chaos.stories.ends import fault
+from chaos.stories.names_story import StoryOfNames, asks
 from harness.dns_cases.passing import PassingDeployment
 
 _WWW: Final = "www.example.com"

@@ -6,34 +6,21 @@ or go while they wait for their turn, and a list holds objects again that went w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from chaos.sections import Effort, Section, sample
+from chaos.sections import Effort, Section
+from chaos.stories.ends import End, Step, ends, fault, play_steps
 from harness.deployment import Deployment
 from harness.seen.builders import a_service, an_endpoints
 from kubesync.domain.objects import Resource
-from simulation.gate import Gate, Outward
 from simulation.normal_form import differences
 
 EVIL: Final = "evil"
 _COUNT: Final = 130
 _WRITE_SECONDS: Final = 0.2
 _SHORT: Final = 10
-_LEASE_SECONDS: Final = 20.0
-
-type Happens = Callable[[Deployment], None]
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """The session ends at its n-th write of this step of the story: it dies ``before`` it or after it, or hands over."""
-
-    step: int
-    write: int
-    how: str
 
 
 def evil(deployment: Deployment, number: int, *, asks: str = "", address: str = "10.9.0.1") -> None:
@@ -87,72 +74,22 @@ def _back(deployment: Deployment) -> None:
     asking(deployment, "latest")
 
 
-STORY: Final[Sequence[tuple[float, Happens]]] = (
-    (1.2, _many),
-    (1.2, _meanwhile),
-    (30.0, _again),
-    (1.2, _listed_again),
-    (30.0, _back),
+STORY: Final = (
+    Step(1.2, _many),
+    Step(1.2, _meanwhile),
+    Step(30.0, _again),
+    Step(1.2, _listed_again),
+    Step(30.0, _back),
 )
-"""What happens, and for how long (seconds) nothing else happens then."""
-
-
-class _Striking:
-    """Writes take time; the session ends at one of them."""
-
-    def __init__(self, deployment: Deployment, gate: Gate) -> None:
-        self.writes = 0
-        self.end: End | None = None
-        self._deployment = deployment
-        self._gate = gate
-        gate.on_before, gate.on_after = self._before, self._after
-
-    def _before(self, call: Outward) -> None:
-        self.writes += call.writes
-        if call.writes and self.end is not None and self.end.how == "before" and self.writes == self.end.write:
-            self._gate.kill()
-
-    def _after(self, call: Outward) -> None:
-        if call.writes and self.end is not None and self.end.how == "after" and self.writes == self.end.write:
-            self._gate.kill()
-        if call.writes and call.service != "route53":
-            self._deployment.hold(_WRITE_SECONDS)
-
-
-def _begin(deployment: Deployment) -> _Striking:
-    gate = deployment.world.new_gate()
-    striking = _Striking(deployment, gate)
-    deployment.running = deployment.world.start(gate)
-    return striking
 
 
 def play_story(
-    end: End | None, story: Sequence[tuple[float, Happens]] = STORY, **config: Any
+    end: End | None, story: Sequence[Step[Deployment]] = STORY, **config: Any
 ) -> tuple[Mapping[str, object], Sequence[int]]:
     """What stands in the end, and how many writes each step had. ``config``: of the cluster."""
     deployment = Deployment(domain_filter=("example.com",), **config)
     asking(deployment, "owner", "www.example.com", year=2025)
-    striking = _begin(deployment)
-    deployment.pass_time(10.0)
-    writes: list[int] = []
-    for number, (seconds, happens) in enumerate(story):
-        striking.writes, striking.end = 0, end if end is not None and end.step == number else None
-        happens(deployment)
-        if striking.end is not None and striking.end.how == "hand over":
-            deployment.pass_time(seconds / 2)
-            deployment.end()
-            striking = _begin(deployment)
-            deployment.pass_time(seconds / 2)
-        else:
-            deployment.pass_time(seconds)
-        writes.append(striking.writes)
-        assert deployment.running is not None
-        if not deployment.running.alive:
-            deployment.pass_time(_LEASE_SECONDS)  # else the next session finds another master, and ends
-            striking = _begin(deployment)
-            deployment.pass_time(60.0)
-            assert deployment.running.alive
-    deployment.pass_time(60.0)
+    writes = list(play_steps(deployment, story, end, _WRITE_SECONDS))
     found = deployment.world.normal()
     deployment.close()
     return found, writes
@@ -165,16 +102,7 @@ def undisturbed() -> tuple[Mapping[str, object], Sequence[int]]:
 
 def cases(effort: Effort) -> Sequence[End]:
     _, writes = undisturbed()
-    return ends(writes, effort)
-
-
-def ends(writes: Sequence[int], effort: Effort) -> Sequence[End]:
-    """Every end of a session in steps that have so many writes."""
-    dies = [
-        End(step, n, how) for step, of in enumerate(writes) for n in range(1, of + 1) for how in ("before", "after")
-    ]
-    every = [*dies, *(End(step, 0, "hand over") for step in range(len(writes)))]
-    return sample(every, _SHORT, effort.seed) if effort.short else every
+    return ends(writes, effort, _SHORT)
 
 
 def play(case: object) -> list[str]:
@@ -183,10 +111,5 @@ def play(case: object) -> list[str]:
     return differences(found, wanted)
 
 
-def fault(case: object) -> str:
-    assert isinstance(case, End)
-    return {"before": "dies before a write", "after": "dies after a write"}.get(case.how, case.how)
-
-
 SECTION: Final = Section(20, "namespaces in turns, killed at every write", "I1 I9", cases, play, fault=fault)
-__all__ = ["EVIL", "SECTION", "asking", "ends", "evil", "fault", "play_story", "undisturbed"]
+__all__ = ["EVIL", "SECTION", "asking", "evil", "play_story", "undisturbed"]

@@ -7,26 +7,18 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from chaos.sections import Effort, sample
+from chaos.sections import Effort
+from chaos.stories.ends import End, Step, ends, play_steps
 from harness.deployment import ZONE_ID
 from harness.dns_cases.passing import PassingDeployment
 from harness.seen.builders import a_service
-from simulation.gate import Gate, Outward
+from simulation.normal_form import differences
 
-_LEASE_SECONDS: Final = 20.0
 _STEP_SECONDS: Final = 10.0
+_SHARE: Final = 0.13  # just after the window in which something happens
 _SHORT: Final = 12
 
 type Happens = Callable[[PassingDeployment], None]
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """The session ends at its n-th write of this step of the story: it dies ``before`` it or after it, or hands over."""
-
-    step: int
-    write: int
-    how: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,61 +54,31 @@ class StoryOfNames:
         deployment = PassingDeployment(ttl=30)
         for name in self.more:
             deployment.add_cluster(name)
+        steps = [Step(_STEP_SECONDS, happens, _SHARE) for happens in self.steps]
         away: set[str] = set()
         deployment.after_batch = lambda: away.update(
             self.names - {key.name for key in deployment.route53.records(ZONE_ID)}
         )
-        striking = _begin(deployment)
-        deployment.pass_time(10.0)
         writes: list[int] = []
-        for number, happens in enumerate(self.steps):
-            striking.writes, striking.end = 0, end if end is not None and end.step == number else None
-            happens(deployment)
-            if striking.end is not None and striking.end.how == "hand over":
-                deployment.pass_time(1.3)
-                deployment.end()
-                striking = _begin(deployment)
-            deployment.pass_time(_STEP_SECONDS)
-            writes.append(striking.writes)
-            assert deployment.running is not None
-            if not deployment.running.alive:
-                deployment.pass_time(_LEASE_SECONDS)  # else the next session finds another master, and ends
-                striking = _begin(deployment)
-                deployment.pass_time(60.0)
-                assert deployment.running.alive
+        for number, of_step in enumerate(play_steps(deployment, steps, end)):
+            writes.append(of_step)
             if not number:
                 away.clear()
-        deployment.pass_time(60.0)
         stands = deployment.world.normal()
         deployment.close()
         return Found(stands, writes, frozenset(away))
 
     def cases(self, effort: Effort) -> Sequence[End]:
-        ends = [
-            End(step, n, how)
-            for step, of in enumerate(self.undisturbed().writes)
-            for n in range(1, of + 1)
-            for how in ("before", "after")
-        ]
-        every = [*ends, *(End(step, 0, "hand over") for step in range(len(self.steps)))]
-        return [*self.always, *sample(every, _SHORT, effort.seed)] if effort.short else every
+        every = ends(self.undisturbed().writes, effort, _SHORT)
+        return [*self.always, *every] if effort.short else every
 
     def play(self, case: object) -> list[str]:
         assert isinstance(case, End)
-        wanted, found = self.undisturbed().stands, self.found(case)
+        found = self.found(case)
         return [
             *(f"{name} was away" for name in sorted(found.away)),
-            *(
-                f"{name}: {found.stands.get(name)} instead of {wanted.get(name)}"
-                for name in sorted(wanted.keys() | found.stands.keys())
-                if wanted.get(name) != found.stands.get(name)
-            ),
+            *differences(found.stands, self.undisturbed().stands),
         ]
-
-
-def fault(case: object) -> str:
-    assert isinstance(case, End)
-    return {"before": "dies before a write", "after": "dies after a write"}.get(case.how, case.how)
 
 
 def asks(
@@ -133,31 +95,3 @@ def asks(
         "LoadBalancer", cluster_ips=(), ingress_ips=(address,), ports=(), annotations=annotations, created_at=f"{year}-01-01T00:00:00Z"
     )  # fmt: skip
     deployment.put(key, made)
-
-
-class _Striking:
-    """The session ends at one of its writes."""
-
-    def __init__(self, gate: Gate) -> None:
-        self.writes = 0
-        self.end: End | None = None
-        self._gate = gate
-        gate.on_before, gate.on_after = self._before, self._after
-
-    def _before(self, call: Outward) -> None:
-        self.writes += call.writes
-        self._strike(call, "before")
-
-    def _after(self, call: Outward) -> None:
-        self._strike(call, "after")
-
-    def _strike(self, call: Outward, how: str) -> None:
-        if call.writes and self.end is not None and (self.end.how, self.end.write) == (how, self.writes):
-            self._gate.kill()
-
-
-def _begin(deployment: PassingDeployment) -> _Striking:
-    gate = deployment.world.new_gate()
-    striking = _Striking(gate)
-    deployment.running = deployment.world.start(gate)
-    return striking
