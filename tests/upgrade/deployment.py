@@ -94,10 +94,9 @@ class RichDeployment:
 
     def __init__(self, stage: Stage, resources: ExitStack) -> None:
         self.stage = stage
-        self._resources = resources
         self.rows = RowClusters(resources, stage.stack.route53)
         self.apis: dict[str, ApiServer] = {cluster.name: cluster.api for cluster in self.rows.clusters}
-        self.apis |= {name: self._api() for name in ("held", "gone", "kept", "paused")}
+        self.apis |= {name: an_api(resources) for name in ("held", "gone", "kept", "paused")}
         self.apis["shop"] = stage.stack.api
 
     def publish(self) -> None:
@@ -168,18 +167,48 @@ class RichDeployment:
         ]
         return sorted([*((shop, line) for line in lines), *self.rows.lines()])
 
-    def _api(self) -> ApiServer:
-        return self._resources.enter_context(ApiServer(ServerOptions(bootstrap=False), tokens={TOKEN: "admin"}))
-
     def _registration(self, name: str) -> list[str]:
         return registration(name, self.apis[name].url, self.stage.stack.zone_id)
 
 
-def registration(name: str, server: str, zone_id: str, *options: str) -> list[str]:
-    """The command that registers a cluster with a domain of its own."""
+class PlainCluster:
+    """A cluster ``plain`` of Services, in a zone ``example.net`` of its own: the release before serves it, whatever other cluster it leaves out."""
+
+    def __init__(self, stage: Stage, resources: ExitStack) -> None:
+        self._stage = stage
+        self.api = an_api(resources)
+        self.zone_id = stage.stack.route53.create_zone("example.net")
+
+    def registration(self) -> list[str]:
+        return registration("plain", self.api.url, self.zone_id, "--no-srv", domain="plain.example.net")
+
+    def put(self, name: str) -> None:
+        """Store a new Service."""
+        put_raw(self.api, raw_service(name))
+
+    def has(self, name: str) -> bool:
+        """Whether that Service is published."""
+        return f"{name}.shop.svc.plain.example.net A 30 10.68.9.9" in self._stage.reader.zone(self.zone_id)
+
+    def session(self, release: Release, name: str) -> RunningRelease:
+        """A session that publishes a new Service, and then ends. Returns what it said."""
+        self.put(name)
+        with release.start() as running:
+            wait_until(lambda: self.has(name), said=running.said)
+            running.end()
+        return running
+
+
+def an_api(resources: ExitStack) -> ApiServer:
+    """Another API server, with nothing in it."""
+    return resources.enter_context(ApiServer(ServerOptions(bootstrap=False), tokens={TOKEN: "admin"}))
+
+
+def registration(name: str, server: str, zone_id: str, *options: str, domain: str = "") -> list[str]:
+    """The command that registers a cluster, with a domain of its own unless one is given."""
     return [
         "cluster", "add", name, "--template", "{service}.{namespace}.svc.{domain}",
-        "--server", server, "--domain", f"{name}.example.com", "--zone", zone_id,
+        "--server", server, "--domain", domain or f"{name}.example.com", "--zone", zone_id,
         "--token", "env:KUBESYNC_TEST_TOKEN", "--endpoints-source", "endpointslices", *options,
     ]  # fmt: skip
 

@@ -6,12 +6,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from harness.secrets_watch import TOKEN
 from harness.seen.raw_objects import put_raw, raw_service
-from harness.waiting import wait_until
-from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
-from upgrade.deployment import a_stage, registration
+from upgrade.deployment import PlainCluster, a_stage, registration
 
 STAND = ("s0", "s1", "s2", "s3")
 
@@ -25,13 +22,10 @@ def test_i9_release_before_leaves_what_waits_for_room_and_the_return_publishes_i
 ) -> None:
     with ExitStack() as resources:
         stage = resources.enter_context(a_stage(tmp_path_factory.mktemp("release-before")))
-        plain = resources.enter_context(ApiServer(ServerOptions(bootstrap=False), tokens={TOKEN: "admin"}))
-        zone, net = stage.stack.zone_id, stage.stack.route53.create_zone("example.net")
-        of_plain = registration("plain", plain.url, net, "--no-srv")
-        of_plain[of_plain.index("plain.example.com")] = "plain.example.net"
+        plain, zone = PlainCluster(stage, resources), stage.stack.zone_id
         for name in STAND:
             put_raw(stage.stack.api, raw_service(name))
-        stage.before.run_all([registration("prod", stage.stack.api.url, zone, "--no-srv"), of_plain])
+        stage.before.run_all([registration("prod", stage.stack.api.url, zone, "--no-srv"), plain.registration()])
 
         def of_shop() -> list[str]:
             return sorted(line for line in stage.reader.zone(zone) if ".shop." in line)
@@ -49,11 +43,7 @@ def test_i9_release_before_leaves_what_waits_for_room_and_the_return_publishes_i
         for name in STAND[:2]:
             stage.stack.api.writer.delete(Target(SERVICES, "shop", name), {})
         before = state()
-        put_raw(plain, raw_service("meanwhile"))
-        with stage.before.start() as running:
-            line = "meanwhile.shop.svc.plain.example.net A 30 10.68.9.9"
-            wait_until(lambda: line in stage.reader.zone(net), said=running.said)
-            running.end()
+        plain.session(stage.before, "meanwhile")
         assert (state(), of_shop()) == (before, lines(*STAND))
 
         stage.session(stage.now, lambda _: of_shop() == lines("late", *STAND[2:]))

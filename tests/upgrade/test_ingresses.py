@@ -12,11 +12,8 @@ from typing import Final
 
 import pytest
 
-from harness.secrets_watch import TOKEN
 from harness.seen.raw_objects import put_raw, raw_service
-from harness.waiting import wait_until
-from kubesync_local.standins.apiserver import ApiServer, ServerOptions
-from upgrade.deployment import a_stage, registration
+from upgrade.deployment import PlainCluster, a_stage, registration
 from upgrade.seen import differences
 
 HOST: Final = "www.prod.example.com"
@@ -30,10 +27,7 @@ def test_i5_ingresses_are_added_rolled_back_returned_to_and_taken_out(
 ) -> None:
     with ExitStack() as resources:
         stage = resources.enter_context(a_stage(tmp_path_factory.mktemp("release-before")))
-        plain = resources.enter_context(ApiServer(ServerOptions(bootstrap=False), tokens={TOKEN: "admin"}))
-        api, zone, net = stage.stack.api, stage.stack.zone_id, stage.stack.route53.create_zone("example.net")
-        of_plain = registration("plain", plain.url, net, "--no-srv")
-        of_plain[of_plain.index("plain.example.com")] = "plain.example.net"
+        plain, api, zone = PlainCluster(stage, resources), stage.stack.api, stage.stack.zone_id
 
         def standing() -> list[str]:
             return [line for line in stage.reader.zone(zone) if "kubernetes" not in line]
@@ -43,7 +37,7 @@ def test_i5_ingresses_are_added_rolled_back_returned_to_and_taken_out(
             return {key: item for key, item in items.items() if "plain" not in key}
 
         put_raw(api, raw_service("web"))
-        stage.before.run_all([registration("prod", api.url, zone, "--no-srv"), of_plain])
+        stage.before.run_all([registration("prod", api.url, zone, "--no-srv"), plain.registration()])
         stage.session(stage.before, lambda _: standing() == [WEB])
 
         # The update, and the new source.
@@ -57,11 +51,7 @@ def test_i5_ingresses_are_added_rolled_back_returned_to_and_taken_out(
         before = of_prod()
         api.cluster.set_ingress("shop", "web", [{"ip": "192.0.2.2"}])
         put_raw(api, raw_service("late"))
-        put_raw(plain, raw_service("meanwhile"))
-        with stage.before.start() as running:
-            line = "meanwhile.shop.svc.plain.example.net A 30 10.68.9.9"
-            wait_until(lambda: line in stage.reader.zone(net), said=running.said)
-            running.end()
+        running = plain.session(stage.before, "meanwhile")
         assert any("prod" in line and "newer release" in line for line in running.said), running.said
         assert standing() == [WEB, f"{HOST} A 30 192.0.2.1"]
         assert differences(before, of_prod()) == []

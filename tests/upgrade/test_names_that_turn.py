@@ -7,11 +7,9 @@ from typing import Any, Final
 
 import pytest
 
-from harness.secrets_watch import TOKEN
 from harness.seen.raw_objects import put_raw, raw_service
 from harness.waiting import wait_until
-from kubesync_local.standins.apiserver import ApiServer, ServerOptions
-from upgrade.deployment import a_stage, registration
+from upgrade.deployment import a_stage, an_api, registration
 
 NAME: Final = "www.example.com"
 PREFIX: Final = "external-dns.alpha.kubernetes.io/"
@@ -30,7 +28,7 @@ def balancer(cluster: str, address: str, **policy: str) -> dict[str, Any]:
 def test_i1_name_that_turns_over_a_rollback(tmp_path_factory: pytest.TempPathFactory) -> None:
     with ExitStack() as resources:
         stage = resources.enter_context(a_stage(tmp_path_factory.mktemp("release-before")))
-        second = resources.enter_context(ApiServer(ServerOptions(bootstrap=False), tokens={TOKEN: "admin"}))
+        second = an_api(resources)
         apis = {"eu": stage.stack.api, "us": second}
 
         def of_name() -> list[str]:

@@ -15,12 +15,11 @@ from typing import Any, Final
 
 import pytest
 
-from harness.secrets_watch import TOKEN
 from harness.seen.raw_objects import put_raw, raw_service
 from harness.toys import put_box, put_toy, read_toys
 from harness.waiting import wait_until
-from kubesync_local.standins.apiserver import ApiServer, ServerOptions
-from upgrade.deployment import Stage, a_stage, registration
+from kubesync_local.standins.apiserver import ApiServer
+from upgrade.deployment import PlainCluster, Stage, a_stage, an_api, registration
 from upgrade.release import Release, RunningRelease
 from upgrade.seen import Items, differences
 
@@ -33,12 +32,11 @@ READY: Final = [
 
 @dataclass
 class Place:
-    """The stage, the API servers of the two other clusters, the second zone, and this release with toys."""
+    """The stage, the two other clusters, and this release with toys."""
 
     stage: Stage
     beside: ApiServer
-    plain: ApiServer
-    net: str
+    plain: PlainCluster
     now: Release
 
     def of_prod(self) -> dict[str, Items]:
@@ -55,33 +53,19 @@ class Place:
             for table, items in tables.items()
         }
 
-    def run_before(self, name: str) -> RunningRelease:
-        """A session of the release before, until it has published a new Service of ``plain``."""
-        put_raw(self.plain, raw_service(name))
-        with self.stage.before.start() as running:
-            line = f"{name}.shop.svc.plain.example.net A 30 10.68.9.9"
-            wait_until(lambda: line in self.stage.reader.zone(self.net), said=running.said)
-            running.end()
-        return running
-
 
 @pytest.fixture
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """The release before has published Services; this release then began to read toys."""
     with ExitStack() as resources:
         stage = resources.enter_context(a_stage(tmp_path_factory.mktemp("release-before")))
-        options = ServerOptions(bootstrap=False)
-        beside, plain = (resources.enter_context(ApiServer(options, tokens={TOKEN: "admin"})) for _ in range(2))
-        net = stage.stack.route53.create_zone("example.net")
+        beside, plain, zone = an_api(resources), PlainCluster(stage, resources), stage.stack.zone_id
         put_raw(stage.stack.api, raw_service("web"))
-        of_plain = registration("plain", plain.url, net, "--no-srv")
-        of_plain[of_plain.index("plain.example.com")] = "plain.example.net"
-        zone = stage.stack.zone_id
         stage.before.run_all(
             [
                 registration("prod", stage.stack.api.url, zone, "--no-srv"),
                 registration("beside", beside.url, zone, "--no-srv"),
-                of_plain,
+                plain.registration(),
             ]
         )
         stage.session(stage.before)
@@ -89,7 +73,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         put_box(stage.stack.api, "red", 120)
         put_toy(stage.stack.api, "a", "toy.prod.example.com", "192.0.2.1")
         put_toy(stage.stack.api, "b", "boxed.prod.example.com", "192.0.2.2", box="red")
-        made = Place(stage, beside, plain, net, replace(stage.now, with_toys=True))
+        made = Place(stage, beside, plain, replace(stage.now, with_toys=True))
         stage.session(made.now)
         yield made
 
@@ -111,7 +95,7 @@ def test_release_before_leaves_the_cluster_out_and_the_return_plans_what_waits_o
     put_toy(stage.stack.api, "a", "toy.prod.example.com", "192.0.2.9", change="MODIFIED")
     put_box(stage.stack.api, "red", 240, change="MODIFIED")
     put_raw(stage.stack.api, raw_service("late"))
-    running = place.run_before("meanwhile")
+    running = place.plain.session(stage.before, "meanwhile")
 
     assert of_prod(stage.reader.zone(zone)) == READY
     after = place.of_prod()

@@ -18,13 +18,12 @@ from typing import Any, Final
 
 import pytest
 
-from harness.secrets_watch import TOKEN
 from harness.seen.raw_objects import put_raw, raw_service
 from harness.waiting import wait_until
-from kubesync_local.standins.apiserver import ApiServer, ServerOptions
+from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.route53 import CHANGE
 from kubesync_local.standins.route53.http_api.faults import Call
-from upgrade.deployment import Stage, a_stage, registration
+from upgrade.deployment import Stage, a_stage, an_api, registration
 from upgrade.release import RunningRelease
 
 OWNER: Final = "192.0.2.1"
@@ -72,7 +71,7 @@ def changes_of(call: Call, name: str) -> list[tuple[str, str]]:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with ExitStack() as resources:
         stage = resources.enter_context(a_stage(tmp_path_factory.mktemp("release-before")))
-        dev = resources.enter_context(ApiServer(ServerOptions(bootstrap=False), tokens={TOKEN: "admin"}))
+        dev = an_api(resources)
         made = Place(stage, dev)
         stage.before.run_all(
             [registration(each, made.api(each).url, stage.stack.zone_id, "--no-srv") for each in ("prod", "dev")]

@@ -7,11 +7,9 @@ from typing import Final
 
 import pytest
 
-from harness.secrets_watch import TOKEN
 from harness.seen.raw_objects import put_raw, raw_service
 from harness.waiting import wait_until
-from kubesync_local.standins.apiserver import ApiServer, ServerOptions
-from upgrade.deployment import a_stage, registration
+from upgrade.deployment import PlainCluster, a_stage, an_api, registration
 
 REGION: Final = {
     "external-dns.alpha.kubernetes.io/set-identifier": "blue",
@@ -24,12 +22,9 @@ def test_i5_release_before_leaves_policies_alone_and_serves_other_clusters(
 ) -> None:
     with ExitStack() as resources:
         stage = resources.enter_context(a_stage(tmp_path_factory.mktemp("release-before")))
-        plain = resources.enter_context(ApiServer(ServerOptions(bootstrap=False), tokens={TOKEN: "admin"}))
-        zone, net = stage.stack.zone_id, stage.stack.route53.create_zone("example.net")
-        of_plain = registration("plain", plain.url, net, "--no-srv")
-        of_plain[of_plain.index("plain.example.com")] = "plain.example.net"
+        plain, zone = PlainCluster(stage, resources), stage.stack.zone_id
         put_raw(stage.stack.api, raw_service("web"))
-        stage.before.run_all([registration("prod", stage.stack.api.url, zone, "--no-srv"), of_plain])
+        stage.before.run_all([registration("prod", stage.stack.api.url, zone, "--no-srv"), plain.registration()])
         stage.session(stage.before)
         routed = raw_service("web")
         routed["metadata"]["annotations"] = REGION
@@ -38,11 +33,10 @@ def test_i5_release_before_leaves_policies_alone_and_serves_other_clusters(
         stood = [line for line in stage.reader.zone(zone) if line.startswith("web.")]
         assert stood == ["web.shop.svc.prod.example.com A [blue eu-west-1] 30 10.68.9.9"]
 
-        put_raw(plain, raw_service("meanwhile"))
+        plain.put("meanwhile")
         put_raw(stage.stack.api, raw_service("late"))
         with stage.before.start() as running:
-            line = "meanwhile.shop.svc.plain.example.net A 30 10.68.9.9"
-            wait_until(lambda: line in stage.reader.zone(net), said=running.said)
+            wait_until(lambda: plain.has("meanwhile"), said=running.said)
             with pytest.raises(AssertionError, match="this one knows 1: upgrade"):  # it ends unclean, and says why
                 running.end()
         assert [line for line in stage.reader.zone(zone) if line.startswith("web.")] == stood
@@ -57,26 +51,19 @@ def test_i5_release_before_leaves_a_cluster_with_a_policy_out_and_the_return_pla
 ) -> None:
     with ExitStack() as resources:
         stage = resources.enter_context(a_stage(tmp_path_factory.mktemp("release-before")))
-        servers = [
-            resources.enter_context(ApiServer(ServerOptions(bootstrap=False), tokens={TOKEN: "admin"})) for _ in "ab"
-        ]
-        plain, east = servers
-        zone, net = stage.stack.zone_id, stage.stack.route53.create_zone("example.net")
-        of_plain = registration("plain", plain.url, net, "--no-srv")
-        of_plain[of_plain.index("plain.example.com")] = "plain.example.net"
+        plain, east, zone = PlainCluster(stage, resources), an_api(resources), stage.stack.zone_id
         put_raw(stage.stack.api, raw_service("web"))
         put_raw(east, raw_service("web"))
-        stage.before.run_all([registration("prod", stage.stack.api.url, zone, "--no-srv"), of_plain])
+        stage.before.run_all([registration("prod", stage.stack.api.url, zone, "--no-srv"), plain.registration()])
         stage.session(stage.before)
 
         def of_web() -> list[str]:
             return [line for line in stage.reader.zone(zone) if line.startswith(("web.", "late."))]
 
         assert of_web() == ["web.shop.svc.prod.example.com A 30 10.68.9.9"]
-        of_east = registration("east", east.url, zone, "--no-srv", "--routing", "weighted=10")
-        of_east[of_east.index("east.example.com")] = "prod.example.com"
         stage.now.run("cluster", "set", "prod", "--routing", "weighted=90", "--yes")
-        stage.now.run_all([of_east])
+        weighted = ("--no-srv", "--routing", "weighted=10")
+        stage.now.run_all([registration("east", east.url, zone, *weighted, domain="prod.example.com")])
         stood = [
             "web.shop.svc.prod.example.com A [east 10] 30 10.68.9.9",
             "web.shop.svc.prod.example.com A [prod 90] 30 10.68.9.9",
@@ -84,12 +71,8 @@ def test_i5_release_before_leaves_a_cluster_with_a_policy_out_and_the_return_pla
         stage.session(stage.now, lambda _: of_web() == stood)
         before = {key: item for key, item in stage.reader.tables()["state"].items() if "plain" not in key}
 
-        put_raw(plain, raw_service("meanwhile"))
         put_raw(stage.stack.api, raw_service("late"))
-        with stage.before.start() as running:
-            line = "meanwhile.shop.svc.plain.example.net A 30 10.68.9.9"
-            wait_until(lambda: line in stage.reader.zone(net), said=running.said)
-            running.end()
+        plain.session(stage.before, "meanwhile")
         assert of_web() == stood, "neither deleted nor made simple"
         assert {key: item for key, item in stage.reader.tables()["state"].items() if "plain" not in key} == before
 
