@@ -100,7 +100,7 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         name="turn-is-forgotten-when-planned-again",
         without="a key that turns is compared with the other claims at the name at each plan",
         invariants="I9",
-        file="cluster/claims/allowed_names.py",
+        file="cluster/claims/turning.py",
         old="    places |= turning_places(seen, policies)\n",
         new="",
         caught_by=(_TESTS + "test_i1_turn_goes_on_where_the_session_dies_and_its_own_cluster_comes_last",),

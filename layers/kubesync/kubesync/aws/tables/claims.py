@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, cast
@@ -154,3 +155,43 @@ def _waiter(claim: Claim, key: ObjectKey, created_at: str) -> Put:
 def _changed(claim: Claim, **add: int) -> Update:
     """Every change moves the version."""
     return Update(claim_key(claim.name), add={"version": 1, **add}, conditions=(Equals("version", claim.version),))
+
+
+class Waiters:
+    """The queues of claims while one section of a commit is planned: as stored, with the keys that joined and left in it.
+
+    A *place* is the item of one waiting key. The order of places is the order of the queue (``ClaimTable.waiter_place``).
+    """
+
+    def __init__(self, table: ClaimTable) -> None:
+        self._table = table
+        self._stored: dict[Name, dict[Key, ObjectKey]] = {}
+        self._joined: dict[Name, dict[Key, ObjectKey]] = defaultdict(dict)
+        self._left: dict[Name, set[Key]] = defaultdict(set)
+
+    def of(self, name: Name) -> dict[Key, ObjectKey]:
+        """The keys that wait for a claim now, by place, in no order. Reads the stored queue once."""
+        if name not in self._stored:
+            self._stored[name] = {place: key for key, place in self._table.waiters(name)}
+        waiting = self._stored[name] | self._joined[name]
+        return {place: key for place, key in waiting.items() if place not in self._left[name]}
+
+    def places_of(self, name: Name, key: ObjectKey) -> list[Key]:
+        """The places of one key in the queue of a claim. Empty: the key does not wait."""
+        return [place for place, waiter in self.of(name).items() if waiter == key]
+
+    def join(self, name: Name, key: ObjectKey, place: Key) -> None:
+        """Note that a key joins the queue of a claim at this place."""
+        self._joined[name][place] = key
+        self._left[name].discard(place)
+
+    def leave(self, name: Name, places: Iterable[Key]) -> None:
+        """Note that the keys at these places leave the queue of a claim."""
+        for place in places:
+            self._left[name].add(place)
+            self._joined[name].pop(place, None)
+
+
+def first_place(places: Iterable[Key]) -> Key:
+    """The place of the key that is next in line."""
+    return min(places, key=lambda place: str(place.sort))

@@ -2,7 +2,6 @@
 
 - ``held_only``: after an annotation that kubesync refuses, or with a policy that is not possible, a key keeps only names that it holds (ADR 0022).
 - ``NamespaceLimit``: a namespace may have a number of names (ADR 0021), of places in queues and of record sets (ADR 0070).
-- ``contested_claims``: the claims for which claims of other keys matter.
 - ``names_asked``: the names for which the order of keys matters (``Turns``).
 """
 
@@ -14,7 +13,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from kubesync.aws.tables.name_counts import NAMES, SETS, WAITS, NameCounts, Taken
-from kubesync.cluster.claims.turning import turning_places
 from kubesync.domain.dns.desired import Desired, DnsRules, bounded
 from kubesync.domain.dns.permissions import OF_NAMESPACE, most_looked_at, too_many
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
@@ -24,7 +22,7 @@ from kubesync.domain.dns.routing.policies import DEFAULT_WEIGHT, NOT_POSSIBLE, S
 from kubesync.domain.objects import EMPTY_SET, ObjectKey, neighbours
 from kubesync.domain.plan import Assignment, Policy
 from kubesync.domain.sources.registry import KINDS
-from kubesync.domain.state import KeyState, Name, names_of, policies_of
+from kubesync.domain.state import KeyState, Name, names_of
 
 
 def held_only(want: Desired, state: KeyState) -> Desired:
@@ -86,40 +84,6 @@ def _held_routing(state: KeyState, identifier: str) -> Routing:
     sets = [*state.intended.items(), *state.applied.items()]
     held = (found.routing for key, found in sets if key.identifier == identifier and found.routing != SIMPLE)
     return next(held, Weighted(DEFAULT_WEIGHT))
-
-
-def contested_claims(seen: KeyState, want: Desired, rules: DnsRules) -> dict[Name, str]:
-    """Wanted claims for which the key may have to wait for a claim of another key (``ClaimBook.needed_claim``), each with its policy.
-
-    wanted claim                                                       contested
-    ------------                                                       ---------
-    in conflict: a foreign set exists                                  no
-    at a name where seats change, or sets change their policy          yes
-    the key has the claim                                              no
-    cluster without rules for names, and without routing policies      no: other keys exclude nothing there
-    cluster with routing policies                                      yes
-    a simple set, at a name where the key has sets with identifiers    yes
-    of ports or endpoints, or of a template with the namespace         no: no other namespace can want the name
-    else                                                               yes
-    """
-    policies = policies_of(want.records or {})
-    places = {name.place for name in seen.claims ^ policies.keys() if name.seat}
-    places |= turning_places(seen, policies)
-    asked = policies.keys() - seen.conflicts.keys()
-    changed = {name for name in asked if name.place in places}
-    missing = asked - seen.claims - changed
-    if not missing or (rules.names is None and not rules.routing):
-        return {name: policies[name] for name in changed}
-    derived = (OF_ENDPOINTS, OF_PORTS) + ((OF_TEMPLATE,) if "{namespace}" in rules.template else ())
-    shared = {name.place for name in seen.claims if name.identifier}
-    missing = {
-        name
-        for name in missing
-        if rules.routing
-        or (not name.identifier and name.place in shared)
-        or any(not origin.rule.startswith(derived) for origin in want.origins.get(name.name, ()))
-    }
-    return {name: policies[name] for name in missing | changed}
 
 
 type _HeirOf = Callable[[Name, ObjectKey], ObjectKey | None]

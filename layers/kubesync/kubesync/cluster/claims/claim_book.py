@@ -18,10 +18,9 @@ from dataclasses import dataclass, field, replace
 
 from kubesync.actors.parallel import Map
 from kubesync.aws.dynamodb.store import Action, Key
-from kubesync.aws.tables.claims import Claim, ClaimTable
+from kubesync.aws.tables.claims import Claim, ClaimTable, Waiters, first_place
 from kubesync.aws.tables.control.next_owners import NextOwnerTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.claims.waiters import Waiters, first_place
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.claims.claim_book import ClaimBook
+from kubesync.domain.dns.desired import Desired, DnsRules
+from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey
@@ -115,3 +117,37 @@ def _all(sets: Mapping[RecordKey, RecordSet], name: Name, policy: str) -> bool:
     """Whether a claim has sets there, all of one policy."""
     kinds = {each.routing.kind for key, each in sets.items() if Name.of(key) == name}
     return kinds == {policy}
+
+
+def contested_claims(seen: KeyState, want: Desired, rules: DnsRules) -> dict[Name, str]:
+    """Wanted claims for which the key may have to wait for a claim of another key (``ClaimBook.needed_claim``), each with its policy.
+
+    wanted claim                                                       contested
+    ------------                                                       ---------
+    in conflict: a foreign set exists                                  no
+    at a name where seats change, or sets change their policy          yes
+    the key has the claim                                              no
+    cluster without rules for names, and without routing policies      no: other keys exclude nothing there
+    cluster with routing policies                                      yes
+    a simple set, at a name where the key has sets with identifiers    yes
+    of ports or endpoints, or of a template with the namespace         no: no other namespace can want the name
+    else                                                               yes
+    """
+    policies = policies_of(want.records or {})
+    places = {name.place for name in seen.claims ^ policies.keys() if name.seat}
+    places |= turning_places(seen, policies)
+    asked = policies.keys() - seen.conflicts.keys()
+    changed = {name for name in asked if name.place in places}
+    missing = asked - seen.claims - changed
+    if not missing or (rules.names is None and not rules.routing):
+        return {name: policies[name] for name in changed}
+    derived = (OF_ENDPOINTS, OF_PORTS) + ((OF_TEMPLATE,) if "{namespace}" in rules.template else ())
+    shared = {name.place for name in seen.claims if name.identifier}
+    missing = {
+        name
+        for name in missing
+        if rules.routing
+        or (not name.identifier and name.place in shared)
+        or any(not origin.rule.startswith(derived) for origin in want.origins.get(name.name, ()))
+    }
+    return {name: policies[name] for name in missing | changed}

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Final
 
 from kubesync.aws.tables.of_clusters import Tables
-from kubesync.cluster.claims.allowed_names import NamespaceLimit, contested_claims, held_only
+from kubesync.cluster.claims.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.claims.published import Behind, PublishedSets
-from kubesync.cluster.claims.turning import Turn, agreeing, turns_of, with_turns
+from kubesync.cluster.claims.turning import Turn, agreeing, contested_claims, turns_of, with_turns
 from kubesync.cluster.keys.alias_targets import AliasTargets, Followers
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import (
