@@ -224,8 +224,9 @@ def test_line_of_simple_and_weighted_intents_goes_on_in_its_order(deployment: De
     assert at(deployment) == {"one": (EVIL,), "two": ("10.66.0.4",)}
     assert owners(deployment) == {f"{WWW}#set#one": "prod/evil/x", f"{WWW}#set#two": "prod/evil/y"}
     assert line(deployment) == [f"{WWW}#set#one prod/evil/s"]
+    helps = "with policy weighted: to share it, give this one a set identifier and that policy"
     assert problems(deployment, "prod/evil/s") == [
-        f"NameTaken {WWW} in Z1: the name is claimed by prod/evil/x, for sets with an identifier: the two kinds exclude each other"
+        f"NameTaken {WWW} in Z1: the name is claimed by prod/evil/x, {helps}"
     ]
     remove(deployment, "x", "evil")
     deployment.pass_time(8.0)

@@ -24,6 +24,8 @@ EU: Final = {"aws-region": "eu-west-1"}
 US: Final = {"aws-region": "us-east-1"}
 PRIMARY: Final = {"aws-failover": "PRIMARY", "aws-health-check-id": "known"}
 SECONDARY: Final = {"aws-failover": "SECONDARY"}
+MANY: Final = {"aws-multi-value-answer": "true"}
+GEOPROXIMITY: Final = {"aws-geoproximity-region": "eu-west-1"}
 
 
 class Policies(Deployment):
@@ -115,14 +117,33 @@ def test_i9_name_has_one_policy_and_who_wants_another_waits(deployment: Policies
     assert (deployment.told("b"), deployment.waiters(), deployment.refusals) == ([], [], [])
 
 
-def test_reason_says_once_what_is_in_the_way(deployment: Policies) -> None:
-    deployment.ask("a", {"aws-multi-value-answer": "true"}, "x")
-    deployment.ask("b", {"aws-multi-value-answer": "true"}, "x")
-    assert deployment.told("b") == ["the name is claimed by prod/shop/a"]
-    deployment.ask("a", {})
-    deployment.ask("b", {"aws-geoproximity-region": "eu-west-1"})
-    other = "the name is claimed by prod/shop/a, with another routing policy: all sets of a name have one policy"
-    assert deployment.told("b") == [other]
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        ((MANY, "x"), (MANY, "x"), "the same set identifier: to share it, give this one another identifier"),
+        ((EU, "x"), (US, "x"), "the same set identifier: to share it, give this one another identifier"),
+        ((MANY, "x"), ({}, "y"), "policy multivalue: to share it, both need the same policy"),
+        (({}, "x"), (MANY, "y"), "policy weighted: to share it, both need the same policy"),
+        ((PRIMARY, "x"), (GEOPROXIMITY, "y"), "policy failover: to share it, both need the same policy"),
+        (({}, "x"), (EU, "x"), "the same set identifier and policy weighted: to share it, give this one another identifier and that policy"),
+        ((EU, "x"), (None, ""), "policy latency: to share it, give this one a set identifier and that policy"),
+    ],
+)  # fmt: skip
+def test_reason_says_once_who_has_the_name_with_which_policy_and_what_helps(
+    deployment: Policies, first: tuple[dict[str, str], str], second: tuple[dict[str, str] | None, str], told: str
+) -> None:
+    deployment.ask("a", *first)
+    deployment.ask("b", *second)
+    assert deployment.told("b") == [f"the name is claimed by prod/shop/a, with {told}"]
+
+
+def test_reason_of_a_simple_set_that_is_in_the_way_says_what_helps(deployment: Policies) -> None:
+    deployment.ask("a", None)
+    deployment.ask("b", MANY)
+    deployment.ask("c", None)
+    helps = "without a policy: to share it, give that one a set identifier and policy multivalue"
+    assert deployment.told("b") == [f"the name is claimed by prod/shop/a, {helps}"]
+    assert deployment.told("c") == ["the name is claimed by prod/shop/a"]
 
 
 @pytest.mark.parametrize("first", [PRIMARY, {}, None])

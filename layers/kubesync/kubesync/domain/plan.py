@@ -137,7 +137,7 @@ def assign_names(
             said = name.seat and (line != name or name.seat in {f"{policies[name]} {key.identifier}" for key in here})
             if not said and not alike(name, here):
                 there = published.get(name.place, {}).items()
-                its = next((each.routing.kind for key, each in there if Name.of(key) == line), policies[name])
+                its = next((each.routing.kind for key, each in there if line in names_of({key: each})), "")
                 problems.append(Problem("NameTaken", name.label, _why_taken(name, line, policies[name], owner, its)))
     blocked = {name.place for name in taken}
     intended = {k: each for k, each in wanted.items() if k.place not in blocked and k not in theirs}
@@ -181,18 +181,36 @@ def _same(wanted: RecordSet, found: RecordSet | None) -> bool:
     return found is not None and replace(found, ttl=wanted.ttl) == wanted
 
 
+# A name that another key has, and what the key may do besides waiting.
+#
+# | wants                   | the other key has                   | what helps                                                  |
+# | ----------------------- | ----------------------------------- | ----------------------------------------------------------- |
+# | a seat                  | the same                            | another region, place or role                               |
+# | a simple set            | a simple set                        | another name                                                |
+# | a simple set            | a set with a policy                 | a set identifier and that policy                            |
+# | a set with a policy     | a simple set                        | the other one needs a set identifier and that policy        |
+# | a set with a policy     | the same identifier                 | another identifier; and that policy, if it has another one  |
+# | a set with a policy     | a set with another policy           | that policy                                                 |
+# | a set with a policy     | one of as many as a name may have   | -                                                           |
 def _why_taken(name: Name, line: Name, policy: str, owner: ObjectKey, its: str) -> str:
-    """``its``: the policy of the owner's set, as far as it is known."""
+    """``its``: the policy of the owner's set; empty: it is not known."""
+    taken, kind = f"the name is claimed by {owner}", its or line.seat.split(" ")[0]
+    other = f"policy {kind}" if kind else "another policy"
     if name.seat:
         return f"{owner} has it: only one set of a name has {name.seat}"
+    if line == name and not name.identifier:
+        return taken
+    if line == name and kind in ("", policy):
+        return f"{taken}, with the same set identifier: to share it, give this one another identifier"
     if line == name:
-        return f"the name is claimed by {owner}"
+        return f"{taken}, with the same set identifier and {other}: to share it, give this one another identifier and that policy"
     if policy in MOST and line.identifier and its == policy:
-        return f"the name is claimed by {owner} and others: at most {MOST[policy]} {policy} sets share a name"
-    if policy == Simple.kind or not (line.identifier or line.seat):
-        kind = "for sets with an identifier" if policy == Simple.kind else "for a set without an identifier"
-        return f"the name is claimed by {owner}, {kind}: the two kinds exclude each other"
-    return f"the name is claimed by {owner}, with another routing policy: all sets of a name have one policy"
+        return f"{taken} and others: at most {MOST[policy]} {policy} sets share a name"
+    if policy == Simple.kind:
+        return f"{taken}, with {other}: to share it, give this one a set identifier and that policy"
+    if not (line.identifier or line.seat):
+        return f"{taken}, without a policy: to share it, give that one a set identifier and policy {policy}"
+    return f"{taken}, with {other}: to share it, both need the same policy"
 
 
 @dataclass(frozen=True, slots=True)
