@@ -154,7 +154,7 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         without="a refusal counts although the key no longer wants what was refused",
         invariants="I4",
         file="cluster/answers.py",
-        old="            if self._still_wants(refusal.unit, states[refusal.unit.key])\n",
+        old=" if self._still_wants(each.unit, states[each.unit.key])",
         new="",
         caught_by=(_CLUSTER + "test_i4_refusal_of_what_a_key_no_longer_wants_does_not_put_it_off",),
     ),

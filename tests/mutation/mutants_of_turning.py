@@ -12,6 +12,9 @@ _PLANNER = "cluster/keys/planner.py"
 _TURNING = "cluster/claims/turning.py"
 _TWO = _TESTS + "test_name_of_two_clusters_changes_its_policy_in_one_batch_once_both_want_it"
 _NEW = _TESTS + "test_who_is_new_at_a_name_that_turns_does_not_keep_it_from_turning"
+_MEETS = _TESTS + "test_i3_who_meets_another_policy_is_not_sent_and_waits_for_it"
+_OF_TEMPLATE = _TESTS + "test_i3_name_of_the_template_that_another_cluster_has_is_waited_for"
+_KNOWN = "unit/zone/test_known_sets.py::"
 _DRAWN = _TESTS + "test_i9_clusters_that_change_policies_at_random_never_lose_the_name_nor_are_refused"
 
 OF_TURNING: Final[tuple[Mutant, ...]] = (
@@ -44,12 +47,87 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
     ),
     Mutant(
         name="set-of-another-cluster-is-foreign",
-        without="at a name that turns, a set of another key is no conflict",
+        without="a set of another key, with another policy, is no conflict",
         invariants="I3",
         file="cluster/answers.py",
-        old="        if outcome.conflict and changes:\n",
+        old="outcome.conflict and (waits or outcome.turns)",
+        new="False",
+        caught_by=(_TESTS + "test_i3_set_of_another_cluster_is_no_conflict_where_a_name_turns", _MEETS),
+    ),
+    Mutant(
+        name="what-route-53-would-refuse-is-sent",
+        without="a set with another policy than what stands at the name is not sent",
+        invariants="I4",
+        file="zone/writer.py",
+        old="        blocked = self.known.blocked(units)\n        if blocked:",
+        new="        blocked: dict[Unit, bool] = {}\n        if blocked:",
+        caught_by=(_TESTS + "test_i3_set_of_another_cluster_is_no_conflict_where_a_name_turns", _MEETS),
+        section=22,
+    ),
+    Mutant(
+        name="what-is-remembered-counts-unread",
+        without="a set is held back only if the zone, read again, has what is in its way",
+        invariants="I4",
+        file="zone/writer.py",
+        old="            self.known.read(self._reader.read_all({unit.name for unit in blocked}, now))\n",
+        new="",
+        caught_by=(_KNOWN + "test_i4_what_a_person_has_deleted_blocks_nobody",),
+    ),
+    Mutant(
+        name="earlier-plans-are-sent-unread",
+        without="where no event of this session asks for a set, its name is read first",
+        invariants="I4",
+        file="zone/writer.py",
+        old="            self.known.read(self._reader.read_all(missing))\n",
+        new="            pass\n",
+        caught_by=(_KNOWN + "test_what_no_event_of_this_session_made_is_read_before_it_is_sent",),
+        section=21,
+    ),
+    Mutant(
+        name="all-names-of-a-session-are-remembered",
+        without="the zone remembers the names that changed last, and no others",
+        invariants="I7",
+        file="zone/reader.py",
+        old="        if len(self._at) > _MOST_NAMES:\n",
         new="        if False:\n",
-        caught_by=(_TESTS + "test_i3_set_of_another_cluster_is_no_conflict_where_a_name_turns",),
+        caught_by=(_KNOWN + "test_i7_only_the_names_that_changed_last_are_remembered",),
+    ),
+    Mutant(
+        name="who-meets-another-policy-keeps-its-claims",
+        without="who comes and meets another policy lets its claims go, and waits",
+        invariants="I9",
+        file="cluster/keys/outcomes.py",
+        old="        kept -= {name for name in kept if name.place in met} - names_of(applied)\n",
+        new="",
+        caught_by=(_MEETS,),
+    ),
+    Mutant(
+        name="who-met-another-policy-asks-nobody",
+        without="who has met another policy in the zone is compared with all claims at the name",
+        invariants="I9",
+        file=_TURNING,
+        old='    if seen.opened is not None and seen.opened.code == "NameTaken":\n',
+        new="    if False:\n",
+        caught_by=(_OF_TEMPLATE,),
+        slow=True,
+    ),
+    Mutant(
+        name="who-waits-for-another-policy-forgets-it",
+        without="who waits for another policy is compared with all claims at the name at each plan",
+        invariants="I9",
+        file=_TURNING,
+        old="    places |= {name.place for name in seen.waits - policies.keys()}\n",
+        new="",
+        caught_by=(_OF_TEMPLATE,),
+    ),
+    Mutant(
+        name="who-has-nothing-there-has-to-turn",
+        without="who turns does not wait for a key that has no set at the name yet",
+        invariants="I4",
+        file=_TURNING,
+        old="not _kinds(state.applied, each) <= {policy}",
+        new="_kinds(state.applied, each) != {policy}",
+        caught_by=(_TESTS + "test_i4_who_is_given_a_name_that_turns_has_nothing_to_turn",),
     ),
     Mutant(
         name="who-waited-for-the-policy-is-not-told",
@@ -100,7 +178,7 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         name="turn-is-forgotten-when-planned-again",
         without="a key that turns is compared with the other claims at the name at each plan",
         invariants="I9",
-        file="cluster/claims/turning.py",
+        file=_TURNING,
         old="    places |= turning_places(seen, policies)\n",
         new="",
         caught_by=(_TESTS + "test_i1_turn_goes_on_where_the_session_dies_and_its_own_cluster_comes_last",),

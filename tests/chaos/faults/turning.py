@@ -62,6 +62,21 @@ def _both_at_once_and_a_third_comes(deployment: PassingDeployment) -> None:
         _asks(deployment, cluster, _MANY)
 
 
+def _one_leaves_the_name(deployment: PassingDeployment) -> None:
+    deployment.put("east/shop/web", None)
+
+
+def _third_comes_with_the_old_policy_as_the_others_turn(deployment: PassingDeployment) -> None:
+    _asks(deployment, "prod", {"aws-region": "eu-west-1"})
+    deployment.pass_time(3.0)
+    _asks(deployment, "east", _MANY)
+    _asks(deployment, "dev", {"aws-region": "us-east-1"})
+
+
+def _third_turns_too(deployment: PassingDeployment) -> None:
+    _asks(deployment, "east", {"aws-region": "ap-east-1"})
+
+
 STORY: Final = StoryOfNames(
     steps=(
         _by_region,
@@ -71,6 +86,9 @@ STORY: Final = StoryOfNames(
         _they_exchange_roles,
         _one_thinks_better_of_it,
         _both_at_once_and_a_third_comes,
+        _one_leaves_the_name,
+        _third_comes_with_the_old_policy_as_the_others_turn,
+        _third_turns_too,
     ),
     names=frozenset({_WWW}),
     more=("east",),

@@ -23,11 +23,12 @@ type Happens = Callable[[PassingDeployment], None]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What stands in the end, how many writes each step had, and which of the names were away after the first step."""
+    """What stands in the end, how many writes each step had, which of the names were away after the first step, and what Route 53 refused."""
 
     stands: Mapping[str, object]
     writes: Sequence[int]
     away: frozenset[str]
+    refused: Sequence[str]
 
 
 @dataclass
@@ -66,7 +67,7 @@ class StoryOfNames:
                 away.clear()
         stands = deployment.world.normal()
         deployment.close()
-        return Found(stands, writes, frozenset(away))
+        return Found(stands, writes, frozenset(away), tuple(deployment.refusals))
 
     def cases(self, effort: Effort) -> Sequence[End]:
         every = ends(self.undisturbed().writes, effort, _SHORT)
@@ -77,6 +78,7 @@ class StoryOfNames:
         found = self.found(case)
         return [
             *(f"{name} was away" for name in sorted(found.away)),
+            *(f"Route 53 refused: {said}" for said in found.refused),
             *differences(found.stands, self.undisturbed().stands),
         ]
 

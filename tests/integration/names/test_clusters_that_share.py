@@ -167,7 +167,7 @@ def test_i9_clusters_change_their_policy_one_after_the_other_and_each_name_in_on
     assert weighted.stands("alone.shop.svc.prod.example.com") == {"A prod": "multivalue: 10.0.0.7"}
     (told,) = weighted.state("web").problems
     assert (told.code, told.subject) == ("NameTaken", f"{WEB} in {ZONE_ID}")
-    assert told.message == "it waits until east/shop/web want multivalue too: all sets of a name have one policy"
+    assert told.message == "it waits until east/shop/web wants multivalue too: all sets of a name have one policy"
     sent = len(weighted.route53.sent)
     weighted.route("east", "multivalue")
     assert weighted.stands() == {"A prod": "multivalue: 10.0.0.1", "A east": "multivalue: 10.9.0.1"}

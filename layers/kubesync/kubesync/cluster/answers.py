@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -16,10 +16,10 @@ from kubesync.cluster.keys.outcomes import ConflictCheck, Outcome, Outcomes, jud
 from kubesync.cluster.served_keys import ServedKeys
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.drift import Drift, as_it_stands, drifts_of
-from kubesync.domain.dns.records import in_the_way
+from kubesync.domain.dns.records import RecordKey, in_the_way
 from kubesync.domain.errors import KubesyncError
 from kubesync.domain.objects import ObjectKey
-from kubesync.domain.plan import changes_of
+from kubesync.domain.plan import changes_of, waits_for
 from kubesync.domain.state import KeyState, Name, OpenMark, UpstreamState
 from kubesync.domain.window import Mode
 from kubesync.log import logger
@@ -110,11 +110,9 @@ class ZoneQuestions:
             self._send_answer(question, states)  # too late: the unit may be in a batch again, so release nothing of it
             return
         # A refusal counts only for a unit that the key still wants.
-        outcomes = [
-            self._of_others(refusal, judge(refusal, states[refusal.unit.key]))
-            for refusal in question.refusals
-            if self._still_wants(refusal.unit, states[refusal.unit.key])
-        ]
+        wanted = (each for each in question.refusals if self._still_wants(each.unit, states[each.unit.key]))
+        judged = [(refusal, judge(refusal, states[refusal.unit.key])) for refusal in wanted]
+        outcomes = [*self._without_sets_of_other_keys(judged)]
         marks = yield from self._close_keys(outcomes, "refused")
         decisions: list[messages.Decision] = []
         for outcome in outcomes:
@@ -123,18 +121,37 @@ class ZoneQuestions:
             decisions.append(messages.Decision(outcome.unit, outcome.reason_code, retry_at, outcome.conflict))
         self._send_answer(question, states, tuple(decisions))
 
-    def _of_others(self, refusal: messages.Refusal, outcome: Outcome) -> Outcome:
-        """At a name that changes its policy, a set of another key is not foreign: planned again, the key waits for it too."""
-        changes = [change for change in refusal.unit.changes if change.turns]
-        if outcome.conflict and changes:
-            sets = refusal.actual.items()
-            blocks = {
-                Name.of(key) for key, each in sets for c in changes if c.after and in_the_way(key, each, c.key, c.after)
+    def _without_sets_of_other_keys(self, judged: Sequence[tuple[messages.Refusal, Outcome]]) -> Iterator[Outcome]:
+        """Outcomes, without conflicts that are none: a set of another key is not foreign. Planned again, the key waits for it.
+        In a cluster without rules for names, only who gives a set another policy does (ADR 0010).
+
+        the unit                          waits for
+        --------                          ---------
+        gives a set another policy        the claims of sets in its way
+        brings a set                      the first claim that excludes it (``waits_for``): both keys were planned at one moment (ADR 0076)
+        """
+        tables, rules = self._served.committer.tables, self._states.rules
+        waits = rules.names is not None or bool(rules.routing)
+        ways = [
+            _of_another_policy(refusal) if outcome.conflict and (waits or outcome.turns) else frozenset[RecordKey]()
+            for refusal, outcome in judged
+        ]
+        names = sorted({Name(key.zone_id, key.name) for way in ways for key in way})
+        claims = dict(zip(names, tables.reads(tables.claims.read_all, names), strict=True))
+        for (refusal, outcome), way in zip(judged, ways, strict=True):
+            key, changes = refusal.unit.key, refusal.unit.changes if way else ()
+            owners = {
+                name: claim.owner for each in way for name, claim in claims[Name(each.zone_id, each.name)].items()
             }
-            claims = self._served.committer.tables.claims.read(sorted(blocks)).values()
-            if any(claim.owner != refusal.unit.key for claim in claims):
-                return replace(outcome, conflict=False, code="NameTaken")
-        return outcome
+            lines = {Name.of(each) for each in way} if outcome.turns else set[Name]()
+            for change in changes:
+                if change.before is None and change.after is not None:
+                    lines.add(waits_for(Name.of(change.key), change.after.routing.kind, key, owners))
+            if others := sorted({str(owners[line]) for line in lines & owners.keys()} - {str(key)}):
+                reason = f"{', '.join(others)} has the name by now, with another routing policy"
+                yield replace(outcome, conflict=False, code="NameTaken", reason=reason)
+            else:
+                yield outcome
 
     def _still_wants(self, unit: Unit, state: KeyState) -> bool:
         """Whether the key still wants every change of the unit."""
@@ -199,6 +216,18 @@ class ZoneQuestions:
             return any(state.applied.get(drift.key) == drift.stands for state in tables.state.each(sorted(others)))
 
         return [replace(drift, stands=None) if drift.stands and of_others(drift) else drift for drift in drifts]
+
+
+def _of_another_policy(refusal: messages.Refusal) -> frozenset[RecordKey]:
+    """Sets of another routing policy that are in the way of a unit."""
+    return frozenset(
+        key
+        for key, stands in refusal.actual.items()
+        for change in refusal.unit.changes
+        if (wanted := change.after) is not None
+        and wanted.routing.kind != stands.routing.kind
+        and in_the_way(key, stands, change.key, wanted)
+    )
 
 
 def answer_request(

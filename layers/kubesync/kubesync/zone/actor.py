@@ -233,7 +233,8 @@ class ZoneActor:
             message = "more than fits one change batch"
             self._refuse([messages.Refusal(unit, message, code="TooLargeForBatch") for unit in due.oversized])
         elif due.units:
-            self._writer.start(due.units)
+            since = self._queue.intents.since
+            self._writer.begin(due.units, lambda unit: since(unit) is None)
         return not due.is_empty
 
     def _send(self) -> None:

@@ -1,21 +1,25 @@
-"""Reads the record sets that exist at names of one zone: few names one by one, many by reading the whole zone once.
+"""What exists at names of one zone: read from Route 53 (``ZoneReader``), or remembered of our own batches (``KnownSets``).
 
 A name costs a request to Route 53, and so do 300 record sets of a walk. Where hundreds of names are in conflict (a zone that another
-program wrote before), reading each by itself would take the account's requests for minutes, and changes would wait.
+program wrote before), reading each by itself would take the account's requests for minutes, and changes would wait. So few names are
+read one by one, and many by reading the whole zone once.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.clock import Clock
-from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.batches import Unit, together
+from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
+from kubesync.domain.dns.routing.policies import SIMPLE, Routing
 
 _NAMES_BY_THEMSELVES: Final = 30
 _SECONDS: Final = 60.0
+_MOST_NAMES: Final = 5000
 
 
 class ZoneReader:
@@ -59,3 +63,62 @@ class ZoneReader:
         for key, record_set in self._client.walk(self._zone_id):
             found[key.name][key] = record_set
         self._found, self._walked_at = dict(found), began
+
+
+class KnownSets:
+    """Remembers which sets stand at names, as far as batches of this session have left them there, or it has read them: so what Route 53
+    would refuse is not sent (ADR 0076).
+
+    Only the ``_MOST_NAMES`` names that changed last: two keys that were planned at one moment, and want what excludes each other, come to the
+    zone soon one after the other.
+    """
+
+    def __init__(self) -> None:
+        self._at: dict[str, dict[RecordKey, Routing]] = {}
+
+    def landed(self, units: Iterable[Unit]) -> None:
+        """Note what a batch has changed. Deletions first, as in the batch: one unit may delete what another one makes anew."""
+        changes = [change for unit in units for change in unit.changes]
+        for change in sorted(changes, key=lambda change: change.after is not None):
+            at_name = self._at.pop(change.key.name, {})
+            at_name.pop(change.key, None)
+            if change.after is not None:
+                at_name[change.key] = change.after.routing
+            self._keep(change.key.name, at_name)
+
+    def read(self, found: Mapping[str, Mapping[RecordKey, RecordSet]]) -> None:
+        """Note what was read at each of these names."""
+        for name, sets in found.items():
+            self._at.pop(name, None)
+            self._keep(name, {key: each.routing for key, each in sets.items()})
+
+    def _keep(self, name: str, sets: dict[RecordKey, Routing]) -> None:
+        self._at[name] = sets
+        if len(self._at) > _MOST_NAMES:
+            del self._at[next(iter(self._at))]
+
+    def missing(self, units: Iterable[Unit]) -> set[str]:
+        """Names of these units at which a set gets a routing policy, and of which nothing is known."""
+        policies = ((unit.name, change.after) for unit in units for change in unit.changes if unit.name not in self._at)
+        return {name for name, after in policies if after is not None and after.routing != SIMPLE}
+
+    def blocked(self, units: Iterable[Unit]) -> dict[Unit, bool]:
+        """Units that Route 53 would refuse, as far as is known, and those that go together with them (False): a set stands in the way that none
+        of these units takes away."""
+        units = list(units)
+        taken = {change.key for unit in units for change in unit.changes if change.before is not None}
+        bad = {unit for unit in units if self._is_blocked(unit, taken)}
+        return (
+            {unit: unit in bad for group in together(units) if not bad.isdisjoint(group) for unit in group}
+            if bad
+            else {}
+        )
+
+    def _is_blocked(self, unit: Unit, taken: Collection[RecordKey]) -> bool:
+        stands = {key: routing for key, routing in self._at.get(unit.name, {}).items() if key not in taken}
+        return bool(stands) and any(
+            in_the_way(key, RecordSet(None, (), routing=routing), change.key, change.after)
+            for key, routing in stands.items()
+            for change in unit.changes
+            if change.after is not None
+        )

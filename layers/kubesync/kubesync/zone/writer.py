@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from kubesync.aws.route53.journal import Journal, journal_swap
 from kubesync.aws.route53.zones import BatchChange
@@ -27,6 +28,9 @@ from kubesync.domain.errors import BatchRefusedError, ZoneDeniedError, ZoneGoneE
 from kubesync.zone.journal import ZoneJournal
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.progress import ZoneReport
+from kubesync.zone.reader import KnownSets, ZoneReader
+
+_IN_THE_WAY: Final = "a set stands in the way"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +68,15 @@ class Isolation:
 class BatchWriter:
     """Sends the batches of one zone. ``settled``: see ``ZoneActor``. ``sent``: the batch under way. None: there is none.
 
-    ``culprits``: units at fault that the clusters have not been asked to judge yet, as in ``Isolation``.
+    ``culprits``: units at fault that the clusters have not been asked to judge yet, as in ``Isolation``. ``known``: what stands in the zone.
     """
 
     def __init__(self, ports: ZonePorts, journal: ZoneJournal, report: ZoneReport, *, settled: bool) -> None:
         self.settled = settled
         self.sent: SentBatch | None = None
         self.culprits: tuple[tuple[Unit, str], ...] = ()
+        self.known = KnownSets()
+        self._reader = ZoneReader(ports.client, journal.zone_id, ports.scheduler)
         self._ports = ports
         self._journal = journal
         self._report = report
@@ -85,6 +91,25 @@ class BatchWriter:
         """Forget the batch under way, because its outcome is not certain. The zone must settle from the inflight item before it sends again."""
         self.settled, self.sent = False, None
         self._journal.reread_inflight()
+
+    def begin(self, units: Sequence[Unit], is_inherited: Callable[[Unit], bool]) -> None:
+        """Start a batch of these units, without those that Route 53 would refuse (ADR 0076): they are at fault, and are not sent.
+
+        Raises what the client raises when it reads.
+
+        Args:
+            is_inherited: whether no event of this session made a unit: then what it would meet is read where nothing is known.
+        """
+        now = self._ports.scheduler.monotonic()
+        if missing := self.known.missing(unit for unit in units if is_inherited(unit)):
+            self.known.read(self._reader.read_all(missing))
+        blocked = self.known.blocked(units)
+        if blocked:  # a person may have changed it since
+            self.known.read(self._reader.read_all({unit.name for unit in blocked}, now))
+            blocked = self.known.blocked(units)
+        self.culprits = tuple((unit, _IN_THE_WAY if at_fault else "") for unit, at_fault in blocked.items())
+        if rest := [unit for unit in units if unit not in blocked]:
+            self.start(rest)
 
     def start(self, units: Sequence[Unit], denied: tuple[Unit, ...] = (), why: str = "") -> None:
         """Announce a batch of these units durably; ``send`` sends it. Leaves out units of too many clusters (``ZoneJournal.limit_clusters``).
@@ -133,6 +158,7 @@ class BatchWriter:
     def _record_landed(self, sent: SentBatch) -> Isolation | None:
         """Record that a batch has landed, in the journal and the report. Returns names that IAM denied an earlier batch; None: there are none."""
         self._journal.record_swapped(sent.following)
+        self.known.landed(sent.units)
         self.sent = None
         self._report.batches += 1
         changes = sum(len(unit.changes) for unit in sent.units)

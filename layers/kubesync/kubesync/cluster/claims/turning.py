@@ -68,9 +68,9 @@ def turns_of(
         waits = {
             each
             for each, state in of_sets.items()
-            if not _all(state.intended, each, policy) or not _all(state.applied, each, policy)
+            if _kinds(state.intended, each) != {policy} or not _kinds(state.applied, each) <= {policy}
         }
-        others = {of_sets[each].key for each in waits if not _all(of_sets[each].intended, each, policy)}
+        others = {of_sets[each].key for each in waits if _kinds(of_sets[each].intended, each) != {policy}}
         found.append(Turn(*place, policy, frozenset(waits), tuple(sorted(others))))
     return found
 
@@ -87,7 +87,8 @@ def with_turns(assignment: Assignment, turns: list[Turn]) -> Assignment:
     for turn in turns:
         waits |= turn.waits
         if turn.others:
-            said = f"it waits until {', '.join(map(str, turn.others))} want {turn.policy} too: all sets of a name have one policy"
+            others = f"{', '.join(map(str, turn.others))} {'want' if turn.others[1:] else 'wants'} {turn.policy}"
+            said = f"it waits until {others} too: all sets of a name have one policy"
             problems += (Problem("NameTaken", f"{turn.name} in {turn.zone_id}", said),)
     return replace(assignment, waits=waits, problems=problems)
 
@@ -113,10 +114,9 @@ def agreeing(
     return marks
 
 
-def _all(sets: Mapping[RecordKey, RecordSet], name: Name, policy: str) -> bool:
-    """Whether a claim has sets there, all of one policy."""
-    kinds = {each.routing.kind for key, each in sets.items() if Name.of(key) == name}
-    return kinds == {policy}
+def _kinds(sets: Mapping[RecordKey, RecordSet], name: Name) -> set[str]:
+    """The policies of the sets of a claim; none: it has no set there, as one that was just given the name."""
+    return {each.routing.kind for key, each in sets.items() if Name.of(key) == name}
 
 
 def contested_claims(seen: KeyState, want: Desired, rules: DnsRules) -> dict[Name, str]:
@@ -126,6 +126,8 @@ def contested_claims(seen: KeyState, want: Desired, rules: DnsRules) -> dict[Nam
     ------------                                                       ---------
     in conflict: a foreign set exists                                  no
     at a name where seats change, or sets change their policy          yes
+    at a name where the key waits for a claim that excludes its set    yes
+    at a name where a batch met sets of another policy (NameTaken)     yes
     the key has the claim                                              no
     cluster without rules for names, and without routing policies      no: other keys exclude nothing there
     cluster with routing policies                                      yes
@@ -137,6 +139,9 @@ def contested_claims(seen: KeyState, want: Desired, rules: DnsRules) -> dict[Nam
     places = {name.place for name in seen.claims ^ policies.keys() if name.seat}
     places |= turning_places(seen, policies)
     asked = policies.keys() - seen.conflicts.keys()
+    places |= {name.place for name in seen.waits - policies.keys()}
+    if seen.opened is not None and seen.opened.code == "NameTaken":
+        places |= {name.place for name in asked - seen.claims}
     changed = {name for name in asked if name.place in places}
     missing = asked - seen.claims - changed
     if not missing or (rules.names is None and not rules.routing):

@@ -59,6 +59,11 @@ class Outcome:
     code: str = ""
 
     @property
+    def turns(self) -> bool:
+        """Whether the unit gives a set another routing policy."""
+        return any(change.turns for change in self.unit.changes)
+
+    @property
     def reason_code(self) -> str:
         """Of ``domain.reasons``; empty where it landed."""
         return "Conflict" if self.conflict else self.code
@@ -192,7 +197,7 @@ class Outcomes:
         """Names where Route 53 refuses for the first time what the key wants, with the reason. The key has no set there, nor has anybody else."""
         if state.opened is not None and state.opened.attempts:
             return {}
-        refused = (each for each in self._by_key[state.key] if not (each.landed or each.conflict))
+        refused = (e for e in self._by_key[state.key] if not (e.landed or e.conflict or e.code == "NameTaken"))
         found = {Name.of(each.unit.wanted): each.reason for each in refused}
         return {name: why for name, why in found.items() if name in state.claims - names_of(state.applied)}
 
@@ -220,6 +225,9 @@ class Outcomes:
         kept = (names_of(state.intended) - conflicts.keys()) | names_of(applied)
         if state.claims - kept:
             kept |= states.kept_empty(state) - conflicts.keys()
+        # Who comes and meets another policy lets go of what it has claimed there, is planned again, and waits.
+        met = {e.unit.wanted.place for e in outcomes if e.code == "NameTaken" and not e.turns}
+        kept -= {name for name in kept if name.place in met} - names_of(applied)
         claims, passing = state.claims & kept, state.passing & (applied.keys() - state.intended.keys())
         after = replace(state, applied=applied, claims=claims, shared=state.shared & claims, passing=passing)
         after = _in_conflict(after, conflicts)
