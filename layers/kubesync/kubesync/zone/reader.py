@@ -108,11 +108,8 @@ class KnownSets:
         units = list(units)
         taken = {change.key for unit in units for change in unit.changes if change.before is not None}
         bad = {unit for unit in units if self._is_blocked(unit, taken)}
-        return (
-            {unit: unit in bad for group in together(units) if not bad.isdisjoint(group) for unit in group}
-            if bad
-            else {}
-        )
+        groups = together(units) if bad else ()
+        return {unit: unit in bad for group in groups if not bad.isdisjoint(group) for unit in group}
 
     def _is_blocked(self, unit: Unit, taken: Collection[RecordKey]) -> bool:
         stands = {key: routing for key, routing in self._at.get(unit.name, {}).items() if key not in taken}
@@ -121,4 +118,5 @@ class KnownSets:
             for key, routing in stands.items()
             for change in unit.changes
             if change.after is not None
+            and change.key != key  # at its own key a person has changed something: Route 53 decides
         )
