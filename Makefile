@@ -177,7 +177,7 @@ release: $(ready)
 
 .PHONY: bench
 bench: .venv-bench/.requirements
-	@.venv-bench/bin/python -m bench $(BENCH)
+	@$(compiled) .venv-bench/bin/python -m bench $(BENCH)
 
 .PHONY: bench-quick
 bench-quick: BENCH := command-start planning watch-stream memory hand-over

@@ -4,36 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 import traceback
 from collections.abc import Sequence
-from importlib import import_module
-from typing import Any
 
-from bench.figures import Figure, table
-
-# Each program's name and module, in the order of the design's table.
-PROGRAMS = {
-    "watch-stream": "bench.watch_stream",
-    "resumed-session": "bench.resumed_session",
-    "change-batches": "bench.change_batches",
-    "event-lag": "bench.event_lag",
-    "memory": "bench.memory",
-    "first-lists": "bench.first_lists",
-    "hand-over": "bench.hand_over",
-    "request-units": "bench.request_units",
-    "planning": "bench.planning",
-    "command-start": "bench.command_start",
-    "event-to-proxy": "bench.event_to_proxy",
-    "neighbours": "bench.neighbours",
-    "ingresses": "bench.ingresses",
-    "tenants": "bench.tenants",
-}
-
-
-def measure(name: str, *, small: bool = False) -> list[Figure]:
-    """Run one program. ``small``: a size that shows that the program works, but measures nothing."""
-    program: Any = import_module(PROGRAMS[name])
-    return list(program.run(program.SMALL) if small else program.run())
+from bench.figures import table
+from bench.programs import PROGRAMS, run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,16 +22,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"no such program: {', '.join(unknown)}; there are {', '.join(PROGRAMS)}")
     missed = failed = False
-    for name in arguments.names or PROGRAMS:
-        print(f"· {name}", flush=True)
+    began = time.monotonic()
+    for name, done in run(arguments.names or list(PROGRAMS), small=arguments.small):
         try:
-            figures = measure(name, small=arguments.small)
+            seconds, figures = done.result()
         except Exception:  # noqa: BLE001 - the other programs still run
             failed = True
+            print(f"· {name}", flush=True)
             traceback.print_exc()
             continue
-        print(table(figures), flush=True)
+        print(f"· {name}: {seconds:.0f} s\n{table(figures)}", flush=True)
         missed = missed or any(figure.missed for figure in figures)
+    print(f"· {(time.monotonic() - began) / 60:.1f} minutes")
     return 1 if failed or (missed and not arguments.report_only) else 0
 
 

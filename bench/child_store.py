@@ -108,7 +108,7 @@ def _answer(connection: Connection, store: MemoryStore) -> None:
         while True:
             try:
                 method, arguments, keywords = connection.recv()
-            except EOFError:
+            except (EOFError, ConnectionResetError):
                 return
             try:
                 result = getattr(store, method)(*arguments, **keywords)

@@ -31,7 +31,7 @@ _WITHIN_SECONDS: Final = 60.0
 class Size:
     """How many events, and the window."""
 
-    events: int = 30
+    events: int = 20
     window_seconds: float = 1.0
 
 

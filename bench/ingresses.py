@@ -7,8 +7,10 @@ controller write them. The first list runs with everything else in processes of 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -37,14 +39,15 @@ _SECONDS: Final = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many objects of each kind, and how many of them change one by one while units are counted."""
+    """How many objects of each kind; how many while units are counted, and how many of these change one by one."""
 
     objects: int = 5_000
-    changes: int = 20
+    counted: int = 1_000
+    changes: int = 10
     window_seconds: float = 1.0
 
 
-SMALL = Size(objects=10, changes=2, window_seconds=0.1)
+SMALL = Size(objects=10, counted=10, changes=2, window_seconds=0.1)
 
 
 def run(size: Size = Size()) -> Iterator[Figure]:
@@ -67,8 +70,9 @@ def run(size: Size = Size()) -> Iterator[Figure]:
         note = f"{size.objects:,} of each kind; {seconds:.0f} s"
         yield Figure(f"{kind}: resident, highest, first list included", highest, "MB", note=note)
         yield Figure(f"{kind}: CPU of the session until all is in the zone", cpu, "s")
-    for kind in ("Services", "Ingresses"):
-        yield from _units(kind, size)
+    with ThreadPoolExecutor() as pool:  # at the same time: they wait for windows
+        for units in pool.map(partial(_units, size=size), ("Services", "Ingresses")):
+            yield from units
 
 
 def ingress(number: int, *, version: int = FIRST_VERSION, address: int | None = None) -> dict[str, Any]:
@@ -208,7 +212,7 @@ def _session(
     del clients
 
 
-def _units(kind: str, size: Size) -> Iterator[Figure]:
+def _units(kind: str, size: Size) -> list[Figure]:
     """DynamoDB units of each object of a first list, and of one that gets another address."""
     from bench.request_units import MeteredStore, unit_figures
     from bench.system import ZONE, wait_until
@@ -217,26 +221,34 @@ def _units(kind: str, size: Size) -> Iterator[Figure]:
 
     store, sources = MeteredStore(), KINDS[kind]
     with ApiServer(tokens={TOKEN: "admin"}) as server, StrictRoute53(limits=Limits(sets_of_zone=100_000)) as zone:
-        install(server, sources, size.objects)
+        install(server, sources, size.counted)
         zone_id = zone.create_zone(ZONE)
         system = _system(server.url, sources, zone.url, zone_id, store, window_seconds=size.window_seconds)
 
         def published() -> set[str]:
             return {value for key, found in zone.records(zone_id).items() if key.type == "A" for value in found.values}
 
+        def change(numbers: Iterable[int], first_address: int) -> None:
+            """Give objects other addresses, and wait for them in the zone."""
+            changed = {_change(server, sources, number, first_address + number) for number in numbers}
+            wait_until(lambda: changed <= published(), 60, "changed addresses")
+
         session = system.start()
-        wait_until(lambda: len(published()) >= size.objects, _SECONDS, "the first list")
+        wait_until(lambda: len(published()) >= size.counted, _SECONDS, "the first list")
         assert session.end().clean
-        yield from unit_figures(f"{kind}: first list, each", store.take(), size.objects)
+        listed = store.take()
         session = system.start()
-        for turn in range(2):  # the first changes after a resumption read the state of their keys
-            store.take()
-            for number in range(size.changes):
-                address = size.objects * (turn + 1) + number
-                changed = _change(server, sources, number, address)
-                wait_until(lambda: changed in published(), 60, "a changed address")  # noqa: B023 - called at once
-        yield from unit_figures(f"{kind}: another address, alone in its window", store.take(), size.changes)
+        change(range(size.changes), size.counted)  # the first changes after a resumption read the state of their keys
+        time.sleep(2 * size.window_seconds)
+        store.take()
+        for number in range(size.changes):
+            change([number], 2 * size.counted)
+        changed = store.take()
         session.end()
+    return [
+        *unit_figures(f"{kind}: first list, each", listed, size.counted),
+        *unit_figures(f"{kind}: another address, alone in its window", changed, size.changes),
+    ]
 
 
 def _change(server: ApiServer, sources: tuple[str, ...], number: int, address: int) -> str:

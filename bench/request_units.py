@@ -7,9 +7,13 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capac
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bench.child_cluster import TOKEN
@@ -27,19 +31,33 @@ from kubesync_local.standins.route53 import StrictRoute53
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The number of Services with two pods each, of changes made one by one and then at once; how long a quiet session is, and how many
-    minutes another one is longer: each has one bookmark.
+    """The number of Services with two pods each, of changes made one by one and then at once, and how long quiet sessions are.
+
+    Args:
+        quiet_services: of the clusters of which nothing is counted that depends on it (I7).
+        pause_seconds: before a change that comes alone. Windows share a checkpoint for 30 s, and what they leave is written 30 s later.
+        settle_seconds: after changes, until everything is in the zone and closed.
+        short_seconds: of a session without bookmarks: they come each minute, and 2 s before the end of a watch.
+        seconds: of one with its last bookmark alone.
+        minutes: another one is longer, by one bookmark each: an even number, since two of them share a checkpoint.
     """
 
     services: int = 200
     changes: int = 20
+    quiet_services: int = 20
+    pause_seconds: float = 62.0
+    settle_seconds: float = 3.0
+    short_seconds: float = 1.5
     seconds: float = 50.0
-    minutes: int = 4
+    minutes: int = 2
     minute_seconds: float = 60.0
     window_seconds: float = 1.0
 
 
-SMALL = Size(services=3, changes=2, seconds=1.0, minute_seconds=0.5, window_seconds=0.1)
+SMALL = Size(
+    services=3, changes=2, quiet_services=3, pause_seconds=0.5, settle_seconds=0.5,
+    short_seconds=0.5, seconds=1.0, minute_seconds=0.5, window_seconds=0.1,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,43 +130,92 @@ def _read(size: int) -> int:
 
 
 def run(size: Size = Size()) -> Iterator[Figure]:
-    """No goals: these are the factors of the formula in docs/cost.md."""
+    """No goals: these are the factors of the formula in docs/cost.md. All parts run at once, because they wait most of the time."""
+    with ThreadPoolExecutor() as pool:
+        parts = [pool.submit(_all, part, size) for part in (_first_list, _alone, _in_a_stream)]
+        begin = pool.submit(_quiet, size, size.short_seconds)
+        shorter = pool.submit(_quiet, size, size.seconds)
+        longer = pool.submit(_quiet, size, size.seconds + size.minutes * size.minute_seconds)
+    yield from unit_figures("quiet session, its beginning and its end", begin.result(), 1)
+    minute = longer.result().less(shorter.result())
+    yield from unit_figures("each minute of it", minute, size.minutes)
+    yield Figure("renewals of its lease in a minute: write units", minute.renewals / size.minutes)
+    for part in parts:
+        yield from part.result()
+
+
+def _all(part: Callable[[Size], Iterator[Figure]], size: Size) -> list[Figure]:
+    return list(part(size))
+
+
+def _first_list(size: Size) -> Iterator[Figure]:
+    with _listed(size.services, size) as (_, _, store, _):
+        yield from unit_figures("first list, each Service with two pods", store.take(), size.services)
+
+
+def _alone(size: Size) -> Iterator[Figure]:
+    """A pod and a Service, each long after what came before it."""
+    with _listed(size.quiet_services, size) as (server, system, store, nodes):
+        session = system.start()
+        _one_pod_more(server, nodes, ["s0"])  # reads the state of its key
+        _new_service(server, nodes, "first")  # reads what is kept of its namespace
+        changes: Mapping[str, Callable[[], None]] = {
+            "a pod that comes, alone": partial(_one_pod_more, server, nodes, ["s0"]),
+            "a Service with two pods that comes, alone": partial(_new_service, server, nodes, "new"),
+        }
+        for what, change in changes.items():
+            time.sleep(size.pause_seconds)
+            store.take()
+            change()
+            time.sleep(size.settle_seconds)
+            yield from unit_figures(what, store.take(), 1)
+        session.end()
+
+
+def _in_a_stream(size: Size) -> Iterator[Figure]:
+    """Changes that come one after the other, a window each; and many at once."""
+    with _listed(max(size.quiet_services, size.changes), size) as (server, system, store, nodes):
+        session = system.start()
+        names = [f"s{number}" for number in range(size.changes)]
+        _one_pod_more(server, nodes, names)  # reads the states of their keys
+        time.sleep(size.settle_seconds)
+        store.take()
+        _one_pod_more(server, nodes, names)
+        time.sleep(size.settle_seconds)
+        yield from unit_figures(f"a pod that comes, one of {size.changes} in a window", store.take(), size.changes)
+        for name in names:
+            _one_pod_more(server, nodes, [name])
+        yield from unit_figures("a pod that comes, in a stream of a window each second", store.take(), size.changes)
+        for number in range(size.changes):
+            _new_service(server, nodes, f"new{number}")
+        time.sleep(size.settle_seconds)
+        yield from unit_figures("a Service with two pods that comes, in such a stream", store.take(), size.changes)
+        session.end()
+
+
+def _quiet(size: Size, seconds: float) -> Units:
+    """A session that ends as its time is up, and follows one that has listed."""
+    with _listed(size.quiet_services, size) as (_, system, store, _):
+        store.take()
+        report = system.start(max_runtime_seconds=seconds).join(seconds + 120.0)
+        assert report.clean, report
+        return store.take()
+
+
+@contextmanager
+def _listed(services: int, size: Size) -> Iterator[tuple[ApiServer, System, MeteredStore, _Nodes]]:
+    """A cluster of its own that a first session has listed."""
     store = MeteredStore()
     with ApiServer(tokens={TOKEN: "admin"}) as server, StrictRoute53() as zone:
-        for number in range(size.services):
+        for number in range(services):
             _service(server, f"s{number}")
         system = System(server.url, zone.url, zone.create_zone(ZONE), store, window_seconds=size.window_seconds)
         nodes = _Nodes(store)
         session = system.start()
-        wait_until(lambda: nodes.of(f"s{size.services - 1}") == 2, 120, "the first list")
+        wait_until(lambda: nodes.of(f"s{services - 1}") == 2, 120, "the first list")
         report = session.end()
         assert report.clean, report
-        yield from unit_figures("first list, each service", store.take(), size.services)
-        quiet = _quiet(system, store, size.seconds)
-        longer = _quiet(system, store, size.seconds + size.minutes * size.minute_seconds)
-        yield from unit_figures("quiet session, its beginning and its end", quiet, 1)
-        minute = longer.less(quiet)
-        yield from unit_figures("each minute of it", minute, size.minutes)
-        yield Figure("renewals of its lease in a minute: write units", minute.renewals / size.minutes)
-        session = system.start()
-        _one_by_one(server, nodes, size)  # the first changes after a resumption read the state of their keys
-        store.take()
-        _one_by_one(server, nodes, size)
-        yield from unit_figures("a pod more, alone in its window, in a stream", store.take(), size.changes)
-        _at_once(server, nodes, size)
-        yield from unit_figures(f"a pod more, one of {size.changes} in a window", store.take(), size.changes)
-        for number in range(size.changes):
-            _service(server, f"new{number}")
-            wait_until(lambda: nodes.of(f"new{number}") == 2, 60, "a new service")  # noqa: B023 - called at once
-        session.end()
-        yield from unit_figures("a Service with two pods that comes, in a stream", store.take(), size.changes)
-
-
-def _quiet(system: System, store: MeteredStore, seconds: float) -> Units:
-    """A session that ends as its time is up."""
-    report = system.start(max_runtime_seconds=seconds).join(seconds + 120.0)
-    assert report.clean, report
-    return store.take()
+        yield server, system, store, nodes
 
 
 def unit_figures(what: str, used: Units, number: int) -> Iterator[Figure]:
@@ -163,6 +230,11 @@ def _service(server: ApiServer, name: str) -> None:
     server.cluster.expose("shop", name, spec)
 
 
+def _new_service(server: ApiServer, nodes: _Nodes, name: str) -> None:
+    _service(server, name)
+    wait_until(lambda: nodes.of(name) == 2, 60, "a new Service")
+
+
 class _Nodes:
     """The number of nodes in a service's upstream. Its reads are not counted."""
 
@@ -174,18 +246,9 @@ class _Nodes:
         return 0 if upstream is None else len(upstream.nodes)
 
 
-def _one_by_one(server: ApiServer, nodes: _Nodes, size: Size) -> None:
-    for number in range(size.changes):
-        _scale(server, nodes, f"s{number % size.services}")()
-
-
-def _at_once(server: ApiServer, nodes: _Nodes, size: Size) -> None:
-    for wait in [_scale(server, nodes, f"s{number % size.services}") for number in range(size.changes)]:
-        wait()
-
-
-def _scale(server: ApiServer, nodes: _Nodes, service: str) -> Callable[[], None]:
-    """Add one pod. The result waits until proxies see it."""
-    wanted = nodes.of(service) + 1
-    server.cluster.scale("shop", service, wanted)
-    return lambda: wait_until(lambda: nodes.of(service) >= wanted, 60, "a pod in its upstream")
+def _one_pod_more(server: ApiServer, nodes: _Nodes, services: Sequence[str]) -> None:
+    """Add a pod to each, all at once, and wait until proxies see them."""
+    wanted = {service: nodes.of(service) + 1 for service in services}
+    server.cluster.scale_together("shop", wanted)
+    for service, number in wanted.items():
+        wait_until(lambda: nodes.of(service) >= number, 60, "a pod in its upstream")  # noqa: B023 - called at once

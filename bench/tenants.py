@@ -47,7 +47,7 @@ class Size:
     slices: int = 10
     endpoints_each: int = 1_000
     long_annotations: int = 40
-    seconds: int = 20
+    seconds: int = 10
     window_seconds: float = 1.0
     store_latency_seconds: float = 0.004
     route53_latency_seconds: float = 0.1
@@ -145,7 +145,7 @@ def run(size: Size = Size()) -> Iterator[Figure]:
     """Goal: at most 5 s more than without the flood."""
     for attack in _attacks(size):
         with _running(attack, size) as (cluster, zone):
-            usual = _lags(cluster, zone, None, size, min(size.seconds, 5))
+            usual = _lags(cluster, zone, None, size, min(size.seconds, 3))
             cluster.ask("flood", attack.before, size)
             wait_for_sets(zone, 1 + len(usual) + attack.sets)
             lags = _lags(cluster, zone, attack, size, size.seconds)

@@ -20,15 +20,20 @@ from bench.stream_readers import READERS, installed
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is streamed: events about this many objects, read this many times by each client."""
+    """How much is streamed: events about this many objects, read this many times by each client.
+
+    ``slow_rounds``: of clients that take many times as long; their goals are far away.
+    """
 
     events: int = 30_000
     objects: int = 500
     rounds: int = 5
+    slow_rounds: int = 2
     resources: tuple[str, ...] = ("services", "endpointslices")
 
 
-SMALL = Size(events=200, objects=10, rounds=1, resources=("services",))
+_SLOW = ("kubernetes", "lightkube")
+SMALL = Size(events=200, objects=10, rounds=1, slow_rounds=1, resources=("services",))
 
 
 def run(size: Size = Size()) -> Iterator[Figure]:
@@ -40,16 +45,17 @@ def run(size: Size = Size()) -> Iterator[Figure]:
 
 def _compare(url: str, resource: str, size: Size) -> Iterator[Figure]:
     best: dict[str, float] = {}
-    for _ in range(size.rounds):
+    for number in range(size.rounds):
         for reader in READERS:
-            if installed(reader):
+            if installed(reader) and (reader not in _SLOW or number < size.slow_rounds):
                 best[reader] = min(best.get(reader, math.inf), _cpu_seconds(reader, url, resource, size.events))
     for reader, seconds in best.items():
         what = f"{resource} through {reader}"
         yield Figure(what, seconds / size.events * 1e6, "µs CPU an event", note=f"{size.events:,} events")
     for peer, goal in (("kubernetes", 10.0), ("lightkube", 1.3), ("requests", 0.6)):
         ratio = best[peer] / best["kubesync"] if peer in best else math.nan
-        note = f"best of {size.rounds} rounds" if peer in best else f"{peer} is not installed here: see make bench"
+        rounds = size.slow_rounds if peer in _SLOW else size.rounds
+        note = f"best of {rounds} rounds" if peer in best else f"{peer} is not installed here: see make bench"
         yield Figure(f"{resource}: kubesync to {peer}", ratio, "times", Sense.AT_LEAST, goal, note)
 
 

@@ -51,14 +51,14 @@ class MemoryRoute53:
     parameter RecordNames (None: any). ``allowance``: so many changes more are answered, others have to wait (None: all are).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits | None = None) -> None:
         self.accepted: list[Accepted] = []
         self.delayed: list[Delayed] = []
         self.denied: frozenset[str] = frozenset()
         self.allowed: tuple[str, ...] | None = None
         self.allowance: int | None = None
         self.waiting: list[Waiters] = []
-        self._account = Account(Limits())
+        self._account = Account(limits or Limits())
 
     def let_through(self, changes: int | None) -> None:
         """So many changes more are answered for now; None: all."""
@@ -72,7 +72,7 @@ class MemoryRoute53:
 
     def copy(self) -> MemoryRoute53:
         """A world of its own that stands as this one does now."""
-        made = MemoryRoute53()
+        made = MemoryRoute53(self._account.limits)
         made.accepted, made.delayed, made.denied = list(self.accepted), list(self.delayed), self.denied
         made.allowed = self.allowed
         for zone in self._account.zones():

@@ -6,7 +6,6 @@ from typing import Final
 
 from kubesync.domain.errors import TOO_LONG, TOO_LONG_ADVICE, DeniedError, ErrorCode, ListenerError, StatusError
 from kubesync.domain.objects import Resource
-from kubesync.kubernetes.wire.registry import WIRE
 
 # The first text that the message contains (in lower case) decides. The texts are OpenSSL's.
 _TLS: Final = (
@@ -125,6 +124,8 @@ def of_authentication(error: ListenerError, signs_in_by: str) -> str:
 
 def of_verb(error: ListenerError, verb: str, resource: Resource) -> str:
     """For a request that is refused though the sign-in works."""
+    from kubesync.kubernetes.wire.registry import WIRE  # 0.1 s, which `status` and others need not take
+
     # The core group's path is /api/v1, any other's /apis/GROUP/VERSION.
     _, _, *group = WIRE[resource].path.split("/")
     what = f"{resource} of {group[0]}" if len(group) > 1 else str(resource)

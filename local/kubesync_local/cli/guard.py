@@ -17,7 +17,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn, TextIO, cast
 
@@ -96,7 +95,8 @@ def _mend_streams() -> None:
     # Python has None for a stream that is closed; mypy does not know.
     out, err = cast("TextIO | None", sys.stdout), cast("TextIO | None", sys.stderr)
     if err is None:
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
+        # Open until the process ends. Without pathlib, which every command would load only for this.
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     if out is None:
         sys.stdout = _Closed()
     elif isinstance(out, io.TextIOWrapper):

@@ -60,6 +60,36 @@ def by_service(server: ApiServer, resource: ResourceType) -> dict[str, set[tuple
     return found
 
 
+def test_change_of_one_workload_writes_the_endpoints_of_no_other() -> None:
+    with ApiServer() as server:
+        for number in range(6):
+            server.cluster.deploy("shop", f"s{number}", 1)
+            spec = {"ports": [{"port": 80}], "selector": {"app": f"s{number}"}}
+            server.cluster.expose("shop", f"s{number}", spec)
+        server.cluster.scale("shop", "s2", 1)
+        before = server.requests.next_number()
+
+        server.cluster.scale("shop", "s3", 2)
+
+        requests = server.requests.next_number() - before - 1
+        assert requests == 5, "three lists, its EndpointSlice, and its Endpoints"
+        nodes = {f"shop/s{n}": {(f"10.42.0.{n + 2}", True, 80)} for n in range(6)}
+        nodes["shop/s3"].add(("10.42.0.8", True, 80))
+        assert {name: found for name, found in by_service(server, ENDPOINTS).items() if "shop/" in name} == nodes
+        assert {name: found for name, found in by_service(server, ENDPOINTSLICES).items() if "shop/" in name} == nodes
+
+
+def test_endpoints_that_somebody_else_changed_are_written_again() -> None:
+    with ApiServer() as server:
+        server.cluster.deploy("shop", "web", 1)
+        server.cluster.expose("shop", "web", {"ports": [{"port": 80}], "selector": {"app": "web"}})
+        expected = by_service(server, ENDPOINTS)["shop/web"]
+        server.cluster.make_endpoints("shop", "web", [{"addresses": [{"ip": "192.0.2.9"}], "ports": [{"port": 1}]}])
+        server.cluster.reconcile("shop")
+
+        assert by_service(server, ENDPOINTS)["shop/web"] == expected
+
+
 def test_story_ends_with_these_services_and_addresses() -> None:
     with ApiServer() as server:
         play(server)

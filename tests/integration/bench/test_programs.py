@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from bench.__main__ import PROGRAMS, main, measure
+from bench.__main__ import main
+from bench.programs import PROGRAMS, measure
 
 # What the small size cannot miss: it is not about time.
 _EXACT = {

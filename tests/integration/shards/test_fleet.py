@@ -17,6 +17,7 @@ from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.fences import shard_fence_key
 from kubesync.aws.tables.control.resync_requests import new_request
 from kubesync.aws.tables.state import StateTable
+from kubesync_local.standins.route53.zone.model import Limits
 from simulation.cluster import ScriptedCluster
 from simulation.world import SETTINGS, Running, World
 from simulation.zones import MemoryRoute53
@@ -26,14 +27,14 @@ SHARDS = [str(number) for number in range(5)]
 
 @dataclass
 class Fleet:
-    """So many clusters with so many Services each; each shard has a hosted zone for its clusters."""
+    """So many clusters with so many Services each; each shard has a hosted zone for its clusters, as large as they need."""
 
     clusters: int
     services: int
     running: dict[str, Running] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.route53 = MemoryRoute53()
+        self.route53 = MemoryRoute53(Limits(sets_of_zone=100_000))
         for shard in SHARDS:
             self.route53.create(f"Z{shard}", f"z{shard}.example.com")
         names = [f"c{number:04d}" for number in range(self.clusters)]

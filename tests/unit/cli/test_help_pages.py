@@ -60,13 +60,21 @@ def test_no_words_print_the_same_page_as_an_error() -> None:
     assert (ran.status, ran.out, ran.err) == (2, "", page.out)
 
 
-def test_help_loads_neither_the_sdk_nor_what_draws_tables() -> None:
-    code = (
-        "import sys; from kubesync_local.cli.main import main; main(['help']); "
-        "print(sorted({'boto3', 'pydantic', 'rich', 'yaml', 'shtab', 'aws_lambda_powertools'} & sys.modules.keys()))"
-    )
+def last_line(code: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=a_bare_environment()
     )
+    return done.stdout.splitlines()[-1]
 
-    assert done.stdout.splitlines()[-1] == "[]"
+
+def test_help_loads_neither_the_sdk_nor_what_draws_tables() -> None:
+    dear = {"boto3", "pydantic", "rich", "yaml", "shtab", "aws_lambda_powertools"}
+    code = "import sys; from kubesync_local.cli.main import main; main(['help']); "
+
+    assert last_line(f"{code} print(sorted({dear} & sys.modules.keys()))") == "[]"
+
+
+def test_status_loads_nothing_that_reads_objects_of_clusters() -> None:
+    code = "import sys, kubesync_local.commands.show.status; "
+
+    assert last_line(f"{code} print([name for name in sys.modules if name.startswith('kubesync.kubernetes')])") == "[]"

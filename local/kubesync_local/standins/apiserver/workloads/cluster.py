@@ -18,6 +18,7 @@ from kubesync_local.standins.apiserver.objects.resources import (
     SERVICES,
     ResourceType,
     Target,
+    object_path,
 )
 from kubesync_local.standins.apiserver.objects.status import JsonObject
 from kubesync_local.standins.apiserver.workloads.client import ApiClient
@@ -58,6 +59,8 @@ class Cluster:
         self._client = client
         self._nodes = nodes
         self._workloads: dict[tuple[str, str], _Workload] = {}
+        # By path: what was written last, and the version that it has since then.
+        self._written: dict[str, tuple[JsonObject, str]] = {}
         self._numbers = count(2)  # The first pod has 10.42.0.2 and fd00:10:42::2.
 
     # -- workloads -----------------------------------------------------------------------------------------------
@@ -84,13 +87,21 @@ class Cluster:
 
     def scale(self, namespace: str, name: str, replicas: int, *, oldest_first: bool = False) -> list[Pod]:
         """Scale it to so many pods; without ``oldest_first`` the youngest are removed. Returns its pods."""
-        workload = self._workloads[namespace, name]
+        self._resize(self._workloads[namespace, name], replicas, oldest_first=oldest_first)
+        self.reconcile(namespace)
+        return list(self._workloads[namespace, name].pods)
+
+    def scale_together(self, namespace: str, replicas: Mapping[str, int]) -> None:
+        """Scale workloads, by name, before their endpoints follow: as when a node comes or goes."""
+        for name, number in replicas.items():
+            self._resize(self._workloads[namespace, name], number)
+        self.reconcile(namespace)
+
+    def _resize(self, workload: _Workload, replicas: int, *, oldest_first: bool = False) -> None:
         while len(workload.pods) > replicas:
             workload.pods.pop(0 if oldest_first else -1)
         while len(workload.pods) < replicas:
             workload.pods.append(self._new_pod(workload))
-        self.reconcile(namespace)
-        return list(workload.pods)
 
     def undeploy(self, namespace: str, name: str) -> None:
         """Remove it with all its pods."""
@@ -226,11 +237,16 @@ class Cluster:
             self._client.delete(ENDPOINTSLICES, namespace, name)
 
     def _apply(self, resource: ResourceType, namespace: str, wanted: JsonObject, current: JsonObject | None) -> None:
+        """Write it, unless it still is what was written last: a namespace of n Services would cost n requests for each change."""
         if current is None:
-            self._client.create(resource, namespace, wanted)
+            made = self._client.create(resource, namespace, wanted)
         else:
-            # The server ignores an update that changes nothing, so it is always sent.
-            self._client.update(resource, namespace, wanted["metadata"]["name"], wanted)
+            path = object_path(resource, namespace, current["metadata"]["name"])
+            if self._written.get(path) == (wanted, current["metadata"]["resourceVersion"]):
+                return
+            made = self._client.update(resource, namespace, wanted["metadata"]["name"], wanted)
+        metadata = made["metadata"]
+        self._written[object_path(resource, namespace, metadata["name"])] = wanted, metadata["resourceVersion"]
 
 
 def _skips_mirroring(endpoints: JsonObject) -> bool:
