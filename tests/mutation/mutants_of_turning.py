@@ -71,7 +71,7 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         file="zone/writer.py",
         old="            self.known.read(self._reader.read_all({unit.name for unit in blocked}, now))\n",
         new="",
-        caught_by=(_KNOWN + "test_i4_what_a_person_has_deleted_blocks_nobody",),
+        caught_by=(_KNOWN + "test_i4_set_that_a_person_has_deleted_keeps_nothing_out",),
     ),
     Mutant(
         name="earlier-plans-are-sent-unread",
@@ -173,15 +173,6 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         old="creating if unit.only_deletes else exchanging",
         new="creating",
         caught_by=(_TESTS + "test_who_exchanges_its_region_waits_for_the_other_one_though_a_third_comes",),
-    ),
-    Mutant(
-        name="turn-is-forgotten-when-planned-again",
-        without="a key that turns is compared with the other claims at the name at each plan",
-        invariants="I9",
-        file=_TURNING,
-        old="    places |= turning_places(seen, policies)\n",
-        new="",
-        caught_by=(_TESTS + "test_i1_turn_goes_on_where_the_session_dies_and_its_own_cluster_comes_last",),
     ),
     Mutant(
         name="waiting-for-other-clusters-is-late",

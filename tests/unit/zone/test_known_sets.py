@@ -132,3 +132,18 @@ def test_what_no_event_of_this_session_made_is_read_before_it_is_sent(since: flo
     world.to_zone(Publish("prod", (Intent(key, (change,)),), since=since))
     world.pass_time(2.0)
     assert (len(world.zone.batches), bool(world.zone.reads[WWW])) == (sent, not sent)
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_i4_set_that_a_person_has_deleted_keeps_nothing_out(*, deleted: bool) -> None:
+    """The zone remembers a weighted set of ours, and reads the name before it holds back one with another policy."""
+    world = World()
+    for owner, key, routing in (("a", BLUE, Weighted(1)), ("b", GREEN, Latency("eu-west-1"))):
+        service = ObjectKey("prod", "default", owner)
+        world.prod.intended[service] = {key: a_set(routing)}
+        intent = Intent(service, (RecordChange(key, None, a_set(routing)),))
+        world.to_zone(Publish("prod", (intent,), since=1.0))
+        world.pass_time(2.0)
+        if deleted:
+            world.zone.sets.pop(BLUE, None)
+    assert (GREEN in world.zone.sets, len(world.zone.batches)) == (deleted, 1 + deleted)
