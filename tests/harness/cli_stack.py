@@ -109,25 +109,32 @@ class CliStack:
 
         That includes what changed in the API server while no session ran, although everything that was recorded is closed.
         """
-        return settled(self.store) and not self._unread()
+        return not any(self.to_do())
 
-    def _unread(self) -> bool:
-        """Whether the API server has a change that a listener has yet to record. A change without effect may take 30 s (I6)."""
+    def to_do(self) -> Iterator[str]:
+        """What a session has still to do, in words."""
+        # In this order: what is recorded meanwhile is an open key then.
+        yield from self._unread()
+        yield from to_do(self.store)
+
+    def _unread(self) -> Iterator[str]:
+        """Changes of the API server that a listener has yet to record. A change without effect may take 30 s (I6)."""
         listeners = ListenerReadings(self.store)
-        return any(
-            self._changed_after(config.name, resource, checkpoint.resource_version)
-            for config in ClusterRegistry(self.store).all()
-            if config.server == self.api.url and not config.disabled
-            for resource, checkpoint in listeners.checkpoints(config.name).items()
-        )
+        for config in ClusterRegistry(self.store).all():
+            if config.server == self.api.url and not config.disabled:
+                for resource, checkpoint in listeners.checkpoints(config.name).items():
+                    yield from self._changed_after(config.name, resource, checkpoint.resource_version)
 
-    def _changed_after(self, cluster: str, resource: Resource, version: int) -> bool:
+    def _changed_after(self, cluster: str, resource: Resource, version: int) -> Iterator[str]:
         try:
             changes = self.api.store.changes_after_version(BY_PLURAL[resource], version)
         except VersionGoneError:
-            return True  # the listener has to list again
+            yield f"{cluster} has to list {resource} again"
+            return
         # Windows that follow each other share a checkpoint: what is recorded shows on its key before that.
-        return any(not self._recorded(cluster, resource, change) for change in changes)
+        for change in changes:
+            if not self._recorded(cluster, resource, change):
+                yield f"{cluster} has not recorded {resource} {change.version}, its checkpoint is {version}"
 
     def _recorded(self, cluster: str, resource: Resource, change: Change) -> bool:
         assert change.after is not None
@@ -283,16 +290,23 @@ def settled(store: Store) -> bool:
     named upstreams are composed; clusters that were being removed are gone. What changes in a cluster afterwards comes as
     an event, and a test has to wait for its effect.
     """
+    return not any(to_do(store))
+
+
+def to_do(store: Store) -> Iterator[str]:
+    """What a session has still to do, in words."""
     for config in ClusterRegistry(store).all():
         if config.disabled:
             continue
         found = ListenerReadings(store).checkpoints(config.name)
         listed = [each for each in config.resources if each in found and found[each].basis.revision == config.revision]
-        if config.deleting or len(listed) != len(config.resources):
-            return False
-        if not all(mark.attempts for _, mark in StateTable(store).open_keys(config.name)):
-            return False
-    return not NamedUpstreamTable(store).marks("0")
+        if config.deleting:
+            yield f"{config.name} is being removed"
+        yield from (f"{config.name} has not listed {each}" for each in config.resources if each not in listed)
+        queued = StateTable(store).queued(config.name)
+        yield from (f"{config.name} has not planned the readers of {each.path}" for each in queued.changed)
+        yield from (f"{key} is open: {mark}" for key, mark in queued.marks.items() if not mark.attempts)
+    yield from (f"named upstream {each} is not composed" for each in NamedUpstreamTable(store).marks("0"))
 
 
 @contextmanager

@@ -17,6 +17,9 @@ _POLL_SECONDS: Final = 0.02
 def wait_until(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS, *, said: object = "") -> None:
     """Return when the condition holds. It is asked every 20 ms, or less often where asking takes long.
 
+    Args:
+        said: what helps to find out why it does not; a function is asked when it has not.
+
     Raises:
         AssertionError: it never held.
     """
@@ -27,6 +30,8 @@ def wait_until(condition: Callable[[], object], seconds: float = PATIENCE_SECOND
         if condition():
             return
         asked = time.monotonic()
-        assert asked < deadline, f"this never came true within {seconds} s: {condition} {said}"
+        if asked >= deadline:
+            why = said() if callable(said) else said
+            raise AssertionError(f"this never came true within {seconds} s: {condition} {why}")
         # What is waited for happens in this process too, as a rule: asking must not slow it down.
         pause.wait(max(_POLL_SECONDS, 2 * (asked - began)))

@@ -57,7 +57,10 @@ class Stage:
     def session(self, release: Release, until: Callable[[RunningRelease], object] = lambda _: True) -> None:
         """Run a session until it has done all that there was to do when it began, and a condition holds; then end it."""
         with release.start() as running:
-            wait_until(lambda: running.is_master and until(running) and self.stack.settled(), said=running.said)
+            wait_until(
+                lambda: running.is_master and until(running) and self.stack.settled(),
+                said=lambda: [*running.said, *self.stack.to_do()],
+            )
             running.end()
 
     def expire_lease(self) -> None:

@@ -15,6 +15,7 @@ from harness.toys import put_box, put_toy, read_toys
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.objects import ObjectKey
+from kubesync.domain.state import Reference
 from kubesync.kubernetes.service_events import ServiceEvent, event_request
 
 TOY = "prod/shop/Toy:web"
@@ -40,6 +41,21 @@ def answer(stack: CliStack, *arguments: str) -> Any:
     ran = stack.call(*arguments, "-o", "json")
     assert ran.status == 0, ran.err
     return ran.json
+
+
+def test_session_of_a_test_goes_on_until_the_readers_of_a_shared_object_are_planned() -> None:
+    with a_cli_stack(in_memory=True) as stack:
+        put_box(stack.api, "red", 120)
+        put_toy(stack.api, "web", "toy.prod.example.com", "192.0.2.7", box="red")
+        assert stack.add_cluster("prod", "--no-srv").status == 0
+        read_toys(stack)
+        stack.session()
+        assert list(stack.to_do()) == []
+        stack.store.write(StateTable.mark_changed("prod", Reference("Box", "", "red"), 1))
+        assert list(stack.to_do()) == ["prod has not planned the readers of Box//red"]
+        assert not stack.settled()
+        stack.session()
+        assert list(stack.to_do()) == []
 
 
 def test_records_and_upstreams_say_the_kind(stack: CliStack) -> None:
