@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from harness.seen.builders import a_service
@@ -131,10 +132,16 @@ class Deployment(StoredItems):
 
     # --- sessions ---
 
-    def start(self) -> Running:
-        """Begin the next session, and let it list."""
-        gate = self.world.new_gate()
-        gate.on_before, gate.on_after = self._before, self._after
+    def start(self, late: Mapping[Resource, float] = MappingProxyType({})) -> Running:
+        """Begin the next session, and let it list. ``late``: so many seconds later the cluster ``prod`` accepts the first watch of a resource."""
+        gate, waits = self.world.new_gate(), {f"watch prod {each}": seconds for each, seconds in late.items()}
+
+        def before(call: Outward) -> None:
+            if seconds := waits.pop(call.what, 0.0):
+                self.hold(seconds)
+            self._before(call)
+
+        gate.on_before, gate.on_after = before, self._after
         self.running = self.world.start(gate)
         self.pass_time()
         return self.running

@@ -12,6 +12,7 @@ _DENIED = "unit/zone/test_names_not_allowed.py::"
 _CHANGES = "unit/cluster/test_recorder_changes.py::"
 _DURABILITY = "integration/recording/test_recorder_durability.py::"
 _STATE = "unit/aws/tables/test_state_table.py::"
+_LATE = "integration/taking_over/test_late_watches.py::"
 _UNITS = "integration/recording/test_write_units.py::"
 _MERGE = "unit/domain/test_merge.py::"
 _COMPOSER = "unit/upstreams/test_composer.py::"
@@ -42,9 +43,18 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="a checkpoint is taken back with the keys that were planned without its listener's view, however recent it is",
         invariants="I5",
         file="cluster/keys/reconciler.py",
-        old="return invalid or self._old(",
+        old="return wrong or self._old(",
         new="return self._old(",
         caught_by=(_DURABILITY + "test_i5_checkpoint_is_taken_back_with_the_keys_that_were_planned_without_its_view",),
+    ),
+    Mutant(
+        name="checkpoint-stays-taken-back",
+        without="a checkpoint that was taken back is valid again soon after its keys are planned, in a quiet cluster too",
+        invariants="I7",
+        file="cluster/keys/key_states.py",
+        old="        return stored is not None and (stored.basis.revision > 0) == unsure and (unsure or self.complete)\n",
+        new="        return stored is not None and stored.basis.revision > 0 and unsure\n",
+        caught_by=(_LATE + "test_i7_checkpoint_that_was_taken_back_is_valid_again_soon_after_its_keys_are_planned",),
     ),
     Mutant(
         name="checkpoint-for-each-window",

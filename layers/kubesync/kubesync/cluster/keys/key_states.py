@@ -66,10 +66,11 @@ class ListenerView:
     unwanted: int = 0
 
     @property
-    def checkpoint_is_invalid(self) -> bool:
-        """Whether the stored checkpoint has to be made invalid: a session that begins now must not resume from it (I5)."""
-        stored = self.checkpoint
-        return stored is not None and stored.basis.revision > 0 and (self.expired or bool(self.provisional))
+    def checkpoint_is_wrong(self) -> bool:
+        """Whether the stored checkpoint has to be made invalid: a session that begins now must not resume from it (I5). Or it has to be made
+        valid again: such a session would list everything (I7)."""
+        stored, unsure = self.checkpoint, self.expired or bool(self.provisional)
+        return stored is not None and (stored.basis.revision > 0) == unsure and (unsure or self.complete)
 
     def works(self, now: float) -> bool:
         """Whether the watch has lasted for WORKS_AFTER_SECONDS. A watch that breaks off at once, again and again, does not work."""

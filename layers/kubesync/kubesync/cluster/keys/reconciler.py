@@ -381,11 +381,11 @@ class Reconciler:
         )
 
     def _checkpoints_due(self) -> bool:
-        """Whether checkpoints have to be written: one is invalid, or the last ones are old."""
+        """Whether checkpoints have to be written: one is wrong, or the last ones are old."""
         # A listener of some namespaces does not see whether others are quiet, and so whether the API server forgets old versions.
         quiet = self._quiet and self._states.config.scope.everything
-        invalid = any(view.checkpoint_is_invalid for view in self._states.listeners.values())
-        return invalid or self._old(_QUIET_CHECKPOINT_SECONDS if quiet else CHECKPOINT_SECONDS)
+        wrong = any(view.checkpoint_is_wrong for view in self._states.listeners.values())
+        return wrong or self._old(_QUIET_CHECKPOINT_SECONDS if quiet else CHECKPOINT_SECONDS)
 
     def _old(self, seconds: float) -> bool:
         """Whether the last checkpoints were written so many seconds ago, or earlier."""
