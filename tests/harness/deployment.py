@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Final
 
 from harness.seen.builders import a_service
@@ -132,8 +131,12 @@ class Deployment(StoredItems):
 
     # --- sessions ---
 
-    def start(self, late: Mapping[Resource, float] = MappingProxyType({})) -> Running:
-        """Begin the next session, and let it list. ``late``: so many seconds later the cluster ``prod`` accepts the first watch of a resource."""
+    def start(self) -> Running:
+        """Begin the next session, and let it list."""
+        return self.start_late({})
+
+    def start_late(self, late: Mapping[Resource, float]) -> Running:
+        """Begin the next session. ``late``: so many seconds later the cluster ``prod`` accepts the first watch of a resource."""
         gate, waits = self.world.new_gate(), {f"watch prod {each}": seconds for each, seconds in late.items()}
 
         def before(call: Outward) -> None:

@@ -57,6 +57,28 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         caught_by=(_LATE + "test_i7_checkpoint_that_was_taken_back_is_valid_again_soon_after_its_keys_are_planned",),
     ),
     Mutant(
+        name="mark-goes-before-its-key-is-planned",
+        without="who was given a name keeps its mark until it is known what it wants",
+        invariants="I1",
+        file="cluster/keys/planner.py",
+        old="            if want.records is None:\n                late = ()",
+        new="            if False:\n                late = ()",
+        caught_by=(
+            _LATE + "test_i1_heir_whose_endpoints_are_not_known_is_planned_by_the_session_after_one_that_dies_early",
+        ),
+    ),
+    Mutant(
+        name="note-goes-before-its-readers-are-planned",
+        without="the note that a shared object has changed stays until the plans of all its readers are known",
+        invariants="I1",
+        file="cluster/served_keys.py",
+        old="            self._early.setdefault(reference, []).extend(filter(states.provisional, some))\n",
+        new="",
+        caught_by=(
+            _LATE + "test_i1_readers_of_a_box_are_planned_by_the_session_after_one_that_dies_before_boxes_are_watched",
+        ),
+    ),
+    Mutant(
         name="checkpoint-for-each-window",
         without="windows that follow each other share a checkpoint",
         invariants="I6",

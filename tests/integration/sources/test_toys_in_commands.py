@@ -51,7 +51,7 @@ def test_session_of_a_test_goes_on_until_the_readers_of_a_shared_object_are_plan
         read_toys(stack)
         stack.session()
         assert list(stack.to_do()) == []
-        stack.store.write(StateTable.mark_changed("prod", Reference("Box", "", "red"), 1))
+        stack.store.transact([StateTable.mark_changed("prod", Reference("Box", "", "red"), 1)], "by hand")
         assert list(stack.to_do()) == ["prod has not planned the readers of Box//red"]
         assert not stack.settled()
         stack.session()

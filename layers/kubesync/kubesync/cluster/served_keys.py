@@ -229,41 +229,67 @@ class PromotedKeys:
 
 
 class Readers:
-    """Plans the readers of shared objects that changed, some at a time. If an object changes again, all its readers are planned again."""
+    """Plans the readers of shared objects that changed, some at a time. If an object changes again, all its readers are planned again.
+
+    The mark of an object stays until it is known what all its readers want: else the change is forgotten if the session dies (I1).
+    """
 
     def __init__(self, served: ServedKeys) -> None:
         self._served = served
         self._changed: dict[Reference, int] = {}  # objects that changed, with the numbers of their durable marks
         self._left: dict[Reference, list[ObjectKey]] = {}  # by object, the readers that are not planned yet
+        self._early: dict[Reference, list[ObjectKey]] = {}  # by object, those planned before everything was known
 
     def changed(self, shared: Mapping[Reference, int]) -> None:
         self._changed |= shared
         for reference in shared:
-            self._left.pop(reference, None)
+            self._start_over(reference)
+
+    def _start_over(self, reference: Reference) -> None:
+        self._left.pop(reference, None)
+        self._early.pop(reference, None)
 
     def forget(self) -> None:
         """Drop everything, because the durable marks will be read again."""
         self._changed.clear()
         self._left.clear()
+        self._early.clear()
 
     def due_at(self) -> float:
-        return AT_ONCE if self._changed else ON_MESSAGE
+        return AT_ONCE if self._next() is not None else ON_MESSAGE
+
+    def _next(self) -> Reference | None:
+        """The first object that has readers to plan, or whose mark can perhaps be removed."""
+        states = self._served.states
+        for reference in self._changed:
+            early = self._early.get(reference)
+            if self._left.get(reference, True) or not early or not states.provisional(early[-1]):
+                return reference
+        return None
 
     def steps(self) -> Steps[None]:
-        reference, number = next(iter(self._changed.items()))
-        name, table = self._served.states.config.name, self._served.ports.tables.state
-        left = self._left.setdefault(reference, []) or sorted(table.readers(name, reference))
-        some, rest = left[:_AT_A_TIME], left[_AT_A_TIME:]
-        yield from self._served.promoted.plan(some, f"{reference.kind} {reference.name} changed")
-        if self._changed.get(reference) != number:
-            return  # the object changed again
-        self._left[reference] = rest
-        if not rest:
+        reference = self._next()
+        assert reference is not None, "only where it is due"
+        number, states, table = self._changed[reference], self._served.states, self._served.ports.tables.state
+        name = states.config.name
+        if reference not in self._left:
+            self._left[reference] = sorted(table.readers(name, reference))
+        if some := self._left[reference][:_AT_A_TIME]:
+            yield from self._served.promoted.plan(some, f"{reference.kind} {reference.name} changed")
+            if self._changed.get(reference) != number:
+                return  # the object changed again
+            self._left[reference] = self._left[reference][_AT_A_TIME:]
+            self._early.setdefault(reference, []).extend(filter(states.provisional, some))
+        early = self._early.get(reference, [])
+        while early and not states.provisional(early[-1]):
+            early.pop()  # it was planned again when the rest was known
+        if not self._left[reference] and not early:
             writer = self._served.ports.fenced_writer
             # Stale: an earlier try has removed the mark, and its answer was lost.
             with suppress(StaleStateError):
                 writer.run([name], [table.unmark_changed(name, reference, number)], writer.token())
-            del self._changed[reference], self._left[reference]
+            self._start_over(reference)
+            del self._changed[reference]
 
 
 def reconciler_of(committer: Committer, connector: Connector, scheduler: Scheduler) -> Reconciler:

@@ -215,6 +215,10 @@ class KeyStates:
         view = self.listeners.get(KINDS[key.kind].main)
         return view is None or view.complete
 
+    def provisional(self, key: ObjectKey) -> bool:
+        """Whether a key was planned while a view that it depends on was not complete, and was not planned since."""
+        return any(key in view.provisional for view in self.listeners.values())
+
     def states(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, KeyState]:
         """The states of these keys. Reads those that are not cached."""
         wanted = list(keys)

@@ -122,6 +122,8 @@ class Planner:
         writes: list[KeyWrite] = []
         for before, seen, want in wants:
             early, late = ordered.early.get(before.key, ()), ordered.late.get(before.key, ())
+            if want.records is None:
+                late = ()  # a key keeps its marks until it is known what it wants, so that the next session finds them (I1)
             if late and (kept := {mark.key for mark in self._targets.marks(before.key)}):
                 late = [mark for mark in late if mark.key not in kept]
             write = self._write(before, seen, want, stands, why, notified=bool(late))

@@ -126,13 +126,8 @@ class Reconciler:
         """Plan keys again although nothing new was seen of them, for example because they were given a name. Then remove their marks."""
         wanted = self._by_age(keys)
         # Marks are read before claims: a key that is given a name from now on gets a new mark, which is not removed here.
-        late = self._tables.state.unmark_promoted(self._states.config.name, wanted)
-
-        def ordered() -> OrderedWrites:
-            # A key that cannot be planned yet keeps its marks, so that the next session finds them.
-            return OrderedWrites(late={key: actions for key, actions in late.items() if self._states.plannable(key)})
-
-        return (yield from self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, ordered))))
+        late = OrderedWrites(late=self._tables.state.unmark_promoted(self._states.config.name, wanted))
+        return (yield from self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, lambda: late))))
 
     def transform(
         self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState | None], why: str
