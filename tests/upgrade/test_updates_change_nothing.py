@@ -42,6 +42,8 @@ MAY_DIFFER: Final = {
         r"shop#\w / key#shop/inward: (body|tx|version)",
         # An alias to no host of AWS: the report does not speak of load balancers alone any more.
         r"prod#\w / key#r214/web: (body|tx|version)",
+        # Who waits for a name is told with which policy another object has it.
+        r"prod#\w / key#r251/blue: (body|tx|version)",
     ),
     "control": (
         r"cluster#[\w-]+ / fence: epoch",
