@@ -7,6 +7,8 @@ For a record set, the first matching row:
     another Service owns its name                       waiting     until the owner releases it
     the objects it depends on were not listed yet       unknown     stays as it is
     the deletion of its object is held back             held        until a forced resync
+    it is to have another routing policy, and others    waiting     until they want it too
+      at the name do not yet
     it has to change, and the zone cannot be written    blocked     until the zone can be
     it has to change, and was tried                     open        at the time of the next try
     it has to change                                    open        with the next batch
@@ -24,7 +26,7 @@ from typing import Final
 
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.plan import Policy, changes_of
-from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState, Name
+from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState, Name, turning
 from kubesync_local.recovery.conflict_words import OTHER_FORM
 
 NOTHING_THERE: Final = "keeps the name, and has nothing to publish there now"
@@ -121,6 +123,8 @@ def of_record_set(key: RecordKey, sides: Sides, state: KeyState, around: Surroun
         release = f"kubesync resync --cluster {state.key.cluster} --force"
         return Finding("held", "DeletionHeld", f"stays until the object is seen again; `{release}` deletes it")
     if sides.intended != sides.applied:
+        if sides.intended is not None and (why := why_not_turned(state, key)):
+            return Finding("waiting", "NameTaken", why)
         return _to_be_changed(key, state, around)
     if sides.wanted != sides.intended:
         return Finding("planned", "", f"is planned again {_when('with the next list', around)}")
@@ -130,6 +134,15 @@ def of_record_set(key: RecordKey, sides: Sides, state: KeyState, around: Surroun
     if sides.intended is None:
         return Finding("closed", "", "nothing: it is deleted, as wanted")
     return Finding("closed", "", "nothing: it is as wanted" if sides.read else "nothing: it was written as wanted")
+
+
+def why_not_turned(state: KeyState, key: RecordKey) -> str:
+    """Why a set that is to have another routing policy is not changed yet: others at the name have to turn with it. Empty: it is no such set."""
+    if key.place not in {name.place for name in turning(state)}:
+        return ""
+    subject = f"{key.name} in {key.zone_id}"
+    why = (each.message for each in state.problems if (each.code, each.subject) == ("NameTaken", subject))
+    return next(why, "it waits for others that have the name: their sets change in the same batch")
 
 
 # | what stands at the name                | what helps                                              |

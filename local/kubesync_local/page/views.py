@@ -286,7 +286,8 @@ def _of_record(record: Mapping[str, Any], kind: str) -> Iterator[tuple[str, str]
     owner = f"this {kind}" if claim["own"] else claim["owner"] or "none"
     waiting = claim["waiting"]
     more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
-    yield "owner", owner + (f"; waiting: {', '.join(waiting[:3])}{more}" if waiting else "")
+    if claim["own"] or claim["owner"] or not claim["others"]:  # else nobody has this set identifier
+        yield "owner", owner + (f"; waiting: {', '.join(waiting[:3])}{more}" if waiting else "")
     if claim["others"]:
         yield "shared by", sharers(claim["others"])
 
@@ -299,6 +300,7 @@ def _value(value: Mapping[str, Any] | None, nothing: str) -> str:
     text += f" and {more} more" if more > 0 else ""
     details = [f"ttl {value['ttl']}"] if value["ttl"] is not None else []
     details += [value["routing"]] if "routing" in value else [f"weight {value['weight']}"] if "weight" in value else []
+    details += [] if value.get("evaluate_health", True) else ["health not evaluated"]
     details += [f"with {value['foreign_form']}"] if "foreign_form" in value else []
     return f"{text} ({', '.join(details)})" if details else text
 

@@ -23,14 +23,14 @@ from kubesync.domain.errors import UsageError
 from kubesync.domain.objects import ObjectKey, texts_of
 from kubesync.domain.reasons import advice_for
 from kubesync.domain.sources.registry import KINDS, main_part
-from kubesync.domain.state import KeyState, Name
+from kubesync.domain.state import KeyState, Name, turning
 from kubesync.operations.record_rows import side
 from kubesync_local.commands.show.current import current_at
 from kubesync_local.commands.show.explain import gather
-from kubesync_local.commands.show.records import rows_of
+from kubesync_local.commands.show.records import rows_of, with_policy
 from kubesync_local.documents.explanation import document
 from kubesync_local.documents.wanted_names import wanted_names
-from kubesync_local.plans.plan import parts_of
+from kubesync_local.plans.plan import TTL, parts_of
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import new_console, print_document, print_folded, print_table
 from kubesync_local.terminal.states import state_in_words
@@ -85,7 +85,7 @@ def _of_name(name: str, configs: Sequence[ClusterConfig], work: Workplace) -> di
                 "zone_name": zone.name,
                 "private": zone.private,
                 "owners": sorted({str(claim.owner) for claim in owned.values()}),
-                "waiting": [str(key) for each in owned for key, _ in claims.waiters(each)],
+                "waiting": list(dict.fromkeys(str(key) for each in owned for key, _ in claims.waiters(each))),
                 "current": [
                     _standing(key, record_set, key in ours)
                     for key, record_set in sorted(here.items())
@@ -123,7 +123,10 @@ def _wanted_at(
         for state in StateTable(work.store).load_all(config.name):
             known |= {key.name for key in (*state.intended, *state.applied)}
             rows += [row for row in rows_of(state, config) if row["name"] == name]
-            rows += [_waiting(state, wait) for wait in sorted(state.waits) if wait.name == name]
+            places = {
+                wait.place: wait for wait in sorted(state.waits - turning(state), reverse=True) if wait.name == name
+            }
+            rows += [_waiting(state, wait) for wait in places.values()]
             of_key = "." not in name and name == state.key.name  # typed in place of its key
             wanting += [(state, config)] if of_key or name in wanted_names(state, config) else []
             ours |= {key for key in state.applied if key.name == name}
@@ -231,9 +234,8 @@ def _show(found: Mapping[str, Any]) -> None:
         for row in zone["current"]:
             identifier = f" [{row['identifier']}]" if row.get("identifier") else ""
             whose = "" if row["ours"] else f"  ({_NOT_OURS})"
-            values = ", ".join((parts_of(row) or ())[:-1]) if "ttl" in row else ", ".join(parts_of(row) or ())
-            ttl = f" ttl {row['ttl']}" if "ttl" in row else ""
-            print_folded(console, Text(f"    exists    {row['type']}{identifier} {values}{ttl}{whose}"), 14)
+            said = ", ".join(parts_of(row) or ()).replace(f", {TTL}", f" {TTL}")
+            print_folded(console, Text(f"    exists    {row['type']}{identifier} {said}{whose}"), 14)
         if not zone["current"]:
             print_folded(
                 console, Text("    exists    nothing" if not zone["problem"] else "    exists    not known"), 14
@@ -249,11 +251,10 @@ def _show(found: Mapping[str, Any]) -> None:
     if rows := found["services"]:
         rows = [
             {**row, "state": state_in_words(row["state"]), "reason": in_the_way_for_people(row["reason"] or "")}
-            for row in rows
+            for row in map(with_policy, rows)
         ]
-        print_table(
-            rows, ("name", "type", "identifier", "ttl", "values", "service", "state", "reason"), "wanted", names=2
-        )
+        columns = ("name", "type", "identifier", "routing", "ttl", "values", "service", "state", "reason")
+        print_table(rows, columns, "wanted", names=2)
     if found.get("upstreams"):
         print_table(found["upstreams"], ("upstream", "port", "ready", "pod"), "upstreams")
     for text in found["why"]:

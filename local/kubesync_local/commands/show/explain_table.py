@@ -102,7 +102,8 @@ def _of_record(record: dict[str, Any], raw: dict[str, Any], kind: str) -> Iterat
     waiting = claim["waiting"][:_WAITING_SHOWN]
     more = len(claim["waiting"]) - len(waiting)
     queue = f"; waiting: {', '.join(waiting)}{f' and {more} more' if more else ''}" if waiting else ""
-    yield "owner", Text(f"{owner}{queue}")
+    if claim["own"] or claim["owner"] or not claim["others"]:  # else nobody has this set identifier
+        yield "owner", Text(f"{owner}{queue}")
     if claim["others"]:
         yield "shared by", Text(sharers(claim["others"]))
 
@@ -117,6 +118,7 @@ def _value(value: dict[str, Any] | None, nothing: str) -> Text:
         text.append(f" and {more} more")
     details = [f"ttl {value['ttl']}"] if value["ttl"] is not None else []
     details += [value["routing"]] if "routing" in value else [f"weight {value['weight']}"] if "weight" in value else []
+    details += [] if value.get("evaluate_health", True) else ["health not evaluated"]
     details += [f"with {value['foreign_form']}"] if "foreign_form" in value else []
     return text.append(f"  {', '.join(details)}", style="dim") if details else text
 

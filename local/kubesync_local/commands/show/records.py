@@ -14,11 +14,12 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.plan import changes_of
-from kubesync.domain.state import KeyState, Name
+from kubesync.domain.state import KeyState, Name, turning
 from kubesync.operations.record_rows import side
 from kubesync_local.commands.show.chosen_objects import is_chosen
 from kubesync_local.commands.show.current import current_at
 from kubesync_local.commands.show.filters import name_filter, zones_meant
+from kubesync_local.documents.outlook import why_not_turned
 from kubesync_local.plans.plan import zone_titles
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import visible
@@ -29,7 +30,7 @@ from kubesync_local.terminal.tables import lines_of
 from kubesync_local.workplace.workplace import Workplace
 
 LIVE = "in_the_zone"
-COLUMNS = ("name", "type", "identifier", "weight", "ttl", "values", "alias", "zone", "service", "state", "reason")
+COLUMNS = ("name", "type", "identifier", "routing", "ttl", "values", "alias", "zone", "service", "state", "reason")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -67,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "table":
         shown = [
             {**row, "state": state_in_words(row["state"]), "reason": in_the_way_for_people(row["reason"] or "")}
-            for row in shown
+            for row in map(with_policy, shown)
         ]
         if screen_width(new_console()) is not None:
             shown, title = _with_names_of_zones(shown, zone_titles(configs))
@@ -97,7 +98,7 @@ def _print_compact(rows: Sequence[Mapping[str, Any]], title: str) -> None:
         identifier = f"[{row['identifier']}]" if row.get("identifier") else ""
         ttl = "" if row["ttl"] is None else str(row["ttl"])
         values = f"alias {row['alias']}" if row.get("alias") else ", ".join(row["values"])
-        record = " ".join(filter(None, (row["type"], identifier, ttl, values)))
+        record = " ".join(filter(None, (row["type"], identifier, row.get("routing"), ttl, values)))
         in_the_zone = f"in the zone: {row[LIVE]}" if row.get(LIVE) not in (None, "the same") else ""
         why = "; ".join(filter(None, (row["reason"], in_the_zone)))
         line = Text().append(visible(row["name"]), style="bold").append(" ").append(visible(record))
@@ -142,6 +143,12 @@ def _with_names_of_zones(
     return [{**row, "zone": shown[row["zone"]]} for row in rows], None
 
 
+def with_policy(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row that says its routing policy in words."""
+    words = row.get("routing") or (f"weighted {row['weight']}" if "weight" in row else None)
+    return {**row, "routing": words}
+
+
 def _asked_for(row: Mapping[str, Any], type_: str, zones: Container[str] | None) -> bool:
     return type_ in ("", row["type"]) and (zones is None or row["zone"] in zones)
 
@@ -167,7 +174,7 @@ def rows_of(state: KeyState, config: ClusterConfig) -> Iterator[dict[str, Any]]:
             release = f"a list lacks its object: `kubesync resync --cluster {config.name} --force` deletes it"
             word, reason = ("held", release) if held else ("applied", "")
         elif key in pending:
-            word, reason = "open", _why(state, intended)
+            word, reason = "open", why_not_turned(state, key) or _why(state, intended)
         else:
             word, reason = "kept", f"policy {config.policy}"
         yield _row(state, key, applied or intended, intended if intended != applied else applied, word, reason)
@@ -210,8 +217,9 @@ def _why(state: KeyState, intended: RecordSet | None) -> str:
 
 
 def _waiting(state: KeyState, claims: ClaimTable) -> Iterator[dict[str, Any]]:
-    owners = claims.read(state.waits) if state.waits else {}
-    for name in sorted(state.waits):
+    waits = state.waits - turning(state)  # those say so on their own row
+    owners = claims.read(waits) if waits else {}
+    for name in sorted(waits):
         owner = f"{owners[name].owner} has the name" if name in owners else "another Service has the name"
         yield {
             "zone": name.zone_id,

@@ -14,7 +14,7 @@ from kubesync.clock import Clock
 from kubesync.domain.errors import KubesyncError, NewerSchemaError, StoreError, UsageError
 from kubesync.domain.sources.registry import KINDS, main_part
 from kubesync.domain.state import KeyState
-from kubesync_local.commands.show.records import rows_of
+from kubesync_local.commands.show.records import rows_of, with_policy
 from kubesync_local.commands.show.service_keys import key_in
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import spelled
@@ -22,7 +22,7 @@ from kubesync_local.terminal.output import print_rows, remark
 from kubesync_local.workplace.readings import ListenerReadings
 from kubesync_local.workplace.workplace import Workplace
 
-_COLUMNS: Final = ("name", "type", "identifier", "weight", "ttl", "values", "alias", "zone", "state", "reason")
+_COLUMNS: Final = ("name", "type", "identifier", "routing", "ttl", "values", "alias", "zone", "state", "reason")
 FIRST_PAUSE_SECONDS: Final = 1.0
 LONGEST_PAUSE_SECONDS: Final = 5.0
 _GROWTH: Final = 1.2
@@ -65,6 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
     for problem in state.problems:
         remark(f"{key}: {problem.code} {spelled(problem.subject)}: {problem.message}")
     rows = list(rows_of(state, config))
+    if arguments.output == "table":
+        rows = [*map(with_policy, rows)]
     print_rows(
         rows,
         _COLUMNS,
