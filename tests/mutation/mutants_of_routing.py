@@ -7,6 +7,9 @@ from typing import Final
 from mutation.mutant import Mutant
 
 _SHARE = "integration/names/test_policies_that_share.py::"
+_UNKNOWN_CHECK = (
+    _SHARE + "test_i4_health_check_of_a_whole_cluster_that_route_53_does_not_know_holds_up_no_other_cluster"
+)
 _ROWS = "unit/domain/dns/test_dns_cases.py::test_row_of_the_contract"
 _CODEC = "unit/aws/tables/test_state_codec.py::"
 _CLUSTERS = "integration/names/test_clusters_that_share.py::"
@@ -207,6 +210,24 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
             _ROWS,
             "integration/names/test_clusters_that_die.py::test_resolvers_get_the_survivor_within_the_ttl_and_a_minute_though_kubesync_is_dead",
         ),
+    ),
+    Mutant(
+        name="unknown-health-check-is-found-set-by-set",
+        without="a refusal that speaks of a health check is about all units that have it",
+        invariants="I4",
+        file="domain/batches.py",
+        old="    return found or _with_health_checks(units, messages)\n",
+        new="    return found\n",
+        caught_by=(_UNKNOWN_CHECK,),
+    ),
+    Mutant(
+        name="unknown-health-check-is-tried-set-by-set",
+        without="sets with a health check that does not exist are tried together",
+        invariants="I4",
+        file="cluster/keys/outcomes.py",
+        old='        chance = 0.5 if all(o.code == "RoutingNotPossible" for o in outcomes) else self._random()\n',
+        new="        chance = self._random()\n",
+        caught_by=(_UNKNOWN_CHECK,),
     ),
     Mutant(
         name="any-text-is-a-policy-of-a-cluster",

@@ -241,6 +241,34 @@ def test_i4_health_check_that_route_53_does_not_know_holds_up_no_other(deploymen
     assert deployment.www()["a"] == "latency eu-west-1, health check known at 1"
 
 
+def test_i4_health_check_of_a_whole_cluster_that_route_53_does_not_know_holds_up_no_other_cluster() -> None:
+    limits = Limits(health_checks=frozenset({"known"}))
+    deployment = Deployment(limits=limits, routing="weighted", health_check="unknown")
+    other = deployment.add_cluster("dev", routing="", health_check="")
+    for number in range(60):
+        deployment.apply(f"s{number}", a_service(cluster_ips=("10.9.0.1",), ports=()))
+    deployment.start()
+    deployment.pass_time(3.0)
+    assert len(deployment.sent) <= 6, "all are found at once, and none is sent alone"
+    sent = len(deployment.sent)
+    other.apply("web", a_service(cluster_ips=("10.9.0.9",), ports=()))
+    deployment.pass_time(2.0)
+    names = [{change.key.name for change in batch} for batch in deployment.sent[sent:]]
+    assert [number for number, of_batch in enumerate(names) if "web.shop.svc.dev.example.com" in of_batch][-1] <= 2
+    assert "web.shop.svc.dev.example.com" in {key.name for key in deployment.route53.records(ZONE_ID)}
+    mark = deployment.state("s7").opened
+    assert mark is not None
+    assert mark.code == "RoutingNotPossible"
+    sent = len(deployment.sent)
+    deployment.pass_time(60.0)
+    assert 2 <= len(deployment.sent) - sent <= 12, "they are tried together, later and later"
+    limits = Limits(health_checks=frozenset({"unknown"}))
+    deployment.route53.limit(limits)
+    deployment.pass_time(90.0)
+    assert (len(deployment.sets()), deployment.open()) == (61, {})
+    deployment.close()
+
+
 @pytest.mark.parametrize(("policy", "most"), [({}, 100), ({"aws-geoproximity-region": "eu-west-1"}, 30)])
 def test_sets_of_a_name_are_not_more_than_route_53_allows(
     deployment: Policies, policy: dict[str, str], most: int

@@ -7,6 +7,7 @@ import pytest
 from harness.seen.builders import a_key
 from kubesync.domain.batches import Unit, culprits, says_zone_is_full
 from kubesync.domain.dns.records import AliasTarget, RecordChange, RecordKey, RecordSet
+from kubesync.domain.dns.routing.policies import Weighted
 from kubesync.domain.objects import ObjectKey
 
 
@@ -108,6 +109,39 @@ def test_culprits_finds_the_alias_whose_target_is_missing() -> None:
     assert culprits([a_unit("x.example.com"), a_unit("y.example.com", alias="lb.example.com")], [message]) == {
         1: message
     }
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "A health check with id bad does not exist.",
+        "No health check exists with the specified ID: 'bad'",
+        "health check (bad).",
+    ],
+)
+def test_culprits_finds_all_units_with_the_health_check_that_does_not_exist(message: str) -> None:
+    """``--health-check`` gives one to every set of a cluster."""
+
+    def checked(name: str, check: str) -> Unit:
+        after = RecordSet(60, ("10.0.0.1",), routing=Weighted(1, health_check=check))
+        return Unit(
+            ObjectKey("prod", "shop", name),
+            (RecordChange(RecordKey("Z1", f"{name}.example.com", "A", "x"), None, after),),
+        )
+
+    units = [checked("a", "bad"), a_unit("b.example.com"), checked("c", "good"), checked("d", "bad"), checked("e", "")]
+    assert culprits(units, [message]) == {0: message, 3: message}
+    goes = Unit(units[0].key, tuple(RecordChange(each.key, each.after, None) for each in units[0].changes))
+    assert culprits([goes], [message]) == {}
+    assert culprits(units, ["Route 53 does not know bad"]) == {}
+
+
+def test_culprits_are_those_that_a_message_names_whatever_their_health_check() -> None:
+    message = (
+        "Tried to create resource record set [name='b.example.com.', type='A'] but it already exists: health check x"
+    )
+    units = [a_unit("b.example.com"), a_unit("x.example.com")]
+    assert culprits(units, [message]) == {0: message}
 
 
 def test_culprits_is_empty_where_no_message_explains_anything() -> None:

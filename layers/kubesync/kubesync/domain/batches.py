@@ -207,6 +207,7 @@ _QUOTED = (
 _FULL = re.compile(
     r"(?i)MAX_RRSETS_BY_ZONE|limit of \d+ (?:resource )?record sets|exceed\w* the (?:limit|maximum) .*record sets"
 )
+_MARKS: Final = ".,:;'\"()[]"
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
@@ -234,6 +235,17 @@ def culprits(units: Sequence[Unit], messages: Sequence[str]) -> dict[int, str]:
                 # A quoted text is a value, or a name as it was sent.
                 for index in (*by_name.get(_plain(match["text"]), ()), *by_text.get(_plain(match["text"]), ())):
                     found.setdefault(index, message)
+    return found or _with_health_checks(units, messages)
+
+
+def _with_health_checks(units: Sequence[Unit], messages: Sequence[str]) -> dict[int, str]:
+    """Units whose health check a message names. ``--health-check`` gives one to all sets of a cluster: bisecting would find each alone."""
+    found: dict[int, str] = {}
+    for message in (each for each in messages if "health check" in each.lower()):
+        ids = {word.strip(_MARKS) for word in message.split()} - {""}
+        for index, unit in enumerate(units):
+            if any(change.after is not None and change.after.routing.health_check in ids for change in unit.changes):
+                found.setdefault(index, message)
     return found
 
 
