@@ -311,4 +311,15 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
             "unit/cluster/test_conversations.py::test_i9_names_that_are_handed_on_without_end_hold_up_no_window",
         ),
     ),
+    Mutant(
+        name="note-of-another-shard-goes-when-it-is-read",
+        without="a note that another shard's master gave a key a name stays until the key is planned",
+        invariants="I1",
+        file="session/control.py",
+        old="                self._master.send(heir.key.cluster, Promoted((heir.key,)))\n                continue\n",
+        new="                self._master.send(heir.key.cluster, Promoted((heir.key,)))\n",
+        caught_by=(
+            "integration/shards/test_shards_in_one_zone.py::test_i1_name_passes_to_the_other_shard_whichever_master_dies_at_any_call",
+        ),
+    ),
 )

@@ -69,7 +69,7 @@ class Evidence:
 
 def without_valid_target(annotations: Iterable[tuple[str, str]], rules: DnsRules) -> bool:
     """Whether the target annotation replaces an object's own targets, and holds neither an address nor a DNS name."""
-    targets = asked_of(annotations, rules).targets
+    targets = asked_of(tuple(annotations), rules).targets
     return targets is not None and not any(_is_target(canonical_name(text)) for text in targets)
 
 

@@ -64,7 +64,7 @@ NOT_HERE: Final = {
     "resync request, slice": "a resync that nobody answers is asked for again",
     "part of a resync, slice": "the same",
     "result of a resync, slice": "the same",
-    "heir in another shard": "one shard is played; integration/shards",
+    "heir in another shard": "one shard is played; integration/shards/test_shards_in_one_zone.py",
     "claim of a seat": "the code that reads a claim of a set identifier reads it",
     "report of a recovery": "nothing but what people look up",
     "end of a session": "the same",

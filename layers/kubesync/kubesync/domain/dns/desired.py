@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import groupby
 from typing import Final
 
@@ -92,14 +93,22 @@ class Desired:
     only_held: bool = False
 
 
-def asked_of(annotations: Iterable[tuple[str, str]], rules: DnsRules, kind: str = "") -> DnsAnnotations:
+def asked_of(annotations: Collection[tuple[str, str]], rules: DnsRules, kind: str = "") -> DnsAnnotations:
     """Read what the annotations of an object ask for, on top of the cluster's routing. ``kind``: a Service's type, or ``headless``."""
+    if not annotations:
+        return _asked_without(rules.annotation_prefixes, rules.routing, rules.health_check, rules.cluster)
     routing = routing_of_cluster(rules.routing, rules.health_check, rules.cluster)
     asked = read_annotations(annotations, rules.annotation_prefixes, kind, rules.max_ttl, routing)
     if not asked.zone_id or asked.zone_id in {zone.id for zone in rules.zones}:
         return asked
     unknown = Problem("NoZone", asked.zone_id, "the cluster has no such hosted zone; what is held stays published")
     return replace(asked, only_held=True, zone_id="", problems=(*asked.problems, unknown))
+
+
+@lru_cache(maxsize=256)
+def _asked_without(prefixes: tuple[str, ...], routing: str, health_check: str, cluster: str) -> DnsAnnotations:
+    """What an object without annotations asks for, as most do: read once, not for each of them."""
+    return read_annotations((), prefixes, routing=routing_of_cluster(routing, health_check, cluster))
 
 
 def left_out(asked: DnsAnnotations, rules: DnsRules) -> Desired | None:
