@@ -255,7 +255,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="a key is told that another one has a name, although both publish the same there",
         invariants="I9",
         file="domain/plan.py",
-        old="            if not said and not alike(name, here):",
+        old="            if not said and not _answers_alike(wanted, here, sets_there):",
         new="            if not said:",
         caught_by=(_ROWS,),
     ),

@@ -31,8 +31,8 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         without="a Service that wants another region loses the one that it has while it waits",
         invariants="I9",
         file="domain/plan.py",
-        old="for name, line in taken.items() if name.seat or line != name}",
-        new="for name, line in taken.items() if line != name}",
+        old="for name, claim in waits.items() if name.seat or claim != name}",
+        new="for name, claim in waits.items() if claim != name}",
         caught_by=(_SHARE + "test_i9_who_wants_another_region_keeps_what_it_has_until_that_is_free",),
     ),
     Mutant(

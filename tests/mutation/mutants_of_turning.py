@@ -143,8 +143,8 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="a key that turns, and then wants what another one has, keeps what stands",
         invariants="I9",
         file="domain/plan.py",
-        old="for name in turning(state)} & kept\n",
-        new="for name in ()} & kept\n",
+        old="for name in turning(state)} & places\n",
+        new="for name in ()} & places\n",
         caught_by=(_TESTS + "test_who_turns_and_then_wants_a_region_of_another_one_keeps_what_stands",),
     ),
     Mutant(

@@ -153,6 +153,9 @@ def test_i9_who_changes_to_a_policy_that_the_name_does_not_have_keeps_what_it_ha
     deployment.ask("a", first)
     if first is not None:
         deployment.ask("b", SECONDARY if first else {})
+    deployment.end()
+    deployment.start()
+    deployment.pass_time(4.0)
     deployment.ask("a", EU)
     stood = deployment.www()
     if first is None:
@@ -163,7 +166,7 @@ def test_i9_who_changes_to_a_policy_that_the_name_does_not_have_keeps_what_it_ha
     deployment.delete("b")
     deployment.pass_time(4.0)
     assert deployment.www() == {"a": "latency eu-west-1 at 1"}
-    assert deployment.refusals == []
+    assert deployment.refusals == [], "claims say so, also to a session that has met none of these sets"
 
 
 def test_i9_who_leaves_a_policy_that_others_have_keeps_what_it_has(deployment: Policies) -> None:

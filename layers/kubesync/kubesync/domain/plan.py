@@ -92,7 +92,7 @@ def assign_names(
     state: KeyState,
     wanted: Mapping[RecordKey, RecordSet],
     owners: Mapping[Name, ObjectKey | None],
-    lines: Mapping[Name, Name] = MappingProxyType({}),
+    needed: Mapping[Name, Name] = MappingProxyType({}),
     published: Mapping[tuple[str, str], Mapping[RecordKey, RecordSet]] = MappingProxyType({}),
     others: Mapping[Name, Mapping[RecordKey, ObjectKey]] = MappingProxyType({}),
 ) -> Assignment:
@@ -101,62 +101,78 @@ def assign_names(
     Args:
         state: the key. It owns the names in ``state.claims``; ``owners`` is not asked about these.
         owners: the owner of each wanted name that is not in ``state.claims``; None or missing: nobody.
-        lines: the claim that keeps each name from its key, if it is not the name's own; ``owners`` has that claim's owner.
+        needed: the claim that keeps each name from its key, if it is not the name's own; ``owners`` has that claim's owner.
         published: by zone id and name, what other owners publish there. Who waits for the same has nothing to report.
         others: names that the key shares with others of its namespace, or may share, each with the sets that are theirs.
     """
     gained: set[Name] = set()
-    taken: dict[Name, Name] = {}
-    theirs: dict[RecordKey, ObjectKey] = {}
+    waits: dict[Name, Name] = {}
+    barred: dict[RecordKey, ObjectKey] = {}
     problems: list[Problem] = []
-    policies = policies_of(wanted)
-    at: dict[tuple[str, str], list[RecordKey]] = {}
-    for key in wanted:
-        at.setdefault(key.place, []).append(key)
-
-    def alike(name: Name, keys: Iterable[RecordKey]) -> bool:
-        found = published.get(name.place, {})
-        return all(_same(wanted[k], found.get(k)) for k in keys)
-
-    for name in sorted(policies):
-        line, owner = lines.get(name, name), owners.get(name)
-        here = at[name.zone_id, name.name]
-        keys = [key for key in here if Name.of(key) == name] if name in others else []
-        clashing = {key: who for key in keys for each, who in others[name].items() if clash(key, each)}
-        room = len(clashing) < len(keys)
-        if name in state.conflicts:
-            continue
-        if name in state.claims and line == name and (room or name not in state.shared):
-            theirs |= clashing
-        elif owner is None or owner == state.key or room:
+    policies, at = policies_of(wanted), _by_place(wanted)
+    for name in sorted(policies.keys() - state.conflicts.keys()):
+        claim, owner, here = needed.get(name, name), owners.get(name), at[name.place]
+        sets = [key for key in here if Name.of(key) == name]
+        barred_here = {key: who for key in sets for each, who in others.get(name, {}).items() if clash(key, each)}
+        has_room = name in others and len(barred_here) < len(sets)
+        if name in state.claims and claim == name and (has_room or name not in state.shared):
+            barred |= barred_here
+        elif owner is None or owner == state.key or has_room:
             gained.add(name)
-            theirs |= clashing
+            barred |= barred_here
         else:
-            taken[name] = line
-            # A seat that waits for another policy, or is the identifier's: the name says so.
-            said = name.seat and (line != name or name.seat in {f"{policies[name]} {key.identifier}" for key in here})
-            if not said and not alike(name, here):
-                there = published.get(name.place, {}).items()
-                its = next((each.routing.kind for key, each in there if line in names_of({key: each})), "")
-                problems.append(Problem("NameTaken", name.label, _why_taken(name, line, policies[name], owner, its)))
-    blocked = {name.place for name in taken}
-    intended = {k: each for k, each in wanted.items() if k.place not in blocked and k not in theirs}
-    for name in sorted({Name.of(key) for key in theirs if key.place not in blocked}):
-        missing = {key: who for key, who in sorted(theirs.items()) if Name.of(key) == name}
-        if not alike(name, missing):
+            waits[name] = claim
+            sets_there = published.get(name.place, {})
+            # A seat that waits for another policy, or for its own identifier: the problem of the name says so.
+            of_the_name = {f"{policies[name]} {key.identifier}" for key in here}
+            said = name.seat and (claim != name or name.seat in of_the_name)
+            if not said and not _answers_alike(wanted, here, sets_there):
+                its = next(
+                    (each.routing.kind for key, each in sets_there.items() if claim in names_of({key: each})), ""
+                )
+                problems.append(Problem("NameTaken", name.label, _why_taken(name, claim, policies[name], owner, its)))
+    blocked = {name.place for name in waits}
+    barred = {key: barred[key] for key in sorted(barred) if key.place not in blocked}
+    intended = {k: each for k, each in wanted.items() if k.place not in blocked and k not in barred}
+    for name in sorted({Name.of(key) for key in barred}):
+        missing = {key: who for key, who in barred.items() if Name.of(key) == name}
+        if not _answers_alike(wanted, missing, published.get(name.place, {})):
             why = ", ".join(f"{who} has what keeps out its {key.type} set" for key, who in missing.items())
             problems.append(Problem("NameTaken", name.label, why))
         # It keeps what it has until there is room for what it wants instead.
         own = {k: each for k, each in state.intended.items() if Name.of(k) == name and k not in wanted}
         intended |= {k: each for k, each in own.items() if any(clash(k, other) for other in missing)}
-    if kept := {name.place for name, line in taken.items() if name.seat or line != name}:
-        back = {name.place for name in turning(state)} & kept
-        own = {key: each for key, each in state.intended.items() if key.place in kept - back}
-        own |= {key: each for key, each in state.applied.items() if key.place in back}
-        # What it has no claim of any more goes: two keys exchange their seats.
-        intended |= {key: each for key, each in own.items() if names_of({key: each}) <= state.claims}
+    intended |= _kept_while_waiting(state, waits)
     free = frozenset(name for name in gained if name.place not in blocked)
-    return Assignment(intended, free, frozenset(taken.values()), tuple(problems))
+    return Assignment(intended, free, frozenset(waits.values()), tuple(problems))
+
+
+def _kept_while_waiting(state: KeyState, waits: Mapping[Name, Name]) -> dict[RecordKey, RecordSet]:
+    """The sets that a key keeps where it waits for a seat, or for a claim that excludes its own: what it has, until it can have what it wants."""
+    places = {name.place for name, claim in waits.items() if name.seat or claim != name}
+    if not places:
+        return {}
+    # It had set out to change its policy there, and does not any more: what is applied is what it has.
+    turned_back = {name.place for name in turning(state)} & places
+    own = {key: each for key, each in state.intended.items() if key.place in places - turned_back}
+    own |= {key: each for key, each in state.applied.items() if key.place in turned_back}
+    # What it has no claim of any more goes: two keys exchange their seats.
+    return {key: each for key, each in own.items() if names_of({key: each}) <= state.claims}
+
+
+def _answers_alike(
+    wanted: Mapping[RecordKey, RecordSet], keys: Iterable[RecordKey], found: Mapping[RecordKey, RecordSet]
+) -> bool:
+    """Whether resolvers get from the sets that were found what they would get from these wanted ones."""
+    return all(_same(wanted[key], found.get(key)) for key in keys)
+
+
+def _by_place(keys: Iterable[RecordKey]) -> dict[tuple[str, str], list[RecordKey]]:
+    """Record sets by zone id and name."""
+    at: dict[tuple[str, str], list[RecordKey]] = {}
+    for key in keys:
+        at.setdefault(key.place, []).append(key)
+    return at
 
 
 def published_sets(state: KeyState) -> Mapping[RecordKey, RecordSet]:
@@ -192,23 +208,23 @@ def _same(wanted: RecordSet, found: RecordSet | None) -> bool:
 # | a set with a policy     | the same identifier                 | another identifier; and that policy, if it has another one  |
 # | a set with a policy     | a set with another policy           | that policy                                                 |
 # | a set with a policy     | one of as many as a name may have   | -                                                           |
-def _why_taken(name: Name, line: Name, policy: str, owner: ObjectKey, its: str) -> str:
+def _why_taken(name: Name, claim: Name, policy: str, owner: ObjectKey, its: str) -> str:
     """``its``: the policy of the owner's set; empty: it is not known."""
-    taken, kind = f"the name is claimed by {owner}", its or line.seat.split(" ")[0]
+    taken, kind = f"the name is claimed by {owner}", its or claim.seat.split(" ")[0]
     other = f"policy {kind}" if kind else "another policy"
     if name.seat:
         return f"{owner} has it: only one set of a name has {name.seat}"
-    if line == name and not name.identifier:
+    if claim == name and not name.identifier:
         return taken
-    if line == name and kind in ("", policy):
+    if claim == name and kind in ("", policy):
         return f"{taken}, with the same set identifier: to share it, give this one another identifier"
-    if line == name:
+    if claim == name:
         return f"{taken}, with the same set identifier and {other}: to share it, give this one another identifier and that policy"
-    if policy in MOST and line.identifier and its == policy:
+    if policy in MOST and claim.identifier and its == policy:
         return f"{taken} and others: at most {MOST[policy]} {policy} sets share a name"
     if policy == Simple.kind:
         return f"{taken}, with {other}: to share it, give this one a set identifier and that policy"
-    if not (line.identifier or line.seat):
+    if not (claim.identifier or claim.seat):
         return f"{taken}, without a policy: to share it, give that one a set identifier and policy {policy}"
     return f"{taken}, with {other}: to share it, both need the same policy"
 
@@ -291,9 +307,7 @@ def changes_of(state: KeyState, policy: Policy) -> tuple[RecordChange, ...]:
 def surplus(state: KeyState, wanted: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, RecordSet]:
     """Record sets of a key that would be deleted: they are not wanted, and no wanted set replaces them."""
     conflicts, gone = state.conflicts, {k: s for k, s in remaining_sets(state).items() if k not in wanted}
-    at: dict[tuple[str, str], list[RecordKey]] = {}
-    for key in wanted if gone else ():
-        at.setdefault(key.place, []).append(key)
+    at = _by_place(wanted if gone else ())
     replaced = {k for k in gone if any(_in_the_way(k, other) for other in at.get(k.place, ()))}
     return {k: s for k, s in gone.items() if k not in replaced and Name.of(k) not in conflicts}
 
