@@ -103,6 +103,7 @@ registry.register(
         name="Toy",
         option="toy",
         api_version="toys.example.com/v1",
+        schema=7,
         main=TOYS,
         others=(),
         created_at=attrgetter("created_at"),

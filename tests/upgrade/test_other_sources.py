@@ -126,7 +126,7 @@ def test_i2_inflight_item_of_a_toy_keeps_the_release_before_off_its_zone_and_it_
         wait_until(lambda: route53.held == 1, said=running.said)
         running.kill()
     inflight: dict[str, Any] = stage.reader.tables()["control"][f"inflight#0 / {zone}"]
-    assert inflight["v"] == 3
+    assert inflight["v"] == 7
     stage.expire_lease()
     before = place.of_prod()
 
@@ -142,7 +142,7 @@ def test_i2_inflight_item_of_a_toy_keeps_the_release_before_off_its_zone_and_it_
     after = place.of_prod()
     assert [line for table in before for line in differences(before[table], after[table])] == []
     assert said_newer(said)[-1] == (
-        f"kubesync: control item inflight#0/{zone} was written by a newer release (schema 3), this one knows 1: upgrade"
+        f"kubesync: control item inflight#0/{zone} was written by a newer release (schema 7), this one knows 1: upgrade"
     )
 
     calls = len(route53.calls)

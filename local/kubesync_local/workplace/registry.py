@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Sequence
 
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Equals, Key
-from kubesync.aws.tables.control.clusters import PARTITION, USUAL_SOURCES, ClusterConfig, ClusterTable, parse
-from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_SHARING, SCHEMA_OF_SOURCES, put
+from kubesync.aws.tables.control.clusters import PARTITION, ClusterConfig, ClusterTable, parse
+from kubesync.aws.tables.items import SCHEMA_OF_SHARING, put
 from kubesync.domain.errors import (
     ChangedMeanwhileError,
     ConditionFailedError,
@@ -45,8 +45,8 @@ class ClusterRegistry(ClusterTable):
             self._refuse_another_shard(config)
         stored = config.model_copy(update={"revision": config.revision + 1})
         # A release that does not know other sources, or the routing policy of a cluster, leaves the cluster out.
-        schema = SCHEMA if stored.sources == USUAL_SOURCES else SCHEMA_OF_SOURCES
-        schema = SCHEMA_OF_SHARING if stored.routing else schema
+        of_kinds = max(kind.schema for kind in stored.kinds)
+        schema = max(of_kinds, SCHEMA_OF_SHARING) if stored.routing else of_kinds
         fields = {"revision": stored.revision, "document": stored.model_dump_json(exclude_defaults=True)}
         if allowed_deletions:
             fields["allowed_deletions"] = allowed_deletions

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.deployment import Deployment
+from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service
 from kubesync.aws.dynamodb.store import CONTROL, Key
 from kubesync.domain.objects import Resource
@@ -74,6 +74,7 @@ def test_cluster_of_ingresses_alone_reads_nothing_else() -> None:
         made.start()
         made.pass_time()
         assert made.sets() == {"www.example.com A": ("192.0.2.1",)}
+        assert made.items(CONTROL)[Key(CONTROL, "inflight#0", ZONE_ID)]["v"] == 3
         assert made.end().clean
         assert made.items(CONTROL)[Key(CONTROL, "clusters", "prod")]["v"] == 2
     finally:

@@ -112,14 +112,14 @@ def test_i2_paused_master_with_toys_writes_nothing_when_it_wakes_up(deployment: 
 def test_configuration_and_unit_with_another_source_have_a_form_that_older_releases_leave_alone(
     deployment: Deployment,
 ) -> None:
-    assert deployment.items(CONTROL)[Key(CONTROL, "clusters", "prod")]["v"] == 2
+    assert deployment.items(CONTROL)[Key(CONTROL, "clusters", "prod")]["v"] == 7
     deployment.start()
     deployment.want("web", "10.0.0.1")
     deployment.pass_time()
     assert deployment.items(CONTROL)[Key(CONTROL, "inflight#0", ZONE_ID)]["v"] == 1
     toy(deployment, "web", "toy.example.com", "192.0.2.7")
     deployment.pass_time()
-    assert deployment.items(CONTROL)[Key(CONTROL, "inflight#0", ZONE_ID)]["v"] == 3
+    assert deployment.items(CONTROL)[Key(CONTROL, "inflight#0", ZONE_ID)]["v"] == 7
     assert deployment.end().clean
     # A clean end clears what was under way.
     assert deployment.items(CONTROL)[Key(CONTROL, "inflight#0", ZONE_ID)]["v"] == 1

@@ -112,7 +112,7 @@ def test_newer_configuration_leaves_the_others_alone_i4() -> None:
     table = ClusterRegistry(SchemaGuard(memory, 1))
     table.put(a_config(name="one", revision=0))
     kept = table.put(a_config(name="two", revision=0))
-    memory.write(Put(Key(CONTROL, "clusters", "one"), {"v": 4, "revision": 2, "form": "unheard of"}))
+    memory.write(Put(Key(CONTROL, "clusters", "one"), {"v": 99, "revision": 2, "form": "unheard of"}))
     assert table.read() == {"one": None, "two": kept}
     assert table.all() == [kept]
     with pytest.raises(NewerSchemaError):

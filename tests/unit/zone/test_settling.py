@@ -130,7 +130,7 @@ def test_i4_zone_whose_item_a_newer_release_wrote_is_left_alone_after_an_unclean
     deployment.want("web", "10.0.0.1")
     deployment.pass_time()
     deployment.kill()
-    deployment.store.write(Update(Key(CONTROL, "inflight#0", ZONE_ID), {"v": 5}))
+    deployment.store.write(Update(Key(CONTROL, "inflight#0", ZONE_ID), {"v": 99}))
     deployment.pass_time(LEASE_SECONDS)
     sent = len(deployment.sent)
     deployment.start()

@@ -182,7 +182,7 @@ def _fields(arguments: argparse.Namespace, wrong: Mistakes) -> dict[str, Any]:
         fields["ingress_class"] = _listed("--ingress-class", arguments.ingress_class, "classes, such as alb,nginx")
     with wrong.noted():
         if sources := _listed("--sources", arguments.sources, "kinds of objects, such as service,ingress"):
-            known = [kind.option for kind in KINDS.values()]
+            known = [kind.option for kind in KINDS.values() if not kind.shared]
             unknown = (each for each in sources if each not in known)
             fields["sources"] = (*(each for each in known if each in sources), *unknown)
     for name in ("ttl", "max_ttl", "policy", "on_delete", "annotation_prefix", "routing", "health_check"):

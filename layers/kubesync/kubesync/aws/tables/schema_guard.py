@@ -33,6 +33,7 @@ from kubesync.aws.dynamodb.store import (
 )
 from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_ROUTING, SCHEMA_OF_SHARING, SCHEMA_OF_TURNING
 from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError
+from kubesync.domain.sources.registry import KINDS
 
 _VERSION: Final = "v"
 
@@ -98,8 +99,10 @@ class SchemaGuard:
         if table == STATE:
             return max(self._knows, SCHEMA_OF_TURNING)
         of_sets, of_cluster = str(partition).startswith("inflight#"), partition == "clusters"
-        known = SCHEMA_OF_ROUTING if of_sets else SCHEMA_OF_SHARING if of_cluster else 0
-        return max(self._knows, known if table == CONTROL else 0)
+        if table != CONTROL or not (of_sets or of_cluster):
+            return self._knows
+        of_kinds = max(kind.schema for kind in KINDS.values())
+        return max(self._knows, SCHEMA_OF_ROUTING if of_sets else SCHEMA_OF_SHARING, of_kinds)
 
     def _readable_condition(self, key: Key) -> AbsentOrBelow:
         """Return the condition, for every write, that the item is not of a newer release.

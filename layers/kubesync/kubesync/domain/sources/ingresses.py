@@ -201,6 +201,7 @@ KIND: Final = Kind(
     name="Ingress",
     option="ingress",
     api_version="networking.k8s.io/v1",
+    schema=2,
     main=INGRESSES,
     others=(),
     created_at=attrgetter("created_at"),

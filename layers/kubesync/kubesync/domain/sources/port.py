@@ -60,6 +60,8 @@ class Kind:
         name: as keys and the API say it, such as ``Service``.
         option: how configurations name it, such as ``service``.
         api_version: of the object itself, for Events on it.
+        schema: the schema version of a configuration with this kind, and at least that of an inflight item with its units. Releases that
+            do not know the kind leave both alone (ADR 0013), so each new kind has a version of its own, above those of ``aws.tables.items``.
         main: the resource of the object itself.
         others: the other resources that its parts may come from. Of those that exclude each other the cluster's configuration names one.
         created_at: the creationTimestamp of the object itself, RFC 3339: the older object gets a name that two want.
@@ -74,6 +76,7 @@ class Kind:
     name: str
     option: str
     api_version: str
+    schema: int
     main: Resource
     others: tuple[Resource, ...]
     created_at: Callable[[Any], str]
@@ -98,6 +101,7 @@ def shared_kind(name: str, api_version: str, resource: Resource) -> Kind:
         name=name,
         option="",
         api_version=api_version,
+        schema=1,
         main=resource,
         others=(),
         created_at=lambda _value: "",

@@ -355,6 +355,7 @@ KIND: Final = Kind(
     name=SERVICE,
     option="service",
     api_version="v1",
+    schema=1,
     main=Resource.SERVICES,
     others=_OF_ENDPOINTS,
     created_at=attrgetter("created_at"),

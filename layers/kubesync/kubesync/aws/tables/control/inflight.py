@@ -37,6 +37,7 @@ from kubesync.aws.tables.schema_guard import readable
 from kubesync.aws.tables.state_codec import decode_change, encode_change, needs_newer_form
 from kubesync.domain.batches import Unit, by_cluster
 from kubesync.domain.objects import SERVICE, ObjectKey
+from kubesync.domain.sources.registry import KINDS
 
 # A child of the functions' Logger, by its name. Commands import this file too: Powertools would be a tenth of their start.
 logger = logging.getLogger(f"kubesync.{__name__}")
@@ -134,11 +135,12 @@ class InflightTable:
         unclosed = [(landed.batch, unit) for landed in after.unclosed.values() for unit in landed.units]
         rows = [_row(unit) for unit in after.units] + [[*_row(unit), batch] for batch, unit in unclosed]
         units = (*after.units, *(unit for _, unit in unclosed))
-        schema = SCHEMA_OF_UNCLOSED if unclosed else SCHEMA
-        if any(unit.key.kind != SERVICE for unit in units):
-            schema = SCHEMA_OF_KINDS
+        kinds = {unit.key.kind for unit in units} - {SERVICE}
+        forms = [SCHEMA_OF_UNCLOSED if unclosed else SCHEMA]
+        forms += [max(SCHEMA_OF_KINDS, KINDS[kind].schema) for kind in kinds]
         if any(needs_newer_form(side) for unit in units for c in unit.changes for side in (c.before, c.after)):
-            schema = SCHEMA_OF_ROUTING
+            forms.append(SCHEMA_OF_ROUTING)
+        schema = max(forms)
         place = self._place(zone_id)
         version, slices = (0, 0) if before is None else (before.version, before.slices)
         head, rest = sliced(place, rows, slices, v=schema)

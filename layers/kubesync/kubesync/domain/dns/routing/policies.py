@@ -14,7 +14,8 @@ All sets of one name and type have the same policy. Each has a set identifier, a
 
 Source: https://docs.aws.amazon.com/Route53/latest/APIReference/API_ResourceRecordSet.html. A further policy is a class here, how
 annotations ask for it (``reading``, and rows in ``annotations.known``), what Route 53 refuses (``limits``, ``plan.MOST``), its field of the
-API (``aws.route53.routing``), and a schema number: the release before cannot read it (``aws.tables.items``).
+API (``aws.route53.routing``), and a schema version: the release before cannot read it (``aws.tables.items``, ``state_codec.schema_of``,
+``control.inflight``, ``schema_guard``). The stand-in of Route 53 needs its rules too (``standins/route53/zone``).
 """
 
 from __future__ import annotations
