@@ -94,8 +94,9 @@ def by_cluster(units: Iterable[Unit]) -> list[tuple[str, tuple[Unit, ...]]]:
 
 
 def together(units: Iterable[Unit]) -> list[tuple[Unit, ...]]:
-    """Group units that go in one batch or not at all, in the order of the first of each: units of different keys at one name, of which one
-    deletes what keeps out a set of the other.
+    """Group units that go in one batch or not at all, in the order of the first of each.
+
+    Units of different keys at one name go together if one deletes a set that must go before a set of the other can come.
     """
     groups: list[list[Unit]] = []
     at_name: dict[str, list[list[Unit]]] = defaultdict(list)
@@ -115,7 +116,7 @@ def together(units: Iterable[Unit]) -> list[tuple[Unit, ...]]:
 
 
 def _clears(one: Unit, other: Unit) -> bool:
-    """Whether one unit deletes what keeps out a set of another key's unit."""
+    """Whether ``one`` deletes a set that must go before a set of ``other``, a unit of another key, can come."""
     return one.key != other.key and any(
         in_the_way(gone.key, gone.before, comes.key, comes.after)
         for gone in one.changes

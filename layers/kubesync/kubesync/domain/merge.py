@@ -99,7 +99,7 @@ class Believed:
     """The guard's memory: how many deletions of one listener's objects were believed because a list lacked the objects (I5).
 
     It is stored with the listener's checkpoint. Entries with a later time count: the clock of another master may be ahead. ``pause`` below:
-    seconds between the last session and this one, by this one's clock. They are taken off the hour: this clock may be ahead.
+    seconds between the last session and this one, by this one's clock. They do not count towards the hour, because this clock may be ahead.
 
     Args:
         by_minute: how many, by the minute (since 1970) in which they were decided.

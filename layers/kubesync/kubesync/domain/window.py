@@ -67,8 +67,8 @@ class WindowContent:
 class Turns:
     """The order in which the keys of a long window are recorded: their namespaces take turns.
 
-    A key's rank is one above that of its namespace's key before it, and not below that of what is recorded now. So a namespace's only
-    change comes after at most one change of each other namespace. A key that asks for a name comes after all that asked for it before: who
+    A key's rank is one more than that of the previous key of its namespace, and at least the rank that is recorded now. So a namespace's
+    only change comes after at most one change of each other namespace. A key that asks for a name comes after all that asked for it before: who
     gets a name does not depend on turns. A key that begins to ask for another name while it waits goes behind these.
 
     ``keys``: in this order. ``recorded``: how many of them are.
@@ -77,9 +77,11 @@ class Turns:
     def __init__(self) -> None:
         self.keys: list[ObjectKey] = []
         self.recorded = 0
-        self._ranks: list[int] = []
-        self._last: dict[str, int] = {}  # the highest rank of those that ask for a name, or of a namespace
-        self._asked: dict[ObjectKey, AbstractSet[str]] = {}
+        self._ranks: list[int] = []  # of each of ``keys``
+        self._last: dict[
+            str, int
+        ] = {}  # by name, and by "<namespace>/": the highest rank of the keys that ask for it, or are in it
+        self._asked: dict[ObjectKey, AbstractSet[str]] = {}  # by key: ``names`` of ``add``, as they were given last
         self._since: dict[ObjectKey, float] = {}
 
     def add(

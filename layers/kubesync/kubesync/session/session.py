@@ -130,16 +130,7 @@ class Session:
                     self._keeper.take_again(error.epoch)
                     # It is not known how the master ended that had raised this fence. So all zones are settled.
                     master, left = self._new_master(writes_until), None
-            self._note()
-            logger.info(
-                "took over",
-                epoch=self.report.epoch,
-                after=self.report.took_over,
-                stood_by_seconds=round(leads_since - self._started, 3),
-                seconds=round(self._clock.monotonic() - leads_since, 3),
-            )
-            self._steady_from = min(self._clock.monotonic() + BEAT_SECONDS, self._term.deadline)
-            self._beat(master)
+            self._say_that_it_leads(master, leads_since)
             if recovering is not None:
                 self._recover(master, recovering)
             elif resync is not None:
@@ -177,12 +168,24 @@ class Session:
         details = {"session": self.report.session, "epoch": lease.epoch, "after": self.report.took_over}
         self._term.progress("master", details)
 
-    def _note(self) -> None:
-        """Note on the lease, for people and later sessions, when the last full resync was, and how alarms are set."""
+    def _say_that_it_leads(self, master: Master, since: float) -> None:
+        """Log that the session is master, and send the first figures. Note on the lease when the last full resync was, and how alarms are set.
+
+        ``since``: when it got the lease (monotonic).
+        """
         self._keeper.note(resynced_at_ms=self._keeper.lease.resynced_at_ms or int(self._clock.epoch() * 1000))
         settings = self._parts.settings
         if settings.alarms_notify is not None:
             self._keeper.note(silent=not settings.alarms_notify, no_master_minutes=settings.no_master_minutes)
+        logger.info(
+            "took over",
+            epoch=self.report.epoch,
+            after=self.report.took_over,
+            stood_by_seconds=round(since - self._started, 3),
+            seconds=round(self._clock.monotonic() - since, 3),
+        )
+        self._steady_from = min(self._clock.monotonic() + BEAT_SECONDS, self._term.deadline)
+        self._beat(master)
 
     def _new_master(self, writes_until: float) -> Master:
         """Make a master for the epoch of the lease. It writes nothing after ``writes_until`` (monotonic)."""
@@ -324,7 +327,10 @@ class Session:
             self.on_beat(snapshot)
 
     def _note_lag(self, master: Master) -> None:
-        """Note the lag of the last minutes, with the current one, on the lease, so that people see it at the next renewal."""
+        """Note the lag of the last minutes, with the current one, on the lease, so that people see it at the next renewal.
+
+        Four numbers for each minute: when (epoch seconds), how many changes, and their median and 99th percentile (milliseconds).
+        """
         with harmless("the lag of this session could not be noted"):
             now, lag = self._clock.monotonic(), master.fresh_lag()
             rows = (
@@ -339,21 +345,15 @@ class Session:
 
         Call it after the release, so that the next session does not wait; and only if the lease was not lost (I2).
         """
-        try:
-            audit = AuditTable(self.report.session, self._parts.settings.audit_retention_seconds)
-            now = self._clock.epoch()
-            puts = [audit.report("recovery", recovery_in_short(each), now) for each in self.report.recoveries]
-            puts.append(audit.report("session", session_in_short(self.report, self._minutes), now))
-        except Exception as failed:  # noqa: BLE001 - whatever it is, the session has ended well
-            logger.warning("the session's report could not be made", error=str(failed))
-            return
 
         def keep() -> None:
-            try:
+            with harmless("the session's report could not be kept"):
+                audit = AuditTable(self.report.session, self._parts.settings.audit_retention_seconds)
+                now = self._clock.epoch()
+                puts = [audit.report("recovery", recovery_in_short(each), now) for each in self.report.recoveries]
+                puts.append(audit.report("session", session_in_short(self.report, self._minutes), now))
                 for put in puts:
                     self._parts.store.write(put)
-            except Exception as failed:  # noqa: BLE001 - whatever it is, the session has ended well
-                logger.warning("the session's report could not be kept", error=str(failed))
 
         thread = self._parts.scheduler.thread("report", keep)
         thread.start()
@@ -391,7 +391,20 @@ def new_session_id(scheduler: Scheduler) -> str:
 
 
 def _how_it_ended(before: Lease, *, paused: bool) -> str:
-    """Return in words how the last master ended. ``paused``: see ``LeaseKeeper.paused``."""
+    """Return in words how the last master ended.
+
+    the lease before                            paused    words
+    ----------------                            ------    -----
+    nobody ever held it                         -         first session
+    not released                                -         expired lease
+    released, it says which zones to settle     yes       clean end long ago, zones looked at again
+    released: it was a clean end                no        clean hand-over
+    released, it says which zones to settle     no        hand-over, zones to settle: ...
+    released, without saying that               -         unclean end
+
+    Args:
+        paused: there was no master for a long time since (``LeaseKeeper.paused``).
+    """
     if not before.holder:
         return "first session"
     if before.released:

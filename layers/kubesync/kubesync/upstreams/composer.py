@@ -211,9 +211,12 @@ class Composer:
         return sorted((names | own) - self._registry.unreadable)
 
     def _refresh_registry(self) -> Registry:
-        """Read the registry again if its version has changed, and return it. Asks clusters to note new references.
+        """Read the registry again if its version has changed, and return it.
 
-        Raises ReferencesError while a cluster has not noted them.
+        A cluster may have recorded a change of an upstream before it knew that a named upstream refers to it, and so left no mark. So each
+        cluster is asked to note new references, and nothing is composed before all have answered.
+
+        Raises ReferencesError while a cluster has not answered.
         """
         if self._ports.table.version() != self._registry.version:
             self.references.refer(self.load())

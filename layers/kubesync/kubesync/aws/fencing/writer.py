@@ -75,7 +75,7 @@ class FencedWriter:
         """Write all actions or none.
 
         Args:
-            clusters: the clusters whose fences are checked. None: the shard's fence, for items of a zone and shard.
+            clusters: the clusters whose fences are checked. Empty: the shard's fence, for items that belong to no cluster.
             until_monotonic: stop trying then, even if the session has time left.
 
         If an answer is lost, the item of a Put that carries ``token`` in its ``tx`` attribute, or the audit item whose key

@@ -70,10 +70,11 @@ class ClaimTable(Table):
         return {places[place]: _claim(places[place], item) for place, item in found.items()}
 
     def read_all(self, simple: Name) -> dict[Name, Claim]:
-        """All claims that exist at a name: that of its simple set, of sets with a set identifier, and of seats."""
+        """All claims that exist at the name of ``simple``, which has no identifier and no seat: its own, and those with one of these."""
         place = claim_key(simple)
         claims: dict[Name, Claim] = {}
         for item in self._store.query(STATE, place.partition, prefix=str(place.sort)):
+            # The prefix also finds waiters, and names that begin with this one.
             if match := _OF_SET.fullmatch(str(item["sk"]).removeprefix(str(place.sort))):
                 identifier, seat = (unquote(text or "") for text in match.groups())
                 name = replace(simple, identifier=identifier, seat=seat)

@@ -39,15 +39,19 @@ def what_stands(known: RecordSet | None, stands: RecordSet | None) -> Stands:
 
 
 def why_foreign(key: RecordKey, record_set: RecordSet, wanted: RecordKey | None = None) -> str:
-    """What is said of a set that is in the way, and that the key does not know as its own.
+    """What is said of a set that is in the way of one of ours, and is not known as ours.
 
     Claims are by set identifier (ADR 0010). So a set with another identifier may be another object's:
 
-    the set that it keeps out                              the advice
-    -------------------------                              ----------
-    at its own key (``wanted``: None), or with its claim   take it over, remove it, or choose another name
-    of its type; only one of the two has an identifier     an identifier for all, or for none
-    of another type, with another identifier               another name for one of the two: a CNAME excludes all
+    our set has                                                       the advice
+    -----------                                                       ----------
+    the same key (``wanted``: None), or the same set identifier       take it over, remove it, or choose another name
+    the same type, and only one of the two has a set identifier       an identifier for all, or for none
+    another type and another set identifier                           another name for one of the two: a CNAME excludes all
+
+    Args:
+        key, record_set: the set that stands there.
+        wanted: the key of our set, which cannot stand beside it. None: both have the same key.
     """
     shown = (
         record_set.foreign_form

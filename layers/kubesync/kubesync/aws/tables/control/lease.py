@@ -59,11 +59,15 @@ _MAX_UNSETTLED: Final = 500
 class Lease:
     """The lease item as read. Times are milliseconds since 1970 by the holder's clock.
 
-    ``clusters``: how many were registered for the shard, lost ones included; None: not known. ``resynced_at_ms``: when a full resync of all
-    without an error ended last, or when that was first noted; 0: not known. ``silent``: alarms notify nobody. ``no_master_minutes``: after how
-    many minutes the alarm for a missing master goes off. ``turn``: epoch of who says it, for how many seconds an event waits for its turn to be
-    recorded, and its cluster and namespace; empty: none does. ``lag``: of each minute in which batches of the holder landed, the last 15, four
-    numbers: when (epoch seconds), changes, median and 99th percentile (milliseconds).
+    Args:
+        unsettled: zones that the last holder left to be settled; None: it is not known which (``to_settle``).
+        clusters: how many were registered for the shard, lost ones included; None: not known.
+        resynced_at_ms: when a full resync of all without an error ended last, or when that was first noted; 0: not known.
+        silent: alarms notify nobody.
+        no_master_minutes: after how many minutes the alarm for a missing master goes off.
+        turn: of the event that waits longest to be recorded: epoch of the session that noted it, seconds, "cluster/namespace"; empty: none waits.
+        lag: of each of the last 15 minutes in which the holder's batches landed, four numbers: when (epoch seconds), changes, median and
+            99th percentile (milliseconds).
     """
 
     holder: str
