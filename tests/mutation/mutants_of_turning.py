@@ -50,7 +50,7 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="a set of another key, with another policy, is no conflict",
         invariants="I3",
         file="cluster/answers.py",
-        old="outcome.conflict and (waits or outcome.turns)",
+        old="outcome.conflict and (keys_wait or outcome.turns)",
         new="False",
         caught_by=(_TESTS + "test_i3_set_of_another_cluster_is_no_conflict_where_a_name_turns", _MEETS),
     ),

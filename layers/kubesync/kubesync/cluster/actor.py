@@ -263,9 +263,13 @@ class ClusterActor:
         self._serving.ended(stopping, clean=True)
 
     def _resume_from_checkpoints(self) -> None:
-        """After a fault of ours: restart the run from its checkpoints, or do the command again.
+        """What follows a fault of ours, by what it was in. After the second one in a row the cluster is not listened to in this session.
 
-        After the second fault in a row the cluster is not listened to any more in this session.
+                            the first fault                                  the second in a row
+                            ---------------                                  -------------------
+        a run               it starts again, from its checkpoints            it ends
+        a command           it is done again (``Lane.again``)                nothing goes on by half of it, or by the configuration before it
+        another task        it is dropped, and begins again in its turn      the same
         """
         self._faults += 1
         if self._serving.run is not None:
@@ -273,7 +277,6 @@ class ClusterActor:
         elif not isinstance(self._work.under_way, Command):
             self._work.put(None)
         elif self._faults > 1:
-            # Nothing goes on by half a configuration, or by the one before.
             self._work.put(Command(partial(self._serving.obey, messages.Configure(None))))
 
     def _begin_again(self, *, lost: bool) -> None:

@@ -122,36 +122,25 @@ class ZoneQuestions:
         self._send_answer(question, states, tuple(decisions))
 
     def _without_sets_of_other_keys(self, judged: Sequence[tuple[messages.Refusal, Outcome]]) -> Iterator[Outcome]:
-        """Outcomes, without conflicts that are none: a set of another key is not foreign. Planned again, the key waits for it.
-        In a cluster without rules for names, only who gives a set another policy does (ADR 0010).
+        """Outcomes, without conflicts that are none: a set of another key is not foreign. Planned again, the key waits for that one.
 
-        the unit                          waits for
-        --------                          ---------
-        gives a set another policy        the claims of sets in its way
-        brings a set                      the first claim that excludes it (``waits_for``): both keys were planned at one moment (ADR 0076)
+        In a cluster without rules for names, a key waits only if it gives a set another policy (ADR 0010).
         """
         tables, rules = self._served.committer.tables, self._states.rules
-        waits = rules.names is not None or bool(rules.routing)
-        ways = [
-            _of_another_policy(refusal) if outcome.conflict and (waits or outcome.turns) else frozenset[RecordKey]()
+        keys_wait = rules.names is not None or bool(rules.routing)
+        obstacles = [
+            _of_another_policy(refusal) if outcome.conflict and (keys_wait or outcome.turns) else frozenset[RecordKey]()
             for refusal, outcome in judged
         ]
-        names = sorted({Name(key.zone_id, key.name) for way in ways for key in way})
+        names = sorted({Name(key.zone_id, key.name) for keys in obstacles for key in keys})
         claims = dict(zip(names, tables.reads(tables.claims.read_all, names), strict=True))
-        for (refusal, outcome), way in zip(judged, ways, strict=True):
-            key, changes = refusal.unit.key, refusal.unit.changes if way else ()
-            owners = {
-                name: claim.owner for each in way for name, claim in claims[Name(each.zone_id, each.name)].items()
-            }
-            lines = {Name.of(each) for each in way} if outcome.turns else set[Name]()
-            for change in changes:
-                if change.before is None and change.after is not None:
-                    lines.add(waits_for(Name.of(change.key), change.after.routing.kind, key, owners))
-            if others := sorted({str(owners[line]) for line in lines & owners.keys()} - {str(key)}):
+        for (refusal, outcome), keys in zip(judged, obstacles, strict=True):
+            places = {Name(key.zone_id, key.name) for key in keys}
+            owners = {name: claim.owner for place in places for name, claim in claims[place].items()}
+            if others := _keys_before(refusal.unit, keys, owners, turns=outcome.turns) if keys else []:
                 reason = f"{', '.join(others)} has the name by now, with another routing policy"
-                yield replace(outcome, conflict=False, code="NameTaken", reason=reason)
-            else:
-                yield outcome
+                outcome = replace(outcome, conflict=False, code="NameTaken", reason=reason)
+            yield outcome
 
     def _still_wants(self, unit: Unit, state: KeyState) -> bool:
         """Whether the key still wants every change of the unit."""
@@ -216,6 +205,23 @@ class ZoneQuestions:
             return any(state.applied.get(drift.key) == drift.stands for state in tables.state.each(sorted(others)))
 
         return [replace(drift, stands=None) if drift.stands and of_others(drift) else drift for drift in drifts]
+
+
+def _keys_before(
+    unit: Unit, obstacles: Iterable[RecordKey], owners: Mapping[Name, ObjectKey], *, turns: bool
+) -> list[str]:
+    """The other keys that a unit's key waits for, once it is planned again. ``obstacles``: sets of another policy that are in its way.
+
+    the unit                                it waits for the owner of
+    --------                                -------------------------
+    gives a set another policy (``turns``)  each of the obstacles
+    brings a set                            the first claim that excludes it (``waits_for``): both keys were planned at one moment (ADR 0076)
+    """
+    needed = {Name.of(key) for key in obstacles} if turns else set[Name]()
+    for change in unit.changes:
+        if change.before is None and change.after is not None:
+            needed.add(waits_for(Name.of(change.key), change.after.routing.kind, unit.key, owners))
+    return sorted({str(owners[name]) for name in needed & owners.keys()} - {str(unit.key)})
 
 
 def _of_another_policy(refusal: messages.Refusal) -> frozenset[RecordKey]:
