@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubesync.domain.errors import TOO_LONG, TOO_LONG_ADVICE, DeniedError, ErrorCode, ListenerError, StatusError
-from kubesync.domain.objects import Resource
+from kubesync.domain.objects import SERVICE, Resource
 
 # The first text that the message contains (in lower case) decides. The texts are OpenSSL's.
 _TLS: Final = (
@@ -124,13 +124,15 @@ def of_authentication(error: ListenerError, signs_in_by: str) -> str:
 
 def of_verb(error: ListenerError, verb: str, resource: Resource) -> str:
     """For a request that is refused though the sign-in works."""
+    from kubesync.domain.sources.registry import kind_of
     from kubesync.kubernetes.wire.registry import WIRE  # 0.1 s, which `status` and others need not take
 
     # The core group's path is /api/v1, any other's /apis/GROUP/VERSION.
     _, _, *group = WIRE[resource].path.split("/")
     what = f"{resource} of {group[0]}" if len(group) > 1 else str(resource)
     if isinstance(error, DeniedError) and error.status == 403:
-        part = "-ingress" if str(resource) == "ingresses" else ""
+        kind = kind_of(resource)
+        part = "" if kind.name == SERVICE else f"-{kind.option}"
         return f"allow {verb} on {what}: kubectl apply -f docs/cluster-access{part}.yaml"
     if isinstance(error, StatusError) and error.status == 404 and resource is Resource.ENDPOINTSLICES:
         return "this API server has no EndpointSlices: register the cluster with --endpoints-source endpoints"

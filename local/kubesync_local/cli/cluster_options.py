@@ -6,6 +6,7 @@ import argparse
 from typing import Final
 
 from kubesync_local.cli.parser import Commands, add_allow_deletions, add_output, add_sort, add_yes, count, limit
+from kubesync_local.sources.options import NAMERS, OF_SOURCES, OPTIONS
 
 _ZONE_HELP: Final = (
     "hosted zones: ID[,ID...], or ID@ROLE_ARN[#EXTERNAL_ID] for one in another AWS account; may be given several times"
@@ -73,14 +74,13 @@ def _add_scope(add: argparse.ArgumentParser) -> None:
     scope = add.add_argument_group("which objects")
     scope.add_argument(
         "--sources", metavar="KIND", action="append",
-        help="kinds of objects that get record sets: service, ingress, or service,ingress (default: service)",
+        help=f"kinds of objects that get record sets: {', '.join(OF_SOURCES)}, or {','.join(OF_SOURCES)} (default: service)",
     )  # fmt: skip
-    scope.add_argument(
-        "--ingress-class", metavar="C", action="append",
-        help="only Ingresses of these classes: C[,C...]; may be given several times (default: all)",
-    )  # fmt: skip
-    scope.add_argument("--ignore-ingress-rules-spec", action="store_true", help="no names from spec.rules of Ingresses")
-    scope.add_argument("--ignore-ingress-tls-spec", action="store_true", help="no names from spec.tls of Ingresses")
+    for option in OPTIONS:
+        if option.metavar:
+            scope.add_argument(option.flag, metavar=option.metavar, action="append", help=option.help)
+        else:
+            scope.add_argument(option.flag, action="store_true", help=option.help)
     scope.add_argument(
         "--namespace", "--namespaces", metavar="NS", action="append", dest="namespaces",
         help="only these namespaces: NS[,NS...]; may be given several times (default: all)",
@@ -267,7 +267,7 @@ def _add_options(add: argparse.ArgumentParser, *, change: bool) -> None:
     )
     names.add_argument(
         "--template", metavar="T",
-        help="form of a Service's name; default: {service}.{namespace}.svc.{domain}; none: only names from annotations and Ingresses "
+        help=f"form of a Service's name; default: {{service}}.{{namespace}}.svc.{{domain}}; none: only names from {NAMERS} "
         "(default for new clusters: none with a public zone, else default)",
     )  # fmt: skip
     _add_name_rules(add, change=change)

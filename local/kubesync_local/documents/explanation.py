@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -10,16 +10,13 @@ from typing import Any, Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.upstreams import StoredUpstream, timestamp
 from kubesync.cluster.keys.key_states import rules_of
-from kubesync.domain.dns.addresses import parse_address
 from kubesync.domain.dns.annotations.reading import annotation_used, read_annotations
-from kubesync.domain.dns.desired import Desired, DnsRules, asked_of, why_no_host
-from kubesync.domain.dns.names import NO_NAMES, canonical_name, why_illegal
+from kubesync.domain.dns.desired import Desired, asked_of
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.dns.routing.reading import POLICY_ANNOTATIONS
 from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.reasons import WITHHOLDING, advice_for
-from kubesync.domain.sources.ingresses import Ingress
 from kubesync.domain.sources.registry import KINDS, main_part
 from kubesync.domain.state import KeyState, Name, Part, PartId, names_of
 from kubesync.domain.upstreams.nodes import upstream_key
@@ -35,12 +32,9 @@ from kubesync_local.documents.outlook import (
     withheld,
     zone_code,
 )
-from kubesync_local.documents.wanted_names import is_pending, remarks_on_ingress
+from kubesync_local.sources.registry import WORDS
 
 _SHARERS_SHOWN: Final = 3
-NO_TARGET_LEFT: Final = (
-    "no valid target is left in the target annotation, which replaces the Service's addresses: it has no record sets"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +59,6 @@ class Evidence:
     listed: AbstractSet[Resource] = frozenset()
     withheld: frozenset[RecordKey] = frozenset()
     sharing: Mapping[Name, Mapping[Name, ObjectKey]] = field(default_factory=dict)
-
-
-def without_valid_target(annotations: Iterable[tuple[str, str]], rules: DnsRules) -> bool:
-    """Whether the target annotation replaces an object's own targets, and holds neither an address nor a DNS name."""
-    targets = asked_of(tuple(annotations), rules).targets
-    return targets is not None and not any(_is_target(canonical_name(text)) for text in targets)
-
-
-def _is_target(host: str) -> bool:
-    return parse_address(host) is not None or not (why_illegal(host) or why_no_host(host))
 
 
 def document(found: Evidence) -> dict[str, Any]:
@@ -143,7 +127,8 @@ def _routing(found: Evidence) -> dict[str, str] | None:
 
 def _remarks(found: Evidence) -> Iterator[str]:
     """Why rightly nothing is wanted, and what is true for all outputs."""
-    service, config, kind = found.state.service, found.config, KINDS[found.state.key.kind]
+    config, kind, main = found.config, KINDS[found.state.key.kind], main_part(found.state)
+    asked = read_annotations(getattr(main.value, "annotations", ()) if main is not None else ())
     if config.paused:
         yield f"the cluster is disabled: everything stays as it is until `kubesync cluster enable {config.name}`"
     if config.deleting:
@@ -151,26 +136,16 @@ def _remarks(found: Evidence) -> Iterator[str]:
     elif not has_object(found.state):
         what = "deleted, out of the cluster's scope, or unreadable"
         yield f"the {kind.name} is {what}: nothing is wanted"
-    elif service is not None and read_annotations(service.annotations).exclude:
-        yield "annotation kubesync.io/exclude leaves the Service out"
-    elif service is not None and config.opt_in and not read_annotations(service.annotations).include:
-        yield 'the cluster is opt-in, and the Service has no annotation kubesync.io/include: "true": it is left out'
+    elif asked.exclude:
+        yield f"annotation kubesync.io/exclude leaves the {kind.name} out"
+    elif config.opt_in and not asked.include:
+        yield f'the cluster is opt-in, and the {kind.name} has no annotation kubesync.io/include: "true": it is left out'
     elif found.want.records is None or found.want.upstreams is None:
         beside = {*kind.others, *(KINDS[each].main for each in kind.reads)}.intersection(config.resources)
         unlisted = ", ".join(sorted(beside - found.listed)) or "objects that its plan reads"
         yield f"{unlisted} were not listed yet: what depends on them is unknown"
-    elif service is None:
-        main = main_part(found.state)
-        if main is not None and isinstance(main.value, Ingress):
-            yield from remarks_on_ingress(main.value, config, published=bool(found.want.records))
-    elif found.want.origins and without_valid_target(service.annotations, rules_of(config)):
-        yield NO_TARGET_LEFT
-    elif config.template == NO_NAMES and not found.want.origins and not found.state.problems:
-        yield "the cluster gives no names of its own (--template none), and no annotation of the Service asks for one"
-    elif not found.want.records and service.type == "LoadBalancer" and is_pending(service, config):
-        yield "the load balancer is pending: it has no address to publish yet"
-    elif not found.want.records and service.headless and not found.state.problems:
-        yield "no endpoint is ready: there is no address to publish"
+    elif kind.name in WORDS:
+        yield from WORDS[kind.name].remarks(found.state, found.want, config)
     for name in sorted(empty_claims(found.state)):
         yield f"{name.label}: the {kind.name} {NOTHING_THERE}; others wait until it asks for the name no more"
     if not found.around.running:

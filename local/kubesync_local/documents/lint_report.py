@@ -35,17 +35,16 @@ from kubesync.domain.objects import (
 )
 from kubesync.domain.plan import assign_names
 from kubesync.domain.reasons import advice_for
-from kubesync.domain.sources.ingresses import Ingress
 from kubesync.domain.sources.port import UnknownObjectError
 from kubesync.domain.sources.registry import KINDS, SOURCES, kind_of, main_id
 from kubesync.domain.state import KeyState, Name, Part, PartId, Reference, names_of
 from kubesync.domain.upstreams.nodes import node_document
 from kubesync.kubernetes.wire.decode import read_list_page
 from kubesync.kubernetes.wire.registry import WIRE
-from kubesync_local.documents.explanation import NO_TARGET_LEFT, without_valid_target
 from kubesync_local.documents.lint_refusals import why_unnamed, whys_unread
 from kubesync_local.registration.private_addresses import CLUSTER_IP, exposed
 from kubesync_local.registration.private_addresses import in_words as exposed_in_words
+from kubesync_local.sources.services import NO_TARGET_LEFT, without_valid_target
 
 # Reserved addresses (RFC 1112 section 4, RFC 6666), which no manifest can mean.
 _CLUSTER_IP: Final = {"IPv4": "240.77.0.1", "IPv6": "100::77:1"}
@@ -78,7 +77,7 @@ class _Found:
 
     key: ObjectKey
     place: str
-    value: object | None
+    value: Any
     notes: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     beside: dict[Resource, list[object]] = field(default_factory=dict)
@@ -135,19 +134,17 @@ def objects_of(
             yield found.key, found.value, found.beside.get(config.endpoints_source, [])
 
 
-def as_in_the_cluster(value: object, known: object) -> object:
+def as_in_the_cluster(value: Any, known: Any) -> object:
     """An object of a manifest with what its cluster gave to the one that exists: cluster IPs and addresses of load balancers."""
-    if isinstance(value, Ingress) and isinstance(known, Ingress):
-        if value.ingress_ips == (_LOAD_BALANCER,):
-            value = replace(value, ingress_ips=known.ingress_ips, ingress_hostnames=known.ingress_hostnames)
-        return replace(value, created_at=known.created_at)
-    if not isinstance(value, Service) or not isinstance(known, Service):
+    if type(value) is not type(known) or not hasattr(value, "created_at"):
         return value
-    if set(value.cluster_ips) & set(_CLUSTER_IP.values()) and known.cluster_ips:
-        value = replace(value, cluster_ips=known.cluster_ips)
-    if value.ingress_ips == (_LOAD_BALANCER,) and known.type == value.type:
-        value = replace(value, ingress_ips=known.ingress_ips, ingress_hostnames=known.ingress_hostnames)
-    return replace(value, created_at=known.created_at)
+    given = {"created_at": known.created_at}
+    if isinstance(value, Service) and set(value.cluster_ips) & set(_CLUSTER_IP.values()) and known.cluster_ips:
+        given["cluster_ips"] = known.cluster_ips
+    same_type = not isinstance(value, Service) or value.type == known.type
+    if same_type and getattr(value, "ingress_ips", ()) == (_LOAD_BALANCER,):
+        given |= {"ingress_ips": known.ingress_ips, "ingress_hostnames": known.ingress_hostnames}
+    return replace(value, **given)
 
 
 def in_words(part: str) -> str:
@@ -181,7 +178,7 @@ def _read(
             found.problems += [Problem("Unreadable", f"{each.resource}/{seen.name}", text) for text in wrong]
             if found.service is not None:
                 found.value = _completed(found.service, each.value, found.notes)
-            elif isinstance(found.value, Ingress) and not (found.value.ingress_ips or found.value.ingress_hostnames):
+            elif hasattr(found.value, "ingress_ips") and not (found.value.ingress_ips or found.value.ingress_hostnames):
                 found.notes.append(_OF_A_LOAD_BALANCER)
                 found.value = replace(found.value, ingress_ips=(_LOAD_BALANCER,))
             objects[key] = found

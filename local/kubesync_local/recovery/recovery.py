@@ -176,7 +176,7 @@ class ZoneSets:
         """The view of a cluster that is not listed in this run, as the tables have it."""
         if config.name not in self._stored:
             states = self._master.tables.state.load_all(config.name)
-            self._stored[config.name] = view_of(rules_of(config), states, reads_ingresses="ingress" in config.sources)
+            self._stored[config.name] = view_of(config, states)
         return self._stored[config.name]
 
 
@@ -220,7 +220,7 @@ class ClusterRecovery:
         report["held"] = dict(held)
         self._passing_on = self._sets.passing_on(config.name, states)
         taken = [key for zone in self._rules.zones for key in self._zone(zone, states, report)]
-        self.view = view_of(self._rules, states, taken, reads_ingresses="ingress" in self._config.sources)
+        self.view = view_of(self._config, states, taken)
         return report
 
     def _zone(self, zone: Zone, states: list[KeyState], report: dict[str, Any]) -> set[RecordKey]:

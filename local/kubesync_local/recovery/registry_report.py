@@ -60,7 +60,7 @@ class RegistryReport:
 def _registered(
     key: RecordKey, record_set: RecordSet, entry: Entry, views: Mapping[str, ClusterView]
 ) -> dict[str, Any]:
-    answer = why_not_wanted(key, record_set, entry.resource, views.values())
+    answer = why_not_wanted(key, record_set, entry.resource, list(views.values()))
     return {
         **row(key, record_set, answer.service),
         "cluster": answer.cluster,

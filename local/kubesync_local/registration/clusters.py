@@ -12,6 +12,7 @@ from kubesync.domain.dns.routing.policies import Routing, Simple
 from kubesync.domain.dns.routing.reading import read_routing, routing_of_cluster
 from kubesync_local.registration.scopes import whys_no_scope
 from kubesync_local.registration.templates import NameForm, shared_name, why_ambiguous
+from kubesync_local.sources.options import OF_SOURCES
 
 
 def why_useless(config: ClusterConfig) -> str | None:
@@ -33,9 +34,10 @@ def whys_useless(config: ClusterConfig) -> Iterator[str]:
         if port == 0:
             yield f"server {config.server!r}: a port is a number from 1 to 65535"
     yield from whys_no_scope(config.scope)
-    for name in ("ingress_class", "ignore_ingress_rules_spec", "ignore_ingress_tls_spec"):
-        if getattr(config, name) and "ingress" not in config.sources:
-            yield f"--{name.replace('_', '-')} is for Ingresses: add --sources service,ingress, or leave it out"
+    for source, of_source in OF_SOURCES.items():
+        for option in of_source.options if source not in config.sources else ():
+            if getattr(config, option.name):
+                yield f"{option.flag} is for {of_source.objects}: add --sources service,{source}, or leave it out"
     if config.health_check and not config.routing:
         yield "--health-check needs --routing: a set that is alone at its name has no health check"
     form = name_form(config)

@@ -23,6 +23,7 @@ from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.domain.dns.names import NO_NAMES
+from kubesync_local.sources.options import NAMERS
 
 DEFAULT_TEMPLATE: Final[str] = ClusterConfig.model_fields["template"].default
 """What a stored configuration without a template means. This never changes: a name of each Service of such clusters depends on it."""
@@ -71,7 +72,7 @@ def why_template_of_new(zones: Sequence[ZoneReference]) -> str:
     if public is None:
         return f"each Service gets a name, {DEFAULT_TEMPLATE}, since all its zones are private; `--template none` ends that"
     return (
-        f"only annotations and Ingresses give names (template {NO_NAMES}): {public.name} ({public.id}) is public, and cluster IPs "
+        f"only {NAMERS} give names (template {NO_NAMES}): {public.name} ({public.id}) is public, and cluster IPs "
         f"cannot be reached from outside; `--template {DEFAULT}` gives each Service a name"
     )
 

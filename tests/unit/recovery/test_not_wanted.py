@@ -8,16 +8,33 @@ from typing import Any
 
 import pytest
 
-from kubesync.domain.dns.desired import DnsRules
-from kubesync.domain.dns.records import Problem, RecordKey, RecordSet, Zone
+from harness.seen.builders import a_config
+from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey, Resource, Service, ServicePort
 from kubesync.domain.sources.ingresses import INGRESSES, Ingress
 from kubesync.domain.state import KeyState, Part, PartId
-from kubesync_local.recovery.not_wanted import WHY, ClusterView, view_of, why_not_wanted
+from kubesync_local.recovery.not_wanted import ClusterView, view_of, why_not_wanted
 
-ZONE = Zone("Z1", "example.com")
 DNS = "external-dns.alpha.kubernetes.io/"
 PAGE = Path(__file__).resolve().parents[3] / "docs/migration.md"
+WHY = {
+    "source": "kubesync reads only Services and Ingresses",
+    "not read": "the cluster's --sources leave Ingresses out",
+    "excluded": "kubesync.io/exclude leaves the Service out",
+    "not included": "the cluster is opt-in, and the Service has no kubesync.io/include",
+    "pod name": "a pod name below `hostname` of a headless Service",
+    "node port": "an SRV record of node ports",
+    "external IPs": "its load balancer has no address; external-dns takes spec.externalIPs",
+    "cluster IPs": "cluster IPs (--publish-internal-services) at a name that no annotation asks for",
+    "template": "no annotation asks for this name",
+    "other type": "kubesync wants another type at this name",
+    "nothing": "kubesync has nothing to publish at this name",
+    "no service": "no Service of this cluster asks for it",
+    "no ingress": "no Ingress of this cluster asks for it",
+    "class": "--ingress-class leaves the Ingress out",
+    "pending": "the load balancer of the Ingress has no address",
+    "ingress template": "neither a host of the Ingress nor an annotation asks for this name",
+}
 
 
 def a_view(
@@ -29,7 +46,7 @@ def a_view(
         intended={a_key(wanted): RecordSet(300, ("192.0.2.1",))} if wanted else {},
         problems=problems,
     )
-    return view_of(DnsRules("prod", "prod.example.com", (ZONE,), **rules), [state])
+    return view_of(a_config(**rules), [state])
 
 
 def a_key(label: str) -> RecordKey:
@@ -72,6 +89,8 @@ def test_what_is_of_another_source_is_said_to_be_so() -> None:
     assert why(a_view(asking()), resource="pod/shop/web") == said
     said = "made of ingress shop/web: the cluster's --sources leave Ingresses out"
     assert why(a_view(asking()), resource="ingress/shop/web") == said
+    said = "made of service shop/web: the cluster's --sources leave Services out"
+    assert why(view_of(a_config(sources=("ingress",)), [])) == said
 
 
 WWW = Ingress(hosts=("WWW.example.com",), ingress_ips=("192.0.2.1",))
@@ -90,7 +109,7 @@ def of_ingress(
         intended={a_key(wanted): RecordSet(300, ("192.0.2.1",))} if wanted else {},
         problems=problems,
     )
-    view = view_of(DnsRules("prod", "prod.example.com", (ZONE,), **rules), [state], reads_ingresses=True)
+    view = view_of(a_config(sources=("service", "ingress"), **rules), [state])
     answer = why_not_wanted(a_key(label), RecordSet(300, ("203.0.113.1",)), "ingress/shop/web", [view])
     return answer.why, answer.service
 
@@ -118,7 +137,7 @@ def test_ingress_that_is_left_out_or_refused_is_told() -> None:
 
 
 def test_ingress_that_no_cluster_has_is_told() -> None:
-    view = view_of(DnsRules("prod", "prod.example.com", (ZONE,)), [], reads_ingresses=True)
+    view = view_of(a_config(sources=("ingress",)), [])
     assert why(view, resource="ingress/shop/web") == WHY["no ingress"]
 
 

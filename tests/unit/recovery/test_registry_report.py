@@ -22,7 +22,7 @@ STANDING = {RECORD: TXT, A: ALIAS, AAAA: ALIAS}
 
 def reported(name: str = "", shown: set[RecordKey] | None = None, **view: set[RecordKey]) -> RegistryReport:
     sets: Any = {"wanted": set(), "held": set(), **view}
-    prod = ClusterView(DnsRules("prod", "prod.example.com", (ZONE,)), services={}, **sets)
+    prod = ClusterView(DnsRules("prod", "prod.example.com", (ZONE,)), sources=("service",), seen={}, **sets)
     report = RegistryReport(Affixes(), "", lambda key: key.name.startswith(name))
     report.add(ZONE, STANDING, {"prod": prod}, shown or set(), [])
     return report

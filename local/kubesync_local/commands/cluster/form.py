@@ -32,6 +32,7 @@ from kubesync_local.registration.mistakes import Mistakes
 from kubesync_local.registration.name_rules import ONE_DAY, given_rules, settled_rules, why_beyond_zones
 from kubesync_local.registration.roles import parse_role
 from kubesync_local.registration.templates import template_of_new, why_template_of_new, written_template
+from kubesync_local.sources.options import OPTIONS
 from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.kubeconfig import load_kubeconfig
 from kubesync_local.workplace.kubeconfig_files import listed, usual_files
@@ -44,8 +45,7 @@ _SWITCHES: Final = (
     "write_events",
     "select_endpoints",
     "opt_in",
-    "ignore_ingress_rules_spec",
-    "ignore_ingress_tls_spec",
+    *(option.name for option in OPTIONS if not option.metavar),
 )
 # What is checked once each field has its form.
 _TOGETHER: Final = {"server", "template", "annotation_prefix", "routing", "health_check"}
@@ -178,8 +178,10 @@ def _fields(arguments: argparse.Namespace, wrong: Mistakes) -> dict[str, Any]:
         with wrong.noted():
             such = "networks, such as 10.0.0.0/8,2001:db8::/32"
             fields[name] = _listed(f"--{name.replace('_', '-')}", getattr(arguments, name), such)
-    with wrong.noted():
-        fields["ingress_class"] = _listed("--ingress-class", arguments.ingress_class, "classes, such as alb,nginx")
+    for each in OPTIONS:
+        if each.metavar:
+            with wrong.noted():
+                fields[each.name] = _listed(each.flag, getattr(arguments, each.name), each.such)
     with wrong.noted():
         if sources := _listed("--sources", arguments.sources, "kinds of objects, such as service,ingress"):
             known = [kind.option for kind in KINDS.values() if not kind.shared]

@@ -15,6 +15,7 @@ from typing import Any, Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync_local.registration.roles import split_zone
+from kubesync_local.sources.options import OPTIONS
 
 type Options = dict[str, Any]
 """By name, in the order of ``KINDS``."""
@@ -37,9 +38,7 @@ KINDS: Final[Mapping[str, type]] = {
     "domain": str,
     "zones": list,
     "sources": list,
-    "ingress_class": list,
-    "ignore_ingress_rules_spec": bool,
-    "ignore_ingress_tls_spec": bool,
+    **{option.name: list if option.metavar else bool for option in OPTIONS},
     "namespaces": list,
     "exclude_namespaces": list,
     "selector": str,
