@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 import kubesync
+import kubesync_local
 import toy
 from kubesync.domain.sources.registry import KINDS, SOURCES
 from kubesync.kubernetes.wire.registry import WIRE
@@ -44,6 +45,17 @@ def test_room_names_no_kind_and_no_resource(place: str) -> None:
         if NAMED.search(line)
     ]
     assert named == []
+
+
+def test_commands_name_ingresses_in_one_folder() -> None:
+    """A further kind needs a file there, a line in its registry, and the rows of its options. The stand-in's API server is another subject."""
+    folder = Path(kubesync_local.__file__).parent
+    names = re.compile(
+        r"sources\.ingresses|\bINGRESSES\b|isinstance\(.*\bIngress\b|ingress_class|ignore_ingress|\bIngresses\b"
+    )
+    found = {path.relative_to(folder) for path in folder.rglob("*.py") if names.search(path.read_text())}
+    elsewhere = {path for path in found if path.parts[0] not in ("standins", "demo")}
+    assert {str(path) for path in elsewhere} == {"sources/ingresses.py", "sources/options.py"}
 
 
 def test_source_that_only_tests_know_is_one_file_of_models_and_one_of_rules() -> None:
