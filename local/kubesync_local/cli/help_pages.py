@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,8 @@ from typing import Final
 
 from kubesync.domain.errors import UsageError
 from kubesync_local.cli.examples import EXAMPLES
-from kubesync_local.cli.parser import Commands, OneLineParser, commands_of, short_texts
+from kubesync_local.cli.parser import EXAMPLE, Commands, OneLineParser, commands_of, short_texts
+from kubesync_local.terminal.remarks import columns
 
 GROUPS: Final = (
     ("Try it on this machine", ("demo", "local", "setup")),
@@ -23,7 +23,6 @@ GROUPS: Final = (
 )
 """Title, and the commands in the order of the page. A command that stands in no group comes last."""
 _OTHER: Final = "More"
-_EXAMPLE: Final = "example:"
 _NAME_WIDTH: Final = 12
 _NARROWEST: Final = 40
 
@@ -33,7 +32,7 @@ class GroupedParser(OneLineParser):
 
     def format_help(self) -> str:
         """Called by argparse."""
-        width = max(_NARROWEST, shutil.get_terminal_size().columns - 2)
+        width = max(_NARROWEST, columns(sys.stdout) - 2)
         lines = ["usage: kubesync COMMAND [OPTION ...]", "", *textwrap.wrap(self.description or "", width)]
         found = short_texts(self)
         grouped = {name for _, names in GROUPS for name in names}
@@ -43,13 +42,6 @@ class GroupedParser(OneLineParser):
         lines += ["", "Options:", *_command("-h, --help", "show this page", width)]
         lines += [*_command("--version", "show the version", width), ""]
         return "\n".join([*lines, *textwrap.wrap(self.epilog or "", width, break_on_hyphens=False), ""])
-
-
-class _Page(argparse.HelpFormatter):
-    """argparse's own, but an example keeps its line."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if text.startswith(_EXAMPLE) else super()._fill_text(text, width, indent)
 
 
 def add_help_command(commands: Commands) -> None:
@@ -65,9 +57,8 @@ def add_help_command(commands: Commands) -> None:
 def show_examples(parser: argparse.ArgumentParser) -> None:
     """Give every command that is added already its example."""
     for words, command in pages(parser):
-        command.formatter_class = _Page
         if example := EXAMPLES.get(words):
-            command.epilog = f"{_EXAMPLE}\n  {example}"
+            command.epilog = f"{EXAMPLE}\n  {example}"
 
 
 def pages(parser: argparse.ArgumentParser, above: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:

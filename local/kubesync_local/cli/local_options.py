@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kubesync_local.cli.parser import Commands, positive
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _OTHER_SHELLS: Final = frozenset(
     {"ash", "bash", "cmd", "csh", "dash", "elvish", "ksh", "nu", "pwsh", "tcsh", "xonsh", "zsh"}
@@ -57,13 +59,13 @@ def _add_up(commands: Commands) -> None:
     up.add_argument("--api-port", type=_port, default=6443, metavar="P", help="port of the cluster (default: 6443)")
     up.add_argument(
         "--env-file",
-        type=Path,
+        type=_path,
         metavar="FILE",
         help="write the variables also to a file for `sam local invoke --env-vars FILE`",
     )
     up.add_argument(
         "--kubeconfig",
-        type=Path,
+        type=_path,
         metavar="FILE",
         help="write a kubeconfig of the cluster for kubectl; the cluster then uses TLS",
     )
@@ -103,10 +105,16 @@ def _add_down(actions: Commands) -> None:
 def _add_dir(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--dir",
-        type=Path,
+        type=_path,
         metavar="DIR",
         help="where `local up` notes that it runs, and its log (default: kubesync in $XDG_STATE_HOME or ~/.local/state)",
     )
+
+
+def _path(text: str) -> Path:
+    from pathlib import Path  # only now: `kubesync --help` does without
+
+    return Path(text)
 
 
 def _address(text: str) -> str:

@@ -10,7 +10,9 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple, NoReturn
 
 from kubesync.domain.errors import UsageError
+from kubesync_local.terminal.remarks import columns
 
+EXAMPLE: Final = "example:"
 _CHOICE: Final = re.compile(
     r"argument (?P<argument>\S+): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)", re.DOTALL
 )
@@ -24,11 +26,21 @@ _SAME_WORD: Final = 0.8
 _OTHER_WORDS: Final = {"delete": "remove", "rm": "remove"}
 
 
+class _Page(argparse.HelpFormatter):
+    """argparse's own, but an example keeps its line. argparse makes one for each option, and would load ``shutil`` for its width."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=columns(sys.stdout) - 2)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith(EXAMPLE) else super()._fill_text(text, width, indent)
+
+
 class OneLineParser(argparse.ArgumentParser):
     """Raises UsageError with one line where argparse would print the usage and exit."""
 
     def __init__(self, **settings: object) -> None:
-        super().__init__(**{"allow_abbrev": False, **settings})  # type: ignore[arg-type]
+        super().__init__(**{"allow_abbrev": False, "formatter_class": _Page, **settings})  # type: ignore[arg-type]
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Called by argparse. A misspelt option is named before what it leaves missing."""
@@ -38,8 +50,6 @@ class OneLineParser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def _refuse_misspelt(self, arguments: Sequence[str]) -> None:
-        import difflib  # only now: `kubesync --help` does without
-
         known = [option for option in self._option_string_actions if option.startswith("--")]
         for argument in arguments:
             option = argument.partition("=")[0]
@@ -47,6 +57,8 @@ class OneLineParser(argparse.ArgumentParser):
                 return
             if not option.startswith("--") or option in known:
                 continue
+            import difflib  # only now: a command whose options are right does without
+
             if close := difflib.get_close_matches(option, known, n=1, cutoff=_SAME_WORD):
                 self.error(f"unknown option {option}; did you mean {close[0]}?")
 

@@ -22,7 +22,6 @@ def add_ui_command(commands: Commands) -> None:
         description="Shows a page in your browser: clusters, listeners, lag, what is open, held back or in conflict and what to do; "
         "zones, Services, changes; search by name, address or Service.",
         epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     ui.add_argument("--port", type=_port, default=0, metavar="P", help="port on 127.0.0.1 (default: 0, any free port)")
 

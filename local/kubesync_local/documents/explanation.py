@@ -18,7 +18,7 @@ from kubesync.domain.dns.routing.reading import POLICY_ANNOTATIONS
 from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.reasons import WITHHOLDING, advice_for
 from kubesync.domain.sources.registry import KINDS, main_part
-from kubesync.domain.state import KeyState, Name, Part, PartId, names_of
+from kubesync.domain.state import KeyState, Name, Part, PartId
 from kubesync.domain.upstreams.nodes import upstream_key
 from kubesync_local.documents.kinds import has_object
 from kubesync_local.documents.outlook import (
@@ -26,6 +26,7 @@ from kubesync_local.documents.outlook import (
     Finding,
     Sides,
     Surroundings,
+    empty_claims,
     of_record_set,
     of_upstream,
     tried_next,
@@ -271,11 +272,6 @@ def _port_of(name: str, state: KeyState) -> str | None:
         if upstream_key(state.key, port.port, port.protocol) == name:
             return f"port {port.name} of spec.ports" if port.name else f"port {port.port} of spec.ports"
     return None
-
-
-def empty_claims(state: KeyState) -> frozenset[Name]:
-    """Names that a key owns although no record set of it stands there or is to stand there."""
-    return state.claims - names_of(state.intended) - names_of(state.applied)
 
 
 def sharers(others: Sequence[Mapping[str, str]]) -> str:

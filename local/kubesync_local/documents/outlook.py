@@ -26,7 +26,7 @@ from typing import Final
 
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.plan import Policy, changes_of
-from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState, Name, turning
+from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState, Name, names_of, turning
 from kubesync_local.recovery.conflict_words import OTHER_FORM
 
 NOTHING_THERE: Final = "keeps the name, and has nothing to publish there now"
@@ -85,6 +85,11 @@ class Sides:
     listed: bool = True
     read: bool = True
     others: bool = False
+
+
+def empty_claims(state: KeyState) -> frozenset[Name]:
+    """Names that a key owns although no record set of it stands there or is to stand there."""
+    return state.claims - names_of(state.intended) - names_of(state.applied)
 
 
 def tried_next(state: KeyState, checked_at: Mapping[str, float]) -> float:

@@ -62,12 +62,12 @@ def _folded(line: str) -> str:
     """On a terminal that is too narrow: the line, folded at spaces. No word is cut, so that a copy of a command is right."""
     if not sys.stderr.isatty():
         return line
-    columns = _columns()
-    if len(line) <= columns:
+    width = columns(sys.stderr)
+    if len(line) <= width:
         return line
     lines = textwrap.wrap(
         line,
-        columns,
+        width,
         subsequent_indent=_INDENT,
         break_long_words=False,
         break_on_hyphens=False,
@@ -76,12 +76,13 @@ def _folded(line: str) -> str:
     return "".join(f"{each}\n" for each in lines)
 
 
-def _columns() -> int:
+def columns(stream: TextIO) -> int:
+    """Cells of a line on the terminal that shows this stream; 80 where there is none. COLUMNS wins."""
     given = os.environ.get("COLUMNS", "")
     if given.isascii() and given.isdigit() and int(given):
         return int(given)
     with suppress(OSError, ValueError):
-        return max(_NARROWEST, os.get_terminal_size(sys.stderr.fileno()).columns)
+        return max(_NARROWEST, os.get_terminal_size(stream.fileno()).columns)
     return 80
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -14,17 +14,16 @@ from typing import NoReturn
 @contextmanager
 def handled(handler: Callable[[int, FrameType | None], object], *numbers: signal.Signals) -> Iterator[None]:
     """Within the block these signals call the handler. One that the caller ignores (``nohup``) stays ignored."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread can handle signals
-        return
     before = {number: signal.getsignal(number) for number in numbers}
-    for number in [number for number, handling in before.items() if handling is not signal.SIG_IGN]:
-        signal.signal(number, handler)
+    with suppress(ValueError):  # only the main thread can handle signals
+        for number in [number for number, handling in before.items() if handling is not signal.SIG_IGN]:
+            signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, handling in before.items():
-            signal.signal(number, handling)
+        with suppress(ValueError):
+            for number, handling in before.items():
+                signal.signal(number, handling)
 
 
 @contextmanager
@@ -38,13 +37,20 @@ def held_back() -> Iterator[None]:
 
 
 @contextmanager
-def ended_at_once() -> Iterator[None]:
+def importing() -> Iterator[None]:
     """Within the block, which only imports modules, a signal ends the process: nothing is to be cleaned up yet.
 
-    Python drops an exception that a handler raises while an import lock is taken away, and the command would run on.
+    Python drops an exception that a handler raises while an import lock is taken away, and the command would run on. Python does
+    not look for garbage meanwhile: modules stay.
     """
-    with handled(_end, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        yield
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        with handled(_end, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _end(number: int, _frame: FrameType | None) -> NoReturn:

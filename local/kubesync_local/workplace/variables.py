@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Final
 
@@ -23,6 +22,8 @@ def unknown_variables(names: Iterable[str]) -> str:
     for name in sorted(names):
         if not name.startswith(_PREFIX) or name in known or name.startswith(_OF_TESTS):
             continue
+        import difflib  # only now: most environments have no such variable
+
         close = difflib.get_close_matches(name[:200], known, n=1, cutoff=0.8)
         if close or not name.endswith(_OF_SECRETS):
             found.append(f"{name[:200]}{f' (did you mean {close[0]}?)' if close else ''}")

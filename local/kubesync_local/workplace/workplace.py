@@ -20,7 +20,7 @@ from kubesync.domain.errors import UsageError
 from kubesync.settings import Settings
 from kubesync_local.terminal.logs import set_up_logs
 from kubesync_local.terminal.remarks import remark
-from kubesync_local.terminal.signals import ended_at_once
+from kubesync_local.terminal.signals import importing
 from kubesync_local.workplace import stores
 from kubesync_local.workplace.registry import ClusterRegistry
 from kubesync_local.workplace.variables import unknown_variables
@@ -64,7 +64,7 @@ class Workplace:
     @cached_property
     def application(self) -> Application:
         """The code of sessions, of zones and of access to clusters. Commands that only read tables do without it."""
-        with ended_at_once():
+        with importing():
             from kubesync.bootstrap.application import Application
             from kubesync_local.workplace.access import LocalAccess
 

@@ -29,8 +29,8 @@ from kubesync.domain.state import KeyState, Name, names_of
 from kubesync_local.commands.show.current import current_at
 from kubesync_local.commands.show.explain_table import show_explanation
 from kubesync_local.commands.show.service_keys import key_in
-from kubesync_local.documents.explanation import Evidence, document, empty_claims
-from kubesync_local.documents.outlook import Surroundings
+from kubesync_local.documents.explanation import Evidence, document
+from kubesync_local.documents.outlook import Surroundings, empty_claims
 from kubesync_local.terminal.output import print_document
 from kubesync_local.workplace.readings import ListenerReadings, ZoneReadings
 from kubesync_local.workplace.workplace import Workplace

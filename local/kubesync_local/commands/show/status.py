@@ -27,13 +27,12 @@ from kubesync_local.check.advice import UNGUARDED
 from kubesync_local.commands.show.status_table import show_status
 from kubesync_local.documents.alarm_causes import Seen, causes_of
 from kubesync_local.documents.credential_rows import credential_rows
-from kubesync_local.documents.explanation import empty_claims
 from kubesync_local.documents.kinds import has_object
 from kubesync_local.documents.lag import lag_of_session
 from kubesync_local.documents.last_resync import resyncs_document
 from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.documents.named_upstream import problems_of_named
-from kubesync_local.documents.outlook import NOTHING_THERE, tried_next, zone_code
+from kubesync_local.documents.outlook import NOTHING_THERE, empty_claims, tried_next, zone_code
 from kubesync_local.registration.private_addresses import exposed
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import print_document, print_line, remark

@@ -6,7 +6,6 @@ source/annotations and provider/aws.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -168,6 +167,8 @@ def find_known(name: str) -> KnownAnnotation | None:
 
 def nearest(name: str) -> str:
     """The most similar name of the table; empty if none is similar."""
+    import difflib  # only now: most annotations are known
+
     return next(iter(difflib.get_close_matches(name, _BY_NAME, n=1)), "")
 
 
