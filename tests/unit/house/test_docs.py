@@ -229,6 +229,52 @@ def test_cost_page_reckons_with_what_the_bench_measured() -> None:
     assert tuple(map(round, of("Service with two pods"))) == names["SERVICE"]
 
 
+def test_cost_page_says_in_words_what_its_formula_and_the_bench_give() -> None:
+    page, names = _cost()
+    write, read, minutes = names["WRITE"], names["READ"], names["MINUTES"]
+    hand_overs, function = minutes / names["SESSION_MINUTES"], 0.5 * names["GB_SECOND"]["arm64"]
+    in_stream, in_window = (
+        float(re.findall(pattern, _benchmarks())[0])
+        for pattern in (
+            r"each pod, and each Service .*?\| ([\d.]+) and",
+            r"one of 20 in a window \| 10 and ([\d.]+) written",
+        )
+    )
+    of_clusters = names["units"](names["MINUTE"]) + names["units"](names["SESSION"]) / names["SESSION_MINUTES"]
+    at_once = names["AT_ONCE"] / names["CPU"][0.5]
+    before = names["dollars_a_month"](1, 100, 0, 0, names["function"](1.0, "x86_64"), cheap=False)
+    resumes, first = (
+        re.findall(pattern, _benchmarks())[0]
+        for pattern in (r"session that resumes \| (\d+) MB", r"first list included \| (\d+) MB")
+    )
+    for said in (
+        f"cost {sum(before.values()) - before['Secrets']:.2f} for one quiet cluster",
+        f"stands by: {hand_overs * names['HAND_OVER'] * function:.2f}. Sessions that find a master",
+        f"{names['AT_ONCE'] * 1000:.0f} ms of CPU each, {at_once:.1f} s at 512 MB: {(minutes - hand_overs) * at_once * function:.2f} a month",
+        f"Standing by costs {names['STAND_BY_READS'] * names['HOURS'] * read:.2f}.",
+        f"a quiet one costs {minutes * of_clusters * 100:.0f} cents",
+        f"{minutes * names['MINUTE'][0] * write * 100:.0f} cents a month",
+        f"Reading costs {minutes * names['MINUTE'][1] * read * 100:.0f} cents",
+        f"one by one cost {1e6 * names['units'](names['POD']):.2f} dollars, and {1e6 * (in_stream * write + read):.2f} where one comes",
+        f"a million costs {1e6 * (in_window * write + read):.2f}.",
+        f"a session that resumes takes {resumes} MB",
+        f"100,000 endpoints takes {first} MB",
+        f"{0.6e-6 * names['SECONDS']:.1f} GB, {0.5 * 0.6e-6 * names['SECONDS']:.2f} a month",  # a line of 0.6 KB each second
+    ):
+        assert said in " ".join(page.split()), said
+    of_zones = re.findall(r"^\| .+? \| ([\d,]+) \| (\d+) \| ([\d.]+) \|$", page, re.MULTILINE)
+    assert (
+        [float(dollars) for *_, dollars in of_zones]
+        == [
+            int(above.replace(",", "")) * names["RECORD_SET"]
+            + min(int(zones), 25) * 0.5
+            + max(0, int(zones) - 25) * 0.1
+            for above, zones, _ in of_zones
+        ]
+        == [135.5, 60.5, 20.0]
+    )
+
+
 def _benchmarks() -> str:
     return (ROOT / "docs/benchmarks.md").read_text()
 
