@@ -7,8 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack
+from harness.page_visitor import a_visited_page
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.lease import LeaseTable
+from kubesync_local.commands.show.watch import gathered
+from kubesync_local.commands.show.watch_screen import screen
 from kubesync_local.workplace.registry import ClusterRegistry
 
 
@@ -100,6 +103,21 @@ def test_status_shows_the_lease_of_every_shard_and_names_one_without_a_master(st
     checked = stack.call("status", "--check")
     assert checked.status == 1
     assert [line.split(":")[1] for line in checked.out.splitlines() if line.startswith("NoMaster")] == [" shard 2"]
+
+
+def test_watch_and_the_page_show_the_lease_of_every_shard(stack: CliStack) -> None:
+    for shard, ago in (("0", 0), ("1", 0), ("2", 3600)):
+        hold(stack, shard, ago=ago)
+        add(stack, f"of-{shard}", "--shard", shard)
+    with a_visited_page(stack.environment) as (visitor, gatherer):
+        page = visitor.get("/").text
+        drawn = [line.plain for line in screen(gathered(gatherer._work, ""), 100, 24)]
+    assert "shard 1  the lease is held by session session-1" in drawn
+    assert "shard 2  the lease of session session-2 has expired" in drawn
+    assert "Shard 1: the lease is held by session session-1." in page
+    assert "Shard 2: the lease of session session-2 has expired." in page
+    assert "No session of shard 2 is running" in page
+    assert "No session of shard 1 is running" not in page
 
 
 def test_resync_of_all_asks_every_shard(stack: CliStack) -> None:
