@@ -6,6 +6,7 @@ Each is a process of its own. They take turns, so that a busy minute of the mach
 from __future__ import annotations
 
 import os
+import ssl
 import statistics
 import subprocess
 import sys
@@ -44,7 +45,7 @@ _PYTHON, _HELP, _SDK, _ANSWER, _STATUS = _PROGRAMS
 def run(runs: int = RUNS) -> Iterator[Figure]:
     """Measure them. ``runs``: of each."""
     found: dict[str, list[float]] = {name: [] for name in _PROGRAMS}
-    with _empty_tables() as url, tempfile.TemporaryDirectory() as compiled:
+    with served(EmptyTables) as url, tempfile.TemporaryDirectory() as compiled:
         environment = {**_environment(url), "PYTHONPYCACHEPREFIX": compiled}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed command is compiled
         for arguments in _PROGRAMS.values():  # fills the disk's cache, and that of compiled files
@@ -63,16 +64,17 @@ def run(runs: int = RUNS) -> Iterator[Figure]:
     yield Figure("times a first answer: kubesync status", answered, "", Sense.AT_MOST, STATUS_GOAL, note)
 
 
-class _Empty(BaseHTTPRequestHandler):
-    """Answers as tables without items."""
+class EmptyTables(BaseHTTPRequestHandler):
+    """Answers as tables without items. ``item``: the answer to reading one."""
 
+    item = b"{}"
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # else each answer waits for an acknowledgement of its head
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         lists = self.headers["X-Amz-Target"].endswith((".Query", ".Scan"))
-        body = b'{"Items": [], "Count": 0, "ScannedCount": 0}' if lists else b"{}"
+        body = b'{"Items": [], "Count": 0, "ScannedCount": 0}' if lists else self.item
         self.send_response(200)
         self.send_header("Content-Type", "application/x-amz-json-1.0")
         self.send_header("Content-Length", str(len(body)))
@@ -84,13 +86,16 @@ class _Empty(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def _empty_tables() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Empty)
+def served(tables: type[EmptyTables], tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """The address at which they answer."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), tables)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()

@@ -227,6 +227,7 @@ def test_cost_page_reckons_with_what_the_bench_measured() -> None:
     alone_written, _, alone_read, _ = of("pod that comes")
     assert (alone_written, alone_read) == names["POD"]
     assert tuple(map(round, of("Service with two pods"))) == names["SERVICE"]
+    assert f"| CPU of a session that finds a master | {names['AT_ONCE']} s |" in _benchmarks()
 
 
 def test_cost_page_says_in_words_what_its_formula_and_the_bench_give() -> None:
