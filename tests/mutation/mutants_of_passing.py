@@ -397,8 +397,8 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="a key that shares a name by types has the form that older releases read",
         invariants="I9",
         file="aws/tables/state_codec.py",
-        old="    if state.shared:\n",
-        new="    if False:\n",
+        old="SCHEMA_OF_TYPES if state.shared else 0",
+        new="0",
         caught_by=(_TYPES + "test_i5_who_shares_a_name_has_a_form_that_an_older_release_leaves_alone",),
     ),
     Mutant(

@@ -41,8 +41,8 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="a key that turns has a form that an older release leaves alone",
         invariants="I5",
         file="aws/tables/state_codec.py",
-        old="    if turning(state):\n",
-        new="    if False:\n",
+        old="SCHEMA_OF_TURNING if turning(state) else 0",
+        new="0",
         caught_by=(_TWO,),
     ),
     Mutant(

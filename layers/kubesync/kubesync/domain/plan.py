@@ -25,15 +25,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
 
 from kubesync.domain.dns.records import Problem, RecordChange, RecordKey, RecordSet, clash, exclude_each_other
-from kubesync.domain.dns.routing.policies import Geoproximity, Simple, Weighted
+from kubesync.domain.dns.routing.policies import POLICIES, Simple, Weighted
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.state import KeyState, Name, names_of, policies_of, turning
-
-# API_ResourceRecordSet, Weight; developer guide, DNSLimitations: so many sets of one name and type.
-MOST: Final = {Weighted.kind: 100, Geoproximity.kind: 30}
 
 
 class Policy(StrEnum):
@@ -75,7 +71,8 @@ def waits_for(
             return each
         if policy != Simple.kind and (of_policy not in ("", policy) or (weighted and policy != Weighted.kind)):
             return each
-    return sets[0] if len(sets) >= MOST.get(policy, len(sets) + 1) else name
+    most = POLICIES[policy].most
+    return sets[0] if most and len(sets) >= most else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +217,8 @@ def _why_taken(name: Name, claim: Name, policy: str, owner: ObjectKey, its: str)
         return f"{taken}, with the same set identifier: to share it, give this one another identifier"
     if claim == name:
         return f"{taken}, with the same set identifier and {other}: to share it, give this one another identifier and that policy"
-    if policy in MOST and claim.identifier and its == policy:
-        return f"{taken} and others: at most {MOST[policy]} {policy} sets share a name"
+    if (most := POLICIES[policy].most) and claim.identifier and its == policy:
+        return f"{taken} and others: at most {most} {policy} sets share a name"
     if policy == Simple.kind:
         return f"{taken}, with {other}: to share it, give this one a set identifier and that policy"
     if not (claim.identifier or claim.seat):

@@ -29,13 +29,11 @@ from kubesync.aws.dynamodb.store import (
 )
 
 SCHEMA: Final = 1
-# Forms that only some items have (ADR 0013). A release that does not know them leaves the zone, or the cluster, alone.
+# Forms that only some items have (ADR 0013). A release that does not know them leaves the zone, or the cluster, alone. Kinds of objects and
+# routing policies say their own: ``Kind.schema`` (configurations, inflight items), ``policies.since`` (keys, inflight items).
 SCHEMA_OF_UNCLOSED: Final = 2  # an inflight item with units that are unclosed
-SCHEMA_OF_KINDS: Final = (
-    3  # an inflight item with units of other kinds than Services; configurations with them: ``Kind.schema``
-)
+SCHEMA_OF_KINDS: Final = 3  # an inflight item with units of other kinds than Services, at least
 SCHEMA_OF_SHARING: Final = 3  # a configuration with a routing policy
-SCHEMA_OF_ROUTING: Final = 4  # a key, or an inflight item, with other routing policies than weights
 SCHEMA_OF_TYPES: Final = 5  # a claim that several keys share by types, and such a key
 SCHEMA_OF_TURNING: Final = 6  # a key whose sets change their policy in one batch with those of other clusters
 

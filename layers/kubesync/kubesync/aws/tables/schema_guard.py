@@ -31,7 +31,8 @@ from kubesync.aws.dynamodb.store import (
     Store,
     Write,
 )
-from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_ROUTING, SCHEMA_OF_SHARING, SCHEMA_OF_TURNING
+from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_SHARING, SCHEMA_OF_TURNING
+from kubesync.domain.dns.routing.policies import POLICIES
 from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError
 from kubesync.domain.sources.registry import KINDS
 
@@ -96,13 +97,14 @@ class SchemaGuard:
 
     def _highest_known(self, table: str, partition: object) -> int:
         """Return the highest schema version that this release understands of items in a partition."""
+        of_policies = max(policy.since for policy in POLICIES.values())
         if table == STATE:
-            return max(self._knows, SCHEMA_OF_TURNING)
+            return max(self._knows, SCHEMA_OF_TURNING, of_policies)
         of_sets, of_cluster = str(partition).startswith("inflight#"), partition == "clusters"
         if table != CONTROL or not (of_sets or of_cluster):
             return self._knows
         of_kinds = max(kind.schema for kind in KINDS.values())
-        return max(self._knows, SCHEMA_OF_ROUTING if of_sets else SCHEMA_OF_SHARING, of_kinds)
+        return max(self._knows, of_policies if of_sets else SCHEMA_OF_SHARING, of_kinds)
 
     def _readable_condition(self, key: Key) -> AbsentOrBelow:
         """Return the condition, for every write, that the item is not of a newer release.

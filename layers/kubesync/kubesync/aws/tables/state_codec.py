@@ -7,9 +7,9 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
-from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_ROUTING, SCHEMA_OF_TURNING, SCHEMA_OF_TYPES, pack
+from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_TURNING, SCHEMA_OF_TYPES, pack
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
-from kubesync.domain.dns.routing.policies import decode_routing, encode_routing, is_old_form
+from kubesync.domain.dns.routing.policies import POLICIES, decode_routing, encode_routing
 from kubesync.domain.objects import ObjectKey, Resource, texts_of
 from kubesync.domain.sources.registry import SOURCES
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, Reference, UpstreamState, turning
@@ -125,20 +125,12 @@ def _decode_key(row: Sequence[Any]) -> RecordKey:
     return RecordKey(row[0], row[1], record_type, identifier)
 
 
-def needs_newer_form(record_set: RecordSet | None) -> bool:
-    """Whether a release that knows only simple and weighted sets would misread it."""
-    return record_set is not None and not is_old_form(record_set.routing)
-
-
 def schema_of(state: KeyState) -> int:
     """The version of a key's form: an older release would misread one of its record sets or claims, or change a set alone."""
-    if turning(state):
-        return SCHEMA_OF_TURNING
-    if state.shared:
-        return SCHEMA_OF_TYPES
-    sets = (*state.intended.values(), *state.applied.values())
-    newer = any(map(needs_newer_form, sets)) or any(name.seat for name in (*state.claims, *state.waits))
-    return SCHEMA_OF_ROUTING if newer else SCHEMA
+    of_sets = (each.routing.schema for sets in (state.intended, state.applied) for each in sets.values())
+    of_seats = (POLICIES[name.seat.split(" ")[0]].since for name in (*state.claims, *state.waits) if name.seat)
+    of_names = (SCHEMA_OF_TURNING if turning(state) else 0, SCHEMA_OF_TYPES if state.shared else 0)
+    return max((SCHEMA, *of_sets, *of_seats, *of_names))
 
 
 def _encode_set(record_set: RecordSet) -> list[object]:

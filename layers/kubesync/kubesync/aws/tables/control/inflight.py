@@ -26,7 +26,6 @@ from kubesync.aws.dynamodb.store import CONTROL, Action, Key, Store
 from kubesync.aws.tables.items import (
     SCHEMA,
     SCHEMA_OF_KINDS,
-    SCHEMA_OF_ROUTING,
     SCHEMA_OF_UNCLOSED,
     put,
     read_slices,
@@ -34,7 +33,7 @@ from kubesync.aws.tables.items import (
     unchanged,
 )
 from kubesync.aws.tables.schema_guard import readable
-from kubesync.aws.tables.state_codec import decode_change, encode_change, needs_newer_form
+from kubesync.aws.tables.state_codec import decode_change, encode_change
 from kubesync.domain.batches import Unit, by_cluster
 from kubesync.domain.objects import SERVICE, ObjectKey
 from kubesync.domain.sources.registry import KINDS
@@ -138,8 +137,8 @@ class InflightTable:
         kinds = {unit.key.kind for unit in units} - {SERVICE}
         forms = [SCHEMA_OF_UNCLOSED if unclosed else SCHEMA]
         forms += [max(SCHEMA_OF_KINDS, KINDS[kind].schema) for kind in kinds]
-        if any(needs_newer_form(side) for unit in units for c in unit.changes for side in (c.before, c.after)):
-            forms.append(SCHEMA_OF_ROUTING)
+        sides = (side for unit in units for each in unit.changes for side in (each.before, each.after))
+        forms += [side.routing.schema for side in sides if side is not None]
         schema = max(forms)
         place = self._place(zone_id)
         version, slices = (0, 0) if before is None else (before.version, before.slices)

@@ -13,9 +13,8 @@ All sets of one name and type have the same policy. Each has a set identifier, a
     Multivalue      none                                           its identifier
 
 Source: https://docs.aws.amazon.com/Route53/latest/APIReference/API_ResourceRecordSet.html. A further policy is a class here, how
-annotations ask for it (``reading``, and rows in ``annotations.known``), what Route 53 refuses (``limits``, ``plan.MOST``), its field of the
-API (``aws.route53.routing``), and a schema version: the release before cannot read it (``aws.tables.items``, ``state_codec.schema_of``,
-``control.inflight``, ``schema_guard``). The stand-in of Route 53 needs its rules too (``standins/route53/zone``).
+annotations ask for it (``reading``, and rows in ``annotations.known``), what Route 53 refuses (``limits``), and its field of the API
+(``aws.route53.routing``). The stand-in of Route 53 needs its rules too (``standins/route53/zone``).
 """
 
 from __future__ import annotations
@@ -36,10 +35,19 @@ _POINT: Final = re.compile(r"([-+]?\d{1,2}(?:\.\d{0,2})?),([-+]?\d{1,3}(?:\.\d{0
 
 @dataclass(frozen=True, slots=True)
 class _Policy:
-    """``health_check``: the id of a health check of Route 53; empty: none."""
+    """``health_check``: the id of a health check of Route 53; empty: none.
+
+    Of each policy:
+        unique: its values belong to one set of the name.
+        most: so many sets of one name and type may have it; 0: any number.
+        since: the schema version of items with it. Releases that do not know it leave them alone (ADR 0013), so each new policy has a
+            version of its own, above those of ``aws.tables.items``.
+    """
 
     kind: ClassVar[str]
     unique: ClassVar[bool] = False
+    most: ClassVar[int] = 0
+    since: ClassVar[int] = 4
     health_check: str = field(default="", kw_only=True)
 
     @property
@@ -67,6 +75,11 @@ class _Policy:
         said = (f"{name} {value}" if name in _NAMED else str(value) for name, value in self.details.items())
         return " ".join([self.kind, *said])
 
+    @property
+    def schema(self) -> int:
+        """The schema version of an item with this value."""
+        return 1 if is_old_form(self) else self.since
+
     def seat(self, identifier: str) -> str:
         """What only one set of the name may have, after the policy; empty: nothing. ``identifier``: of the set."""
         if isinstance(self, Simple | Weighted | NotPossible):
@@ -86,6 +99,7 @@ class Weighted(_Policy):
     """Answers in proportion to ``weight``, 0 to ``MAX_WEIGHT``."""
 
     kind = "weighted"
+    most = 100  # developer guide, DNSLimitations
     weight: int
 
 
@@ -126,6 +140,7 @@ class Geoproximity(_Policy):
     """
 
     kind = "geoproximity"
+    most = 30  # developer guide, DNSLimitations
     region: str = ""
     local_zone_group: str = ""
     coordinates: str = ""
@@ -151,9 +166,10 @@ type Routing = Simple | Weighted | Latency | Failover | Geolocation | Geoproximi
 
 SIMPLE: Final = Simple()
 NOT_POSSIBLE: Final = NotPossible()
-_KINDS: Final[Mapping[str, type[Routing]]] = {
+POLICIES: Final[Mapping[str, type[Routing]]] = {
     policy.kind: policy for policy in (Simple, Weighted, Latency, Failover, Geolocation, Geoproximity, Multivalue)
 }
+"""By their names."""
 
 
 def point_of(text: str) -> str:
@@ -189,7 +205,7 @@ def decode_routing(stored: int | list[Any] | None) -> Routing:
     if not isinstance(stored, list):
         return SIMPLE if stored is None else Weighted(stored)
     kind, health_check, *values = stored
-    return _KINDS[kind](*values, health_check=health_check)
+    return POLICIES[kind](*values, health_check=health_check)
 
 
 def is_old_form(routing: _Policy) -> bool:
