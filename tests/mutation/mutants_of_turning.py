@@ -1,4 +1,4 @@
-"""Mechanisms by which a name changes its routing policy in one batch over several clusters (ADR 0072)."""
+"""Mechanisms by which a name changes its routing policy, or its type, in one batch over several clusters (ADR 0072, 0075)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ _NEW = _TESTS + "test_who_is_new_at_a_name_that_turns_does_not_keep_it_from_turn
 _MEETS = _TESTS + "test_i3_who_meets_another_policy_is_not_sent_and_waits_for_it"
 _OF_TEMPLATE = _TESTS + "test_i3_name_of_the_template_that_another_cluster_has_is_waited_for"
 _KNOWN = "unit/zone/test_known_sets.py::"
+_TYPES = "integration/names/test_types_that_turn.py::"
+_CHANGES = _TYPES + "test_who_shares_a_name_changes_to_a_cname_or_from_it_in_one_batch_once_all_want_it"
+_COMES = _TYPES + "test_i9_who_comes_with_a_type_that_cannot_stand_there_is_not_sent_and_told_who_has_it"
 _DRAWN = _TESTS + "test_i9_clusters_that_change_policies_at_random_never_lose_the_name_nor_are_refused"
 
 OF_TURNING: Final[tuple[Mutant, ...]] = (
@@ -23,7 +26,7 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="the zone sends a change of policy only with those of all claims that it waits for",
         invariants="I9",
         file=_PASSING,
-        old="                or self._waits_to_turn(unit, policies)\n",
+        old="                or self._waits_to_turn(unit, forms)\n",
         new="",
         caught_by=(_TWO,),
     ),
@@ -32,8 +35,8 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="all sets of a name turn to one policy",
         invariants="I9",
         file=_PASSING,
-        old='policies.get(name) not in ("", policy)',
-        new="policies.get(name) is None",
+        old='forms.get(name) not in ("", form)',
+        new="forms.get(name) is None",
         caught_by=(_TESTS + "test_holders_that_want_different_policies_keep_what_they_have_until_they_agree",),
     ),
     Mutant(
@@ -125,8 +128,8 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="who turns does not wait for a key that has no set at the name yet",
         invariants="I4",
         file=_TURNING,
-        old="not _kinds(state.applied, each) <= {policy}",
-        new="_kinds(state.applied, each) != {policy}",
+        old="not _forms(state.applied, each) <= {form}",
+        new="_forms(state.applied, each) != {form}",
         caught_by=(_TESTS + "test_i4_who_is_given_a_name_that_turns_has_nothing_to_turn",),
     ),
     Mutant(
@@ -161,7 +164,7 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="a key that wanted to turn, and exchanges what it has instead, waits for the other one",
         invariants="I9",
         file=_PASSING,
-        old="        for name in self._turning_names.pop(key, turning) - turning:\n",
+        old="        for name in self._turning_forms.pop(key, turning).keys() - turning.keys():\n",
         new="        for name in ():\n",
         caught_by=(_DRAWN,),
     ),
@@ -184,5 +187,78 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         caught_by=(
             "unit/domain/test_open_keys.py::test_i10_key_that_waits_for_others_to_change_their_policy_too_waits_for_a_person",
         ),
+    ),
+    Mutant(
+        name="cnames-do-not-turn",
+        without="sets of a name become CNAMEs, or stop being some, together",
+        invariants="I9",
+        file="domain/state.py",
+        old='    return f"{record_set.routing.kind} CNAME" if key.type == "CNAME" else record_set.routing.kind\n',
+        new="    return record_set.routing.kind\n",
+        caught_by=(_CHANGES,),
+    ),
+    Mutant(
+        name="types-turn-only-over-clusters",
+        without="objects of one cluster change to a CNAME together",
+        invariants="I9",
+        file=_TURNING,
+        old="place in begun or only_type or clusters",
+        new="place in begun or clusters",
+        caught_by=(_CHANGES,),
+    ),
+    Mutant(
+        name="identifiers-do-not-turn",
+        without="who changes its set identifier and its policy at once turns with the others",
+        invariants="I9",
+        file="domain/state.py",
+        old="    return {name: wanted[name.place] for name, form in stands if wanted.get(name.place, form) != form}\n",
+        new="    names = {Name.of(key) for key in after}\n"
+        "    return {n: wanted[n.place] for n, form in stands if n in names and wanted[n.place] != form}\n",
+        caught_by=(_TYPES + "test_policy_and_set_identifiers_change_together",),
+    ),
+    Mutant(
+        name="types-in-the-way-are-not-seen",
+        without="who comes with a type that cannot stand at the name waits for the claim of who has it",
+        invariants="I9",
+        file=_TURNING,
+        old="                found.setdefault(name, each)\n",
+        new="                pass\n",
+        caught_by=(_COMES,),
+    ),
+    Mutant(
+        name="agreed-types-are-in-the-way",
+        without="objects of one cluster that agree about a policy change their types with it",
+        invariants="I9",
+        file=_TURNING,
+        old="        if book.agreed_form(name):\n",
+        new="        if False:\n",
+        caught_by=(_TYPES + "test_policy_and_type_change_together",),
+    ),
+    Mutant(
+        name="a-type-of-another-key-is-foreign",
+        without="a set of another key, of a type that excludes ours, is no conflict",
+        invariants="I3",
+        file="cluster/answers.py",
+        old="for each in (way if outcome.turns else types)}",
+        new="for each in (way if outcome.turns else ())}",
+        caught_by=(_TYPES + "test_i3_two_that_come_at_one_moment_with_types_that_exclude_each_other",),
+    ),
+    Mutant(
+        name="families-turn-alone",
+        without="all sets of a key wait at a name at which it turns, those of another address family too",
+        invariants="I9",
+        file=_PASSING,
+        old='        form = self._turning_forms.get(unit.key, {}).get(unit.name, "")\n',
+        new='        form = next(iter(turned_by(unit.changes).values()), "")\n',
+        caught_by=(_TYPES + "test_address_family_and_policy_change_together",),
+    ),
+    Mutant(
+        name="sets-that-come-wake-nobody",
+        without="who waits for a claim is planned again when the first set of the claim stands",
+        invariants="I10",
+        file="cluster/keys/outcomes.py",
+        old="(turned_by(landed).keys() | (moved & after.claims))",
+        new="turned_by(landed).keys()",
+        caught_by=(_TYPES + "test_i10_who_waits_for_a_policy_of_a_set_that_never_stood_has_the_name_once_it_stands",),
     ),
 )

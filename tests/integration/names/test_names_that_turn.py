@@ -170,6 +170,8 @@ def test_holders_that_want_different_policies_keep_what_they_have_until_they_agr
     deployment.ask("b", EU)
     deployment.pass_time(60.0)
     assert (deployment.www(), deployment.refusals) == (stood, [])
+    marks = [deployment.of(name).opened for name in "ab"]
+    assert [mark and mark.attempts for mark in marks] == [0, 0], "nothing is tried"
     deployment.ask("a", US, 8.0)
     assert deployment.www() == {"a": "latency us-east-1 at 1", "b": "latency eu-west-1 at 2"}
     deployment.at_rest()

@@ -20,7 +20,7 @@ from kubesync.domain.dns.records import RecordKey, in_the_way
 from kubesync.domain.errors import KubesyncError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import changes_of, waits_for
-from kubesync.domain.state import KeyState, Name, OpenMark, UpstreamState
+from kubesync.domain.state import KeyState, Name, OpenMark, UpstreamState, form_of
 from kubesync.domain.window import Mode
 from kubesync.log import logger
 
@@ -124,12 +124,12 @@ class ZoneQuestions:
     def _without_sets_of_other_keys(self, judged: Sequence[tuple[messages.Refusal, Outcome]]) -> Iterator[Outcome]:
         """Outcomes, without conflicts that are none: a set of another key is not foreign. Planned again, the key waits for that one.
 
-        In a cluster without rules for names, a key waits only if it gives a set another policy (ADR 0010).
+        In a cluster without rules for names, a key waits only if it gives a set another form (ADR 0010).
         """
         tables, rules = self._served.committer.tables, self._states.rules
         keys_wait = rules.names is not None or bool(rules.routing)
         obstacles = [
-            _of_another_policy(refusal) if outcome.conflict and (keys_wait or outcome.turns) else frozenset[RecordKey]()
+            _of_another_form(refusal) if outcome.conflict and (keys_wait or outcome.turns) else frozenset[RecordKey]()
             for refusal, outcome in judged
         ]
         names = sorted({Name(key.zone_id, key.name) for keys in obstacles for key in keys})
@@ -138,7 +138,7 @@ class ZoneQuestions:
             places = {Name(key.zone_id, key.name) for key in keys}
             owners = {name: claim.owner for place in places for name, claim in claims[place].items()}
             if others := _keys_before(refusal.unit, keys, owners, turns=outcome.turns) if keys else []:
-                reason = f"{', '.join(others)} has the name by now, with another routing policy"
+                reason = f"{', '.join(others)} has the name by now, with another routing policy or type"
                 outcome = replace(outcome, conflict=False, code="NameTaken", reason=reason)
             yield outcome
 
@@ -210,28 +210,30 @@ class ZoneQuestions:
 def _keys_before(
     unit: Unit, obstacles: Iterable[RecordKey], owners: Mapping[Name, ObjectKey], *, turns: bool
 ) -> list[str]:
-    """The other keys that a unit's key waits for, once it is planned again. ``obstacles``: sets of another policy that are in its way.
+    """The other keys that a unit's key waits for, once it is planned again. ``obstacles``: sets of another form that are in its way.
 
-    the unit                                it waits for the owner of
-    --------                                -------------------------
-    gives a set another policy (``turns``)  each of the obstacles
-    brings a set                            the first claim that excludes it (``waits_for``): both keys were planned at one moment (ADR 0076)
+    the unit                              it waits for the owner of
+    --------                              -------------------------
+    gives a set another form (``turns``)  each of the obstacles
+    brings a set                          the first claim that excludes it (``waits_for``), and obstacles of other types: both keys were planned at
+                                          one moment (ADR 0076)
     """
-    needed = {Name.of(key) for key in obstacles} if turns else set[Name]()
+    types = {change.key.type for change in unit.changes if change.after is not None}
+    needed = {Name.of(key) for key in obstacles if turns or key.type not in types}
     for change in unit.changes:
         if change.before is None and change.after is not None:
             needed.add(waits_for(Name.of(change.key), change.after.routing.kind, unit.key, owners))
     return sorted({str(owners[name]) for name in needed & owners.keys()} - {str(unit.key)})
 
 
-def _of_another_policy(refusal: messages.Refusal) -> frozenset[RecordKey]:
-    """Sets of another routing policy that are in the way of a unit."""
+def _of_another_form(refusal: messages.Refusal) -> frozenset[RecordKey]:
+    """Sets of another form (``form_of``) that are in the way of a unit."""
     return frozenset(
         key
         for key, stands in refusal.actual.items()
         for change in refusal.unit.changes
         if (wanted := change.after) is not None
-        and wanted.routing.kind != stands.routing.kind
+        and form_of(change.key, wanted) != form_of(key, stands)
         and in_the_way(key, stands, change.key, wanted)
     )
 

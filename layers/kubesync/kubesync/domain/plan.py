@@ -21,7 +21,7 @@ whoever owns the name by then. Otherwise two such keys would queue again at each
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -29,7 +29,7 @@ from types import MappingProxyType
 from kubesync.domain.dns.records import Problem, RecordChange, RecordKey, RecordSet, clash, exclude_each_other
 from kubesync.domain.dns.routing.policies import POLICIES, Simple, Weighted
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.state import KeyState, Name, names_of, policies_of, turning
+from kubesync.domain.state import KeyState, Name, names_of, policies_of, turned_by, turning
 
 
 class Policy(StrEnum):
@@ -263,17 +263,18 @@ def intent_of(state: KeyState, zone_id: str, policy: Policy, needs: frozenset[Re
         0.0 if mark is None else mark.retry_at,
         state.settled,
         needs,
-        frozenset(change.key.name for change in changes if _passes(change, state)),
+        frozenset(_passing(changes, state)),
         frozenset(name for name in turning(state) if name.zone_id == zone_id) if changes else frozenset(),
     )
 
 
-def _passes(change: RecordChange, state: KeyState) -> bool:
-    """Whether a change may need one of another key in its batch: it takes away what the other was given, or changes the policy of a set."""
-    before = change.before
-    if before is None:
-        return False
-    return change.turns or change.key in state.passing or not names_of({change.key: before}) <= state.claims
+def _passing(changes: Sequence[RecordChange], state: KeyState) -> set[str]:
+    """Names where a change may need one of another key in its batch: it takes away what the other was given, or changes the form of a set."""
+    taken = (
+        each.key for each in changes if each.before is not None
+        if each.key in state.passing or not names_of({each.key: each.before}) <= state.claims
+    )  # fmt: skip
+    return {key.name for key in taken} | {claim.name for claim in turned_by(changes)}
 
 
 def leaves(state: KeyState, policy: Policy) -> frozenset[Name]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from kubesync.domain.dns.records import Held, Problem, RecordKey, RecordSet
+from kubesync.domain.dns.records import Held, Problem, RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import EMPTY_SET, EndpointsObject, ObjectKey, Resource, Service
 
 EMPTY: Final[Mapping[RecordKey, RecordSet]] = MappingProxyType({})
@@ -217,16 +217,32 @@ def claims_beside_waits(state: KeyState) -> frozenset[Name]:
     return frozenset(name for name in state.claims if name.place in places)
 
 
-def turning(state: KeyState) -> frozenset[Name]:
-    """Claims of other keys that a key waits for to change the routing policy of a name together (ADR 0072).
+def form_of(key: RecordKey, record_set: RecordSet) -> str:
+    """What all sets of a name that share it have in common: the policy, and whether they are CNAMEs (RFC 1034 3.6.2)."""
+    return f"{record_set.routing.kind} CNAME" if key.type == "CNAME" else record_set.routing.kind
 
-    All sets of a name have one policy. The key has a set there and wants it with another policy, so the sets of these claims change in the
-    same batch, or go in it.
+
+def turned(before: Mapping[RecordKey, RecordSet], after: Mapping[RecordKey, RecordSet]) -> dict[Name, str]:
+    """The claims of sets with identifiers that sets of another form (``form_of``) replace, each with that form; also under another identifier."""
+    wanted = {key.place: form_of(key, each) for key, each in after.items() if key.identifier}
+    stands = ((Name.of(key), form_of(key, each)) for key, each in before.items() if key.identifier)
+    return {name: wanted[name.place] for name, form in stands if wanted.get(name.place, form) != form}
+
+
+def turned_by(changes: Iterable[RecordChange]) -> dict[Name, str]:
+    """As ``turned``, by these changes."""
+    changes = list(changes)
+    before = {each.key: each.before for each in changes if each.before is not None}
+    return turned(before, {each.key: each.after for each in changes if each.after is not None}) if before else {}
+
+
+def turning(state: KeyState) -> frozenset[Name]:
+    """Claims of other keys that a key waits for to change the form of a name's sets together (ADR 0072).
+
+    All sets of a name have one form. The key has a set there and wants another form, so the sets of these claims change in the same
+    batch, or go in it.
     """
-    places: set[tuple[str, str]] = set()
-    for key, before in state.applied.items() if state.waits else ():
-        if (after := state.intended.get(key)) is not None and after.routing.kind != before.routing.kind:
-            places.add(key.place)
+    places = {name.place for name in turned(state.applied, state.intended)} if state.waits else ()
     return frozenset(name for name in state.waits if name.place in places)
 
 

@@ -2,8 +2,8 @@
 
 The *leaver* is the key whose set at the name is to be deleted. Its cluster has given the claim to the *heir*, and asks the zone to delete the
 set (``Intent.passes``). The heir's cluster plans the heir, and asks the zone for the new set. The zone sends both changes in one batch,
-whichever intent comes first. A name that changes its routing policy is passed the same way (ADR 0072): keys that *turn* change their sets
-together.
+whichever intent comes first. A name that changes its routing policy, or becomes a CNAME or addresses, is passed the same way (ADR 0072): keys
+that *turn* change their sets together.
 
     what the zone knows                                         what happens
     -------------------                                         ------------
@@ -19,7 +19,7 @@ together.
     keys that turn                                              all whose intents are known go in one batch
     a key that turns was refused because of another set         the key waits for others once, ``_HEIR_SECONDS``; then the refusal is judged
     a key that turns waits for claims of other clusters         it goes in one batch with all sets of these claims, which turn to its
-                                                                policy or are deleted
+                                                                form or are deleted
     an heir of an earlier session was refused, and no leaver    the heir waits for a leaver once, ``_HEIR_SECONDS``; then the refusal is
       is known                                                  judged
 """
@@ -27,14 +27,15 @@ together.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from kubesync.domain.batches import Unit, together
-from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
+from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, in_the_way
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Intent
-from kubesync.domain.state import Name
+from kubesync.domain.state import Name, turned_by
 from kubesync.log import logger
 from kubesync.zone.waits import Waits
 
@@ -59,10 +60,12 @@ class Passing:
         self._early_heirs: dict[str, Unit] = {}  # by name, a refused unit that waits because no leaver is known
         self._too_large: set[tuple[str, ObjectKey]] = set()  # heirs that fit no batch together with their leavers
         self._left_names: dict[ObjectKey, frozenset[str]] = {}  # by leaver, the names that it leaves
-        self._turning_names: dict[ObjectKey, frozenset[str]] = {}  # by key, the names at which it changes its policy
+        self._turning_forms: dict[
+            ObjectKey, dict[str, str]
+        ] = {}  # by key, the names at which it turns, each with the new form
         self._turning_claims: dict[
             ObjectKey, frozenset[Name]
-        ] = {}  # by key, claims of others that must turn in the same batch, or go
+        ] = {}  # by key, claims that must turn in the same batch, or go
         self._inherited_names: dict[ObjectKey, frozenset[str]] = {}  # by heir, names of leavers that it wants
 
     def update(self, intent: Intent) -> None:
@@ -77,11 +80,11 @@ class Passing:
         for name in self._left_names.pop(key, frozenset()) - intent.passes:
             self._forget_leaver(name, key)
         # A key that turns waits for no heir: claims say which other sets must change with its own (``_waits_to_turn``).
-        turning = frozenset(change.key.name for change in intent.changes if change.turns)
-        for name in self._turning_names.pop(key, turning) - turning:
+        turning = {name.name: form for name, form in turned_by(intent.changes).items()}
+        for name in self._turning_forms.pop(key, turning).keys() - turning.keys():
             self._leavers.get(name, {}).pop(key, None)
         if turning:
-            self._turning_names[key] = turning
+            self._turning_forms[key] = turning
         for name in intent.passes:
             self._leavers.setdefault(name, {}).setdefault(key, 0.0 if name in turning else now + _HEIR_SECONDS)
             if (heir := self._early_heirs.pop(name, None)) is not None:
@@ -194,23 +197,23 @@ class Passing:
             going.setdefault(unit.name, set()).add(unit.key)
             if not unit.only_deletes:
                 creating.setdefault(unit.name, set()).add(unit.key)
-        found, policies = list[Unit](), _policies_after(units)
+        found, forms = list[Unit](), _forms_after(units)
         for group in together(units):
             exchanging = {unit.name: {each.key for each in group if not each.only_deletes} for unit in group}
             if not any(
                 self._waits_for_leaver(unit, going)
                 or self._waits_for_heir(unit, creating if unit.only_deletes else exchanging)
-                or self._waits_to_turn(unit, policies)
+                or self._waits_to_turn(unit, forms)
                 for unit in group
             ):
                 found += group
         return found
 
-    def _waits_to_turn(self, unit: Unit, policies: Mapping[Name, str]) -> bool:
-        """Whether a unit that turns must wait: after this batch, a claim that must turn with it would have sets of another policy."""
-        policy = next((change.after.routing.kind for change in unit.changes if change.turns and change.after), "")
-        claims = self._turning_claims.get(unit.key, ()) if policy else ()
-        return any(name.name == unit.name and policies.get(name) not in ("", policy) for name in claims)
+    def _waits_to_turn(self, unit: Unit, forms: Mapping[Name, str]) -> bool:
+        """Whether a unit that turns must wait: after this batch, a claim that must turn with it would have sets of another form."""
+        form = self._turning_forms.get(unit.key, {}).get(unit.name, "")
+        claims = self._turning_claims.get(unit.key, ()) if form else ()
+        return any(name.name == unit.name and forms.get(name) not in ("", form) for name in claims)
 
     def _waits_for_leaver(self, unit: Unit, going: Mapping[str, set[ObjectKey]]) -> bool:
         """Whether a unit that adds a set must wait, because a leaver of the name is not in this batch: the leaver's set still exists."""
@@ -234,7 +237,11 @@ class Passing:
         return False
 
 
-def _policies_after(units: Iterable[Unit]) -> dict[Name, str]:
-    """The claims whose sets change their policy or are deleted by these units, each with the new policy. Empty: the sets are deleted."""
-    changes = [change for unit in units for change in unit.changes if change.turns or change.after is None]
-    return {Name.of(change.key): change.after.routing.kind if change.after else "" for change in changes}
+def _forms_after(units: Iterable[Unit]) -> dict[Name, str]:
+    """The claims whose sets get another form or are deleted by these units, each with the new form. Empty: the sets are deleted."""
+    forms, by_key = dict[Name, str](), defaultdict[ObjectKey, list[RecordChange]](list)
+    for unit in units:
+        by_key[unit.key] += unit.changes
+    for changes in by_key.values():
+        forms |= {Name.of(each.key): "" for each in changes if each.after is None} | turned_by(changes)
+    return forms

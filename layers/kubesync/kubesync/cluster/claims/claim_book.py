@@ -26,7 +26,7 @@ from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import EMPTY_SET, ObjectKey, neighbours
 from kubesync.domain.plan import waits_for
-from kubesync.domain.state import KeyState, Name, claims_beside_waits, names_of, policies_of
+from kubesync.domain.state import KeyState, Name, claims_beside_waits, form_of, names_of, policies_of
 
 
 @dataclass(slots=True)
@@ -121,7 +121,7 @@ class ClaimBook:
         case                                                            needed claim (``domain.plan.waits_for``)
         ----                                                            ------------
         no other claim excludes these sets                              ``name`` itself
-        all owners of claims at the name want this policy now           found as if no claim had another policy
+        all owners of claims at the name want this form now             found as if no claim had another policy
         the key was given a claim at the name                           the first that excludes the sets, of claims that are taken
         else                                                            the first that excludes the sets
         """
@@ -129,31 +129,31 @@ class ClaimBook:
         needed = waits_for(name, policy, key, owners)
         if needed == name:
             return name
-        if self._agreed_policy(name) == policy:
+        if self.agreed_form(name).split(" ")[0] == policy:
             return waits_for(name, policy, key, owners, agreed=True)
         given = owners.get(name) == key if policy == Simple.kind else key in owners.values() and policy != Weighted.kind
         if given:
             return waits_for(name, policy, key, {each: owner for each, owner in owners.items() if self._is_taken(each)})
         return needed
 
-    def _agreed_policy(self, name: Name) -> str:
-        """The routing policy that all holders of claims at a name want, or an empty text if they do not agree.
+    def agreed_form(self, name: Name) -> str:
+        """The form (``form_of``) that all holders of claims at a name want, or an empty text if they do not agree.
 
-        They agree if all of them are planned in this commit, all their sets at the name have one policy other than simple, and no two of
-        them want the same claim.
+        They agree if all of them are planned in this commit, all their sets at the name have one form with a policy, and no two of them want
+        the same claim.
         """
-        simple, policies, seats = _simple(name), set[str](), list[Name]()
+        simple, forms, seats = _simple(name), set[str](), list[Name]()
         for holder in {*self.owners_at(name).values()}:
             seen, records = self._commit.wants.get(holder, (None, None))
             here = {k: each for k, each in (records or {}).items() if k.place == simple.place}
             if seen is None or not here or any(_simple(each) == simple for each in seen.conflicts):
                 return ""
-            policies |= {each.routing.kind for each in here.values()}
+            forms |= {form_of(key, each) for key, each in here.items()}
             seats += [each for each in names_of(here) if each.seat and self.owner(each) in (None, holder)]
             if any(self.owner(each) not in (None, holder) for each in names_of(here)):
                 return ""
-        agreed = next(iter(policies), "") if len(policies) == 1 else ""
-        return agreed if agreed != Simple.kind and len(seats) == len(set(seats)) else ""
+        agreed = next(iter(forms), "") if len(forms) == 1 else ""
+        return agreed if not agreed.startswith(Simple.kind) and len(seats) == len(set(seats)) else ""
 
     def _is_taken(self, name: Name) -> bool:
         """Whether the owner of a claim was planned since it was given the claim, and took it.
@@ -231,6 +231,10 @@ class ClaimBook:
         """All claims of a name that were read and are owned, each with its owner."""
         claims = {name, *self._related.get(_simple(name), ())}
         return {each: owner for each in claims if (owner := self.owner(each)) is not None}
+
+    def owners_of_sets(self, name: Name) -> set[ObjectKey]:
+        """The keys that own claims of sets with identifiers at a name."""
+        return {owner for each, owner in self.owners_at(name).items() if each.identifier}
 
     def owners(self, name: Name) -> AbstractSet[ObjectKey]:
         """The keys that own or share any claim of a name. ``read_related`` must have read the name before."""

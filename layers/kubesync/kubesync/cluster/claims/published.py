@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -51,6 +52,17 @@ class PublishedSets:
         self._behind = behind
         self._intended: dict[ObjectKey, _Sets] = {}
         self._published: dict[ObjectKey, _Sets] = {}
+        self._stands: dict[ObjectKey, frozenset[RecordKey]] = {}
+
+    def read(self, owners: Iterable[ObjectKey]) -> None:
+        """Read what these keys intend, many at a time. A key that a newer release wrote is left out, and others after it."""
+        with suppress(NewerSchemaError):
+            for state in self._states.each(sorted({*owners} - self._intended.keys())):
+                self._note(state)
+
+    def stands(self, owner: ObjectKey) -> frozenset[RecordKey]:
+        """The sets that a key intends, and those that stand."""
+        return frozenset(self.intended(owner)) | self._stands.get(owner, frozenset())
 
     def intended(self, owner: ObjectKey) -> _Sets:
         """The sets that a key intends: as planned in this commit, else as stored. Empty if a newer release wrote the key."""
@@ -64,6 +76,7 @@ class PublishedSets:
     def _note(self, state: KeyState) -> None:
         """Remember what a key intends and publishes."""
         self._intended[state.key], self._published[state.key] = state.intended, published_sets(state)
+        self._stands[state.key] = frozenset(state.applied)
 
     def at_names(
         self,

@@ -1,35 +1,45 @@
-"""A name changes its routing policy in one batch, also where several clusters have sets there (ADR 0072).
+"""A name changes the form of its sets in one batch, also where several clusters have sets there (ADR 0072).
 
-Route 53 lets sets of one policy stand at a name, and no others. So a key that has a set there, and wants another policy, records that it
-does, and waits in the lines of all who have not turned yet: the zone sends its change together with theirs (``KeyState``, ``zone.passing``).
-If one of these lets its claim go, the key is given it, and is planned again.
+Route 53 lets sets of one form (``form_of``) stand at a name, and no others. So a key that has a set there, and wants another form, records
+that it does, and waits in the lines of all who have not turned yet: the zone sends its change together with theirs (``KeyState``,
+``zone.passing``). If one of these lets its claim go, the key is given it, and is planned again. Who comes to a name where sets have another
+form waits for the claim of the first of them: claims show the policies (``waits_for``), the sets of their owners show whether one is a CNAME
+(``types_in_the_way``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from typing import Final
 
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.claims.claim_book import ClaimBook
+from kubesync.cluster.claims.published import PublishedSets
 from kubesync.domain.dns.desired import Desired, DnsRules
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
-from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
+from kubesync.domain.dns.records import Problem, RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Assignment, waits_for
-from kubesync.domain.state import KeyState, Name, policies_of, turning
+from kubesync.domain.state import KeyState, Name, form_of, policies_of, turned, turning
+
+_CNAMES_ONLY: Final = (
+    "a CNAME shares a name with CNAMEs only; --load-balancer-alias publishes load balancers as aliases"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A name that changes its policy. ``waits``: claims of those who turn with it. ``others``: of these, who do not want to, as far as is known."""
+    """A name whose sets change their form. ``wants``: what all have to want, in words. ``waits``: claims of those who turn with it.
+    ``others``: of these, who do not want to, as far as is known."""
 
     zone_id: str
     name: str
-    policy: str
+    wants: str
     waits: frozenset[Name] = frozenset()
     others: tuple[ObjectKey, ...] = ()
 
@@ -44,18 +54,20 @@ def turns_of(
     seen: KeyState,
     wanted: Mapping[RecordKey, RecordSet],
 ) -> list[Turn]:
-    """Names at which a key gives its sets another policy, and others of several clusters have sets. Their claims were all read.
+    """Names at which a key gives its sets another form, and others have sets. Their claims were all read.
 
     Not where something else is in its way, such as a region that another key has: then it waits for that, with what it has. Keys of one
-    cluster agree before any of them records it (``agreeing``).
+    cluster agree about another policy before any of them records it (``agreeing``).
     """
     policies, found = policies_of(wanted), list[Turn]()
     begun = {name.place for name in turning(seen)}
-    for place in sorted(turning_places(seen, policies)):
+    forms = {name.place: form for name, form in turned(seen.applied, wanted).items()}
+    for place, form in sorted(forms.items()):
         owners = {each: owner for each, owner in book.owners_at(Name(*place)).items() if owner != seen.key}
         clusters = {owner.cluster for owner in owners.values()}
-        apart = bool(clusters - {seen.key.cluster}) or (bool(owners) and place in begun)
         names = {name: policy for name, policy in policies.items() if name.place == place}
+        only_type = {each.routing.kind for key, each in seen.applied.items() if key.place == place} == {*names.values()}
+        apart = bool(owners) and (place in begun or only_type or clusters != {seen.key.cluster})
         free = all(waits_for(each, policy, seen.key, owners, agreed=True) == each for each, policy in names.items())
         if not (apart and free and clusters <= fenced_here):
             continue
@@ -63,34 +75,56 @@ def turns_of(
             known = states.load(sorted({*owners.values()}))
         except NewerSchemaError:
             continue
-        policy = next(iter(names.values()))
         of_sets = {each: known[owner] for each, owner in owners.items() if each.identifier}
         waits = {
             each
             for each, state in of_sets.items()
-            if _kinds(state.intended, each) != {policy} or not _kinds(state.applied, each) <= {policy}
+            if _forms(state.intended, each) != {form} or not _forms(state.applied, each) <= {form}
         }
-        others = {of_sets[each].key for each in waits if _kinds(of_sets[each].intended, each) != {policy}}
-        found.append(Turn(*place, policy, frozenset(waits), tuple(sorted(others))))
+        others = {of_sets[each].key for each in waits if _forms(of_sets[each].intended, each) != {form}}
+        wants = f"{names[min(names)]} too: all sets of a name have one policy"
+        if only_type:
+            wants = f"{'a CNAME' if form.endswith('CNAME') else 'no CNAME'} too: {_CNAMES_ONLY}"
+        found.append(Turn(*place, wants, frozenset(waits), tuple(sorted(others))))
     return found
 
 
-def turning_places(seen: KeyState, policies: Mapping[Name, str]) -> set[tuple[str, str]]:
-    """Where sets of a key stand that it wants with the same set identifier and another policy."""
-    stands = ((key, each.routing.kind) for key, each in seen.applied.items() if key.identifier)
-    return {key.place for key, kind in stands if policies.get(Name.of(key), kind) != kind}
+def types_in_the_way(
+    book: ClaimBook,
+    published: PublishedSets,
+    seen: KeyState,
+    wanted: Iterable[RecordKey],
+    needed: Mapping[Name, Name],
+    turns: Iterable[Turn],
+) -> dict[Name, Name]:
+    """Of names that no policy keeps from the key, those that the type of another set does, each with the claim of the first such set."""
+    found, at = dict[Name, Name](), defaultdict[tuple[str, str], list[RecordKey]](list)
+    for key in wanted if needed else ():
+        at[key.place].append(key)
+    turning_here = {(turn.zone_id, turn.name) for turn in turns}
+    for name in (name for name, line in needed.items() if line == name and name.place not in turning_here):
+        if book.agreed_form(name):
+            continue
+        owners = {each: owner for each, owner in book.owners_at(name).items() if each.identifier and owner != seen.key}
+        for each in sorted(owners):
+            theirs = [key for key in published.stands(owners[each]) if Name.of(key) == each]
+            if any(exclude_each_other(one, other) for one in theirs for other in at[name.place]):
+                found.setdefault(name, each)
+    return found
 
 
-def with_turns(assignment: Assignment, turns: list[Turn]) -> Assignment:
-    """What a key waits for besides, and what is reported of it."""
-    waits, problems = assignment.waits, assignment.problems
+def with_turns(assignment: Assignment, turns: list[Turn], of_types: Mapping[str, ObjectKey | None]) -> Assignment:
+    """What a key waits for besides, and what is reported of it. ``of_types``: by label, who has a set of another type."""
+    waits, problems = assignment.waits, list(assignment.problems)
+    for at, problem in enumerate(problems):
+        if owner := of_types.get(problem.subject):
+            problems[at] = replace(problem, message=f"{owner} has the name, with a set of another type: {_CNAMES_ONLY}")
     for turn in turns:
         waits |= turn.waits
         if turn.others:
-            others = f"{', '.join(map(str, turn.others))} {'want' if turn.others[1:] else 'wants'} {turn.policy}"
-            said = f"it waits until {others} too: all sets of a name have one policy"
-            problems += (Problem("NameTaken", f"{turn.name} in {turn.zone_id}", said),)
-    return replace(assignment, waits=waits, problems=problems)
+            others = f"{', '.join(map(str, turn.others))} {'want' if turn.others[1:] else 'wants'} {turn.wants}"
+            problems.append(Problem("NameTaken", f"{turn.name} in {turn.zone_id}", f"it waits until {others}"))
+    return replace(assignment, waits=waits, problems=tuple(problems))
 
 
 def agreeing(
@@ -114,9 +148,9 @@ def agreeing(
     return marks
 
 
-def _kinds(sets: Mapping[RecordKey, RecordSet], name: Name) -> set[str]:
-    """The policies of the sets of a claim; none: it has no set there, as one that was just given the name."""
-    return {each.routing.kind for key, each in sets.items() if Name.of(key) == name}
+def _forms(sets: Mapping[RecordKey, RecordSet], name: Name) -> set[str]:
+    """The forms of the sets of a claim; none: it has no set there, as one that was just given the name."""
+    return {form_of(key, each) for key, each in sets.items() if Name.of(key) == name}
 
 
 def contested_claims(seen: KeyState, want: Desired, rules: DnsRules) -> dict[Name, str]:
@@ -125,7 +159,7 @@ def contested_claims(seen: KeyState, want: Desired, rules: DnsRules) -> dict[Nam
     wanted claim                                                       contested
     ------------                                                       ---------
     in conflict: a foreign set exists                                  no
-    at a name where seats change, or sets change their policy          yes
+    at a name where seats change, or sets change their form            yes
     at a name where the key waits for a claim that excludes its set    yes
     at a name where a batch met sets of another policy (NameTaken)     yes
     the key has the claim                                              no
@@ -137,7 +171,7 @@ def contested_claims(seen: KeyState, want: Desired, rules: DnsRules) -> dict[Nam
     """
     policies = policies_of(want.records or {})
     places = {name.place for name in seen.claims ^ policies.keys() if name.seat}
-    places |= turning_places(seen, policies)
+    places |= {name.place for name in turned(seen.applied, want.records or {})}
     asked = policies.keys() - seen.conflicts.keys()
     places |= {name.place for name in seen.waits - policies.keys()}
     if seen.opened is not None and seen.opened.code == "NameTaken":

@@ -31,7 +31,15 @@ from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.merge import without_tombstones
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy, changes_of
-from kubesync.domain.state import CONFLICT_CHECK_SECONDS, KeyState, Name, OpenMark, conflict_problems, names_of
+from kubesync.domain.state import (
+    CONFLICT_CHECK_SECONDS,
+    KeyState,
+    Name,
+    OpenMark,
+    conflict_problems,
+    names_of,
+    turned_by,
+)
 from kubesync.messages import Refusal, Sets
 
 RETRIES: Final = Backoff(initial=5.0, cap=900.0, least=0.75, most=1.25)
@@ -60,8 +68,8 @@ class Outcome:
 
     @property
     def turns(self) -> bool:
-        """Whether the unit gives a set another routing policy."""
-        return any(change.turns for change in self.unit.changes)
+        """Whether the unit gives a set another form (``form_of``)."""
+        return bool(turned_by(self.unit.changes))
 
     @property
     def reason_code(self) -> str:
@@ -151,7 +159,7 @@ class Outcomes:
             (b.claims - a.claims)
             | _landed_unclaimed(b, a)
             | self._rejected(b).keys()
-            | self._turned(b)
+            | self._turned(b, a)
             | _kept_out(b, a)
             for b, a in pairs
         )
@@ -179,8 +187,8 @@ class Outcomes:
                 book.promoted += [
                     each for each in book.waiters_in_order(name)[:IN_LINE] if each.cluster in committer.fenced_here
                 ]
-            # The name has another policy now. Waiting keys may have waited for that, or turn with this key.
-            for name in sorted(self._turned(before) & before.claims):
+            # Other sets stand at the name now. Waiting keys may have waited for that, or turn with this key.
+            for name in sorted(self._turned(before, after)):
                 for key in (each for each in book.waiters_in_order(name) if each.cluster in committer.fenced_here):
                     note = committer.tables.state.mark_promoted(key, name)
                     pieces.append(Piece((note,), clusters=frozenset({key.cluster})))
@@ -201,10 +209,11 @@ class Outcomes:
         found = {Name.of(each.unit.wanted): each.reason for each in refused}
         return {name: why for name, why in found.items() if name in state.claims - names_of(state.applied)}
 
-    def _turned(self, state: KeyState) -> set[Name]:
-        """Names whose sets have another policy now."""
-        landed = (change for each in self._by_key[state.key] if each.landed for change in each.unit.changes)
-        return {Name.of(change.key) for change in landed if change.turns}
+    def _turned(self, before: KeyState, after: KeyState) -> frozenset[Name]:
+        """Claims of the key whose sets have another form now, or came or went though it keeps the claim."""
+        landed = [change for each in self._by_key[before.key] if each.landed for change in each.unit.changes]
+        moved = {Name.of(each.key) for each in landed if each.key.identifier and None in (each.before, each.after)}
+        return before.claims & (turned_by(landed).keys() | (moved & after.claims))
 
     def _apply_outcomes(self, state: KeyState) -> KeyState:
         """The key's state after its outcomes: applied sets, conflicts, claims that it keeps, and its open mark."""

@@ -15,7 +15,7 @@ from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.claims.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.claims.published import Behind, PublishedSets
-from kubesync.cluster.claims.turning import Turn, agreeing, contested_claims, turns_of, with_turns
+from kubesync.cluster.claims.turning import Turn, agreeing, contested_claims, turns_of, types_in_the_way, with_turns
 from kubesync.cluster.keys.alias_targets import AliasTargets, Followers
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import (
@@ -167,6 +167,7 @@ class Planner:
         self._book.begin_commit({seen.key: (seen, want.records) for _, seen, want in wants})
         contested = {name for _, seen, want in wants for name in contested_claims(seen, want, self._states.rules)}
         self._book.read_related(contested, self._tables.reads)
+        self._published.read(owner for name in contested for owner in self._book.owners_of_sets(name))
         if self._reread_upstreams:
             self._book.check_owners()
         if any(self._leaving(seen, want) for _, seen, want in wants):
@@ -330,6 +331,7 @@ class Planner:
         if contested:
             turns = turns_of(book, states, self._fenced_here, seen, want.records or {})
             needed |= {name: name for turn in turns for name in needed if turn.holds(name)}
+        needed |= (types := types_in_the_way(book, self._published, seen, want.records or {}, needed, turns))
         owners = {name: book.owner(needed.get(name, name)) for name in names_of(want.records or {})}
         want = self._limit.within(seen, want, owners, needed, book.heir)
         records = want.records or {}
@@ -341,7 +343,8 @@ class Planner:
         others = book.sets_of_sharers(seen, records, needed, moved=moved)
         others = self._limit.sharable(seen, want, others, book.heir)
         published = self._published.at_names(seen, records, owners, needed, others)
-        assignment = with_turns(assign_names(seen, records, owners, needed, published, others), turns)
+        assignment = assign_names(seen, records, owners, needed, published, others)
+        assignment = with_turns(assignment, turns, {name.label: owners[name] for name in types})
         assignment = self._limit.fitting(seen, assignment, owners)
         after, of_claims = self._plan_claims(before, seen, assignment, given)
         pieces += of_claims

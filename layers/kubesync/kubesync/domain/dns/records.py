@@ -121,12 +121,6 @@ class RecordChange:
     before: RecordSet | None
     after: RecordSet | None
 
-    @property
-    def turns(self) -> bool:
-        """Whether it gives the set another routing policy."""
-        before, after = self.before, self.after
-        return before is not None and after is not None and before.routing.kind != after.routing.kind
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Node:
