@@ -431,6 +431,15 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         caught_by=(_ROWS,),
     ),
     Mutant(
+        name="state-that-is-none-is-sent",
+        without="a set with a code that is no state's is sent, and refused",
+        invariants="I4",
+        file="domain/dns/routing/reading.py",
+        old="state not in STATES",
+        new="len(state) != 2",
+        caught_by=(_ROWS,),
+    ),
+    Mutant(
         name="country-that-is-none-is-sent",
         without="a set with a code that is no country's is sent, and refused",
         invariants="I4",

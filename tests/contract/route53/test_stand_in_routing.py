@@ -69,6 +69,7 @@ def test_set_of_each_policy_is_accepted(zone: WireZone, fields: dict[str, Any]) 
         ({"GeoLocation": {"CountryCode": "eu"}}, "GeoLocationCountryCode"),
         ({"GeoLocation": {"ContinentCode": "EU", "CountryCode": "FR"}}, "goes with no other code"),
         ({"GeoLocation": {"CountryCode": "FR", "SubdivisionCode": "CA"}}, "the country US only"),
+        ({"GeoLocation": {"CountryCode": "US", "SubdivisionCode": "XX"}}, "is not supported"),
         ({"GeoProximityLocation": {"Bias": 1}}, "exactly one of AWSRegion"),
         ({"GeoProximityLocation": {"AWSRegion": "eu-west-1", "LocalZoneGroup": "x"}}, "exactly one of AWSRegion"),
         ({"GeoProximityLocation": {"AWSRegion": "eu-west-1", "Bias": 100}}, "type 'Bias'"),

@@ -71,6 +71,7 @@ ROWS: Final = (
     _wrong(aws_geolocation_country_code="SWE"),
     _good("geolocation country US subdivision CA", aws_geolocation_country_code="US", aws_geolocation_subdivision_code="CA"),
     _wrong(aws_geolocation_subdivision_code="CA"),
+    _wrong(aws_geolocation_country_code="US", aws_geolocation_subdivision_code="XX"),
     _good("geoproximity eu-west-1 bias 0", aws_geoproximity_region="eu-west-1"),
     _good("geoproximity eu-west-1 bias -99", aws_geoproximity_region="eu-west-1", aws_geoproximity_bias="-99"),
     _wrong(aws_geoproximity_region="eu-west-1", aws_geoproximity_bias="100"),

@@ -20,6 +20,11 @@ REGIONS: Final = frozenset("""
     ap-northeast-1 ap-northeast-2 ap-northeast-3 ap-east-1 ap-east-2 ap-south-1 ap-south-2
     me-south-1 me-central-1 il-central-1 af-south-1 cn-north-1 cn-northwest-1 us-gov-east-1 us-gov-west-1
     """.split())  # fmt: skip  # noqa: SIM905
+# API_GeoLocationDetails, SubdivisionCode: https://pe.usps.com/text/pub28/28apb.htm, states and possessions.
+_STATES: Final = frozenset("""
+    AL AK AS AZ AR CA CO CT DE DC FM FL GA GU HI ID IL IN IA KS KY LA ME MH MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND MP OH OK OR PW PA PR
+    RI SC SD TN TX UT VT VI VA WA WV WI WY
+    """.split())  # fmt: skip  # noqa: SIM905
 _MAX_WEIGHT: Final = 255
 _MAX_BIAS: Final = 99
 _MAX_HEALTH_CHECK_CHARACTERS: Final = 64
@@ -72,6 +77,8 @@ def _of_place(place: Mapping[str, str]) -> str | None:
         return f"{_BREACH} enumeration for type 'GeoLocationContinentCode': '{continent}'"
     if country and not re.fullmatch(r"[A-Z]{2}|\*", country):
         return f"{_BREACH} pattern for type 'GeoLocationCountryCode': '{country}'"
+    if state and state not in _STATES:
+        return f"Invalid request: the subdivision {state} of the country US is not supported"
     return None
 
 

@@ -80,6 +80,12 @@ _COUNTRIES: Final = (
     "VN VU WF WS XK YE YT ZA ZM ZW *"
 )
 COUNTRIES: Final = frozenset(_COUNTRIES.split())
+# API_GeoLocationDetails, SubdivisionCode: states and possessions of the US, as the United States Postal Service abbreviates them.
+_STATES: Final = (
+    "AK AL AR AS AZ CA CO CT DC DE FL FM GA GU HI IA ID IL IN KS KY LA MA MD ME MH MI MN MO MP MS MT NC ND NE NH NJ NM NV NY OH OK OR PA PR PW "
+    "RI SC SD TN TX UT VA VI VT WA WI WV WY"
+)
+STATES: Final = frozenset(_STATES.split())
 
 _POLICIES: Final = {
     "aws-weight": ("aws-weight",),
@@ -249,7 +255,7 @@ def _geolocation(texts: Mapping[str, str]) -> Geolocation:
     elif country not in COUNTRIES:
         given = next(name for name in (of_country, of_state, of_continent) if name in texts)
         raise _NotPossibleError(given, "give a country's code of two letters (ISO 3166-1), or *")
-    if state and (country != "US" or not re.fullmatch("[A-Z]{2}", state)):
+    if state and (country != "US" or state not in STATES):
         raise _NotPossibleError(of_state, "must be a state's code of two letters, and the country US")
     return Geolocation(continent, country, state)
 
