@@ -7,7 +7,7 @@ For a record set, the first matching row:
     another Service owns its name                       waiting     until the owner releases it
     the objects it depends on were not listed yet       unknown     stays as it is
     the deletion of its object is held back             held        until a forced resync
-    it is to have another routing policy, and others    waiting     until they want it too
+    it is to have another policy or type, and others    waiting     until they want it too
       at the name do not yet
     it has to change, and the zone cannot be written    blocked     until the zone can be
     it has to change, and was tried                     open        at the time of the next try
@@ -128,7 +128,7 @@ def of_record_set(key: RecordKey, sides: Sides, state: KeyState, around: Surroun
         release = f"kubesync resync --cluster {state.key.cluster} --force"
         return Finding("held", "DeletionHeld", f"stays until the object is seen again; `{release}` deletes it")
     if sides.intended != sides.applied:
-        if sides.intended is not None and (why := why_not_turned(state, key)):
+        if why := why_not_turned(state, key):
             return Finding("waiting", "NameTaken", why)
         return _to_be_changed(key, state, around)
     if sides.wanted != sides.intended:
@@ -142,7 +142,7 @@ def of_record_set(key: RecordKey, sides: Sides, state: KeyState, around: Surroun
 
 
 def why_not_turned(state: KeyState, key: RecordKey) -> str:
-    """Why a set that is to have another routing policy is not changed yet: others at the name have to turn with it. Empty: it is no such set."""
+    """Why a set that is to have another policy or type is not changed yet: others at the name have to turn with it. Empty: it is no such set."""
     if key.place not in {name.place for name in turning(state)}:
         return ""
     subject = f"{key.name} in {key.zone_id}"

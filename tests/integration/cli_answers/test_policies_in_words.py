@@ -99,3 +99,55 @@ def test_commands_say_for_whom_a_cluster_waits_with_another_policy(stack: CliSta
         name = words(stack, "explain", WEB)
         assert "exists A [east] 10.68.7.2 ttl 30, failover SECONDARY" in name
         assert "exists A [west] 10.68.7.1 ttl 30, failover PRIMARY, health check 0a11fe5c" in name
+
+
+def test_commands_say_for_whom_aliases_wait_that_replace_cnames(stack: CliStack) -> None:
+    """Clusters with load balancers share names, and get ``--load-balancer-alias`` one after the other, as docs/multi-cluster.md says."""
+
+    def cluster(*words: str) -> None:
+        ran = stack.call("cluster", *words)
+        assert ran.status == 0, ran.err
+
+    def at_web() -> list[tuple[str, str]]:
+        sets = stack.route53.records(stack.zone_id)
+        return sorted((key.type, key.identifier) for key in sets if key.name == f"{WEB}.")
+
+    def waits() -> bool:
+        key = ObjectKey("west", "shop", "web")
+        return bool(StateTable(stack.store).load([key])[key].waits)
+
+    with ApiServer(tokens={TOKEN: "admin"}) as east:
+        for name, api in (("west", stack.api), ("east", east)):
+            of_zone = ("--domain", "k8s.example.com", "--zone", stack.zone_id, "--template", "default", "--no-srv")
+            cluster(
+                "add",
+                name,
+                "--server",
+                api.url,
+                "--token",
+                "env:KUBESYNC_TEST_TOKEN",
+                *of_zone,
+                "--routing",
+                "weighted",
+            )
+            api.cluster.expose("shop", "web", {"type": "LoadBalancer", "ports": [{"port": 80}]})
+            api.cluster.set_load_balancer("shop", "web", [{"hostname": f"{name}-1.elb.eu-west-1.amazonaws.com"}])
+        cnames = [("CNAME", "east"), ("CNAME", "west")]
+        stack.session(lambda: at_web() == cnames and stack.settled())
+        cluster("set", "west", "--load-balancer-alias", "--yes")
+        stack.session(waits)
+        assert at_web() == cnames
+        until = "it waits until east/shop/web wants no CNAME too: a CNAME shares a name with CNAMEs only"
+        shown = stack.call("explain", "west/shop/web", "-o", "json").json["records"]
+        assert [(row["type"], row["state"]) for row in shown] == [
+            ("A", "waiting"),
+            ("AAAA", "waiting"),
+            ("CNAME", "waiting"),
+        ]
+        assert all(row["next"].startswith(until) for row in shown)
+        assert "1 waits for a person" in words(stack, "status")
+        cluster("set", "east", "--load-balancer-alias", "--yes")
+        stack.session(lambda: len(at_web()) == 4 and stack.settled() and not waits())
+        assert at_web() == [("A", "east"), ("A", "west"), ("AAAA", "east"), ("AAAA", "west")]
+        assert all(call.accepted for call in stack.route53.batches(stack.zone_id))
+        assert "NameTaken" not in words(stack, "status")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -36,17 +37,22 @@ class Turning(Deployment):
         self.clusters = {name: self.add_cluster(name) for name in NUMBERS}
         self.start()
 
-    def ask(self, cluster: str, policy: dict[str, str] | None, seconds: float = 4.0, **asked: str) -> None:
-        """The Service of a cluster asks for the name; without a policy: a simple set."""
+    def ask(
+        self, cluster: str, policy: dict[str, str] | None, seconds: float = 4.0, *, cname: bool = False, **asked: str
+    ) -> None:
+        """The Service of a cluster asks for the name; without a policy: a simple set. ``cname``: in place of its address."""
         asked = {"hostname": WWW, **({} if policy is None else {"set-identifier": cluster, **policy}), **asked}
         service = a_service(cluster_ips=(f"10.9.0.{NUMBERS[cluster]}",), ports=(), annotations=asked)
+        if cname:
+            host = f"lb-{NUMBERS[cluster]}.example.net"
+            service = a_service("LoadBalancer", ports=(), ingress_hostnames=(host,), annotations=asked)
         self.clusters[cluster].apply("web", service)
         self.pass_time(seconds)
 
     def www(self) -> dict[str, str]:
-        """What stands at the name: by set identifier, the policy and the last part of the address."""
+        """What stands at the name: by set identifier, the policy and the last digit of the address or CNAME."""
         return {
-            key.identifier: f"{found.routing.words} at {found.values[0][-1]}"
+            key.identifier: f"{found.routing.words} at {re.findall('[0-9]', found.values[0])[-1]}"
             for key, found in self.route53.records(ZONE_ID).items()
             if key.name == WWW
         }
@@ -387,13 +393,14 @@ POLICIES: Final[tuple[dict[str, str] | None, ...]] = (
 class Step:
     """``policy``: an index of ``POLICIES``; -1: the Service is deleted. ``dies``: the session, at its next write of this kind.
 
-    ``seconds``: before the next step; None: until nothing happens any more.
+    ``seconds``: before the next step; None: until nothing happens any more. ``cname``: of a set that is not multivalue.
     """
 
     cluster: str
     policy: int
     dies: str = ""
     seconds: float | None = None
+    cname: bool = False
 
 
 steps = st.builds(
@@ -402,6 +409,7 @@ steps = st.builds(
     st.integers(-1, len(POLICIES) - 1),
     st.sampled_from(["", "", "", "", RECORD, SENT]),
     st.sampled_from([None, None, 0.0, 0.6]),
+    st.sampled_from([False, False, True]),
 )
 
 
@@ -424,7 +432,8 @@ def test_i9_clusters_that_change_policies_at_random_never_lose_the_name_nor_are_
             deployment.clusters[step.cluster].delete(Resource.SERVICES, "web", "shop")
         else:
             asked[step.cluster] = step
-            deployment.ask(step.cluster, POLICIES[step.policy], seconds=0.0)
+            policy = POLICIES[step.policy]
+            deployment.ask(step.cluster, policy, seconds=0.0, cname=step.cname and policy is not MANY)
         moved.add(step.cluster)
         if step.seconds is not None and not step.dies:
             deployment.pass_time(step.seconds)
