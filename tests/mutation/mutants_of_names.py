@@ -322,4 +322,16 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
             "integration/shards/test_shards_in_one_zone.py::test_i1_name_passes_to_the_other_shard_whichever_master_dies_at_any_call",
         ),
     ),
+    Mutant(
+        name="a-pin-keeps-other-zones",
+        without="an object that is pinned to a zone lets its names in other zones go",
+        invariants="I9",
+        file="cluster/keys/key_states.py",
+        old='        zones = tuple(zone for zone in self.rules.zones if keeping.zone_id in ("", zone.id))\n',
+        new="        zones = self.rules.zones\n",
+        caught_by=(
+            "integration/names/test_pinned_zones.py::test_two_services_share_a_name_by_zone_though_the_first_had_both",
+            "integration/names/test_pinned_zones.py::test_pinned_name_is_kept_while_there_is_no_address",
+        ),
+    ),
 )

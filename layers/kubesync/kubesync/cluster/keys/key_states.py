@@ -280,6 +280,7 @@ class KeyStates:
         if self.config.deleting or not state.claims:
             return frozenset()
         keeping = KINDS[state.key.kind].keeps(state, self.rules, {claim.name for claim in state.claims})
+        zones = tuple(zone for zone in self.rules.zones if keeping.zone_id in ("", zone.id))
         return frozenset(
             claim
             for claim in state.claims - state.conflicts.keys()
@@ -288,11 +289,8 @@ class KeyStates:
                 keeping.identifier is None
                 or (claim.seat == keeping.seat if claim.seat else claim.identifier == keeping.identifier)
             )
-            # The cluster may have lost the zone: then the key does not keep the claim.
-            and (
-                self.rules.names is None
-                or claim.zone_id in {zone.id for zone in zones_of(claim.name, self.rules.zones)}
-            )
+            # The cluster may have lost the zone, or the object be pinned to another one: then the key does not keep the claim.
+            and (self.rules.names is None or claim.zone_id in {zone.id for zone in zones_of(claim.name, zones)})
         )
 
     def forget(self) -> None:

@@ -134,11 +134,12 @@ def plan_for(asked: DnsAnnotations, rules: DnsRules, held: Held) -> RecordPlan:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Names that a key keeps while nothing is published there. ``identifier``, ``seat``: with these; None: with any."""
+    """Names that a key keeps while nothing is published there. ``identifier``, ``seat``: with these; None: with any. ``zone_id``: only there."""
 
     names: frozenset[str] = frozenset()
     identifier: str | None = None
     seat: str = ""
+    zone_id: str = ""
 
 
 def keeping(
@@ -171,7 +172,7 @@ def keeping(
     permitted = (name for name in names if name in held and refusal(name, key, rules.names) is None)
     kept = frozenset((*derived, *permitted))
     identifier = None if asked.only_held or asked.unpublishable else asked.identifier
-    return Keeping(kept, identifier, asked.routing.seat(asked.identifier))
+    return Keeping(kept, identifier, asked.routing.seat(asked.identifier), asked.zone_id)
 
 
 def replaced_targets(asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> Targets | None:
