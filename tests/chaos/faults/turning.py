@@ -1,4 +1,4 @@
-"""Section 22: a name of three clusters changes its policy in one batch, and the session dies at a write, or hands over (I1, I9).
+"""Section 22: a name of three clusters changes its policy or its type in one batch, and the session dies at a write, or hands over (I1, I9).
 
 Wherever it ends: the name is never away, and the next sessions come to what stands in the run that nobody disturbs.
 """
@@ -77,6 +77,28 @@ def _third_turns_too(deployment: PassingDeployment) -> None:
     _asks(deployment, "east", {"aws-region": "ap-east-1"})
 
 
+def _has_a_load_balancer(deployment: PassingDeployment, cluster: str, policy: Mapping[str, str]) -> None:
+    policy = {"set-identifier": cluster, **policy}
+    asks(deployment, f"{cluster}/shop/web", f"{cluster}.elb.example.net", _WWW, policy=policy)
+
+
+def _two_want_cnames(deployment: PassingDeployment) -> None:
+    _has_a_load_balancer(deployment, "prod", {"aws-region": "eu-west-1"})
+    deployment.pass_time(2.0)
+    _has_a_load_balancer(deployment, "dev", {"aws-region": "us-east-1"})
+
+
+def _third_wants_a_cname_too(deployment: PassingDeployment) -> None:
+    _has_a_load_balancer(deployment, "east", {"aws-region": "ap-east-1"})
+
+
+def _addresses_by_weight_and_a_third_leaves(deployment: PassingDeployment) -> None:
+    _asks(deployment, "prod", {})
+    _asks(deployment, "dev", {})
+    deployment.pass_time(2.0)
+    deployment.put("east/shop/web", None)
+
+
 STORY: Final = StoryOfNames(
     steps=(
         _by_region,
@@ -89,6 +111,9 @@ STORY: Final = StoryOfNames(
         _one_leaves_the_name,
         _third_comes_with_the_old_policy_as_the_others_turn,
         _third_turns_too,
+        _two_want_cnames,
+        _third_wants_a_cname_too,
+        _addresses_by_weight_and_a_third_leaves,
     ),
     names=frozenset({_WWW}),
     more=("east",),

@@ -91,9 +91,11 @@ def asks(
     year: int = 2026,
     policy: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """A Service asks for names."""
+    """A Service asks for names. ``address``: also the host name of a load balancer."""
     annotations = {"hostname": ",".join(names), **policy} if names else {}
+    ips, hosts = ((address,), ()) if address[0].isdigit() else ((), (address,))
     made = a_service(
-        "LoadBalancer", cluster_ips=(), ingress_ips=(address,), ports=(), annotations=annotations, created_at=f"{year}-01-01T00:00:00Z"
+        "LoadBalancer", cluster_ips=(), ingress_ips=ips, ingress_hostnames=hosts, ports=(), annotations=annotations,
+        created_at=f"{year}-01-01T00:00:00Z",
     )  # fmt: skip
     deployment.put(key, made)

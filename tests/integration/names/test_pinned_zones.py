@@ -34,7 +34,7 @@ class Zones(Deployment):
         self.apply(name, a_service("LoadBalancer", ports=(), ingress_ips=ips, annotations=asked))
         self.pass_time(6.0)
 
-    def at(self, name: str = WWW) -> dict[str, str]:
+    def stands(self, name: str = WWW) -> dict[str, str]:
         """By zone, what stands at a name."""
         return {
             zone: ", ".join(f"{key.identifier} {each.values[0]}".strip() for key, each in sets)
@@ -55,9 +55,9 @@ def test_two_services_share_a_name_by_zone_though_the_first_had_both(deployment:
     deployment.ask("a", "192.0.2.1", identifier=identifier)
     deployment.ask("b", "10.0.0.2", pin=PRIVATE)
     mine = f"{identifier} 192.0.2.1".strip()
-    assert deployment.at() == {ZONE_ID: mine, PRIVATE: mine}
+    assert deployment.stands() == {ZONE_ID: mine, PRIVATE: mine}
     deployment.ask("a", "192.0.2.1", pin=ZONE_ID, identifier=identifier)
-    assert deployment.at() == {ZONE_ID: mine, PRIVATE: "10.0.0.2"}
+    assert deployment.stands() == {ZONE_ID: mine, PRIVATE: "10.0.0.2"}
     assert [deployment.state(name).problems for name in "ab"] == [(), ()]
     assert (deployment.refusals, deployment.waiters(), deployment.heirs()) == ([], [], [])
 
@@ -67,9 +67,9 @@ def test_zone_that_the_cluster_does_not_have_brings_no_name_back_that_an_earlier
 ) -> None:
     deployment.ask("a", "192.0.2.1")
     deployment.ask("a", "192.0.2.1", pin=PRIVATE)
-    assert deployment.at() == {PRIVATE: "192.0.2.1"}
+    assert deployment.stands() == {PRIVATE: "192.0.2.1"}
     deployment.ask("a", "192.0.2.1", pin="Z9")
-    assert deployment.at() == {PRIVATE: "192.0.2.1"}, "what is held stays, and nothing comes"
+    assert deployment.stands() == {PRIVATE: "192.0.2.1"}, "what is held stays, and nothing comes"
     assert [(problem.code, problem.subject) for problem in deployment.state("a").problems] == [("NoZone", "Z9")]
 
 
@@ -79,7 +79,7 @@ def test_pinned_name_is_kept_while_there_is_no_address(deployment: Zones) -> Non
     deployment.ask("a", "192.0.2.1", pin=ZONE_ID, at=below)
     deployment.ask("a", "", pin=ZONE_ID, at=below)
     deployment.ask("b", "192.0.2.2", pin=ZONE_ID, at=below)
-    assert deployment.at(below) == {}
+    assert deployment.stands(below) == {}
     assert [problem.code for problem in deployment.state("b").problems] == ["NameTaken"]
     deployment.ask("a", "192.0.2.1", pin=ZONE_ID, at=below)
-    assert deployment.at(below) == {ZONE_ID: "192.0.2.1"}
+    assert deployment.stands(below) == {ZONE_ID: "192.0.2.1"}
