@@ -24,6 +24,7 @@ from harness.fakes.write_units import WriteUnits
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import Action, Item, Key, Store, Write
 from kubesync.aws.dynamodb.values import item_bytes
+from kubesync.aws.tables.control.resync_requests import new_request
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync_local.standins.apiserver import ApiServer
 from kubesync_local.standins.route53 import StrictRoute53
@@ -149,8 +150,12 @@ def _all(part: Callable[[Size], Iterator[Figure]], size: Size) -> list[Figure]:
 
 
 def _first_list(size: Size) -> Iterator[Figure]:
-    with _listed(size.services, size) as (_, _, store, _):
+    with _listed(size.services, size) as (_, system, store, _):
         yield from unit_figures("first list, each Service with two pods", store.take(), size.services)
+        request = new_request("r", "", time.time(), dry_run=False, force=False)
+        report = system.application.new_session().run(resync=request)
+        assert report.clean, report
+        yield from unit_figures("a resync that finds no difference, each of these", store.take(), size.services)
 
 
 def _alone(size: Size) -> Iterator[Figure]:

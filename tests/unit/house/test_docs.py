@@ -227,6 +227,7 @@ def test_cost_page_reckons_with_what_the_bench_measured() -> None:
     alone_written, _, alone_read, _ = of("pod that comes")
     assert (alone_written, alone_read) == names["POD"]
     assert tuple(map(round, of("Service with two pods"))) == names["SERVICE"]
+    assert tuple(map(round, of("Service in a resync"))) == names["LISTED"]
     assert f"| CPU of a session that finds a master | {names['AT_ONCE']} s |" in _benchmarks()
 
 
@@ -242,6 +243,7 @@ def test_cost_page_says_in_words_what_its_formula_and_the_bench_give() -> None:
         )
     )
     of_clusters = names["units"](names["MINUTE"]) + names["units"](names["SESSION"]) / names["SESSION_MINUTES"]
+    listed = 1000 * 30 * names["units"](names["LISTED"])
     at_once = names["AT_ONCE"] / names["CPU"][0.5]
     before = names["dollars_a_month"](1, 100, 0, 0, names["function"](1.0, "x86_64"), cheap=False)
     resumes, first = (
@@ -253,7 +255,7 @@ def test_cost_page_says_in_words_what_its_formula_and_the_bench_give() -> None:
         f"stands by: {hand_overs * names['HAND_OVER'] * function:.2f}. Sessions that find a master",
         f"{names['AT_ONCE'] * 1000:.0f} ms of CPU each, {at_once:.1f} s at 512 MB: {(minutes - hand_overs) * at_once * function:.2f} a month",
         f"Standing by costs {names['STAND_BY_READS'] * names['HOURS'] * read:.2f}.",
-        f"a quiet one costs {minutes * of_clusters * 100:.0f} cents",
+        f"a quiet one costs {minutes * of_clusters * 100:.0f} cents a month, and {listed * 100:.0f} for each 1,000 Services",
         f"{minutes * names['MINUTE'][0] * write * 100:.0f} cents a month",
         f"Reading costs {minutes * names['MINUTE'][1] * read * 100:.0f} cents",
         f"one by one cost {1e6 * names['units'](names['POD']):.2f} dollars, and {1e6 * (in_stream * write + read):.2f} where one comes",
