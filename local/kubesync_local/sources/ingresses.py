@@ -12,7 +12,7 @@ from kubesync.domain.dns.desired import Desired, DnsRules, asked_of
 from kubesync.domain.dns.names import canonical_name
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey
-from kubesync.domain.sources.ingresses import KIND, Ingress, names_left_out, names_wanted, of_our_class
+from kubesync.domain.sources.ingresses import KIND, Ingress, names_given, names_wanted, of_our_class
 from kubesync.domain.sources.registry import main_part
 from kubesync.domain.state import KeyState
 from kubesync_local.sources.port import SourceWords
@@ -45,7 +45,7 @@ def _remarks(state: KeyState, want: Desired, config: ClusterConfig) -> Iterator[
         its = f"its class is {ingress.class_name}" if ingress.class_name else "it names no class"
         yield f"--ingress-class {','.join(rules.ingress_class)} leaves the Ingress out: {its}"
         return
-    left = names_left_out(ingress, asked, rules)
+    left = _left_out(ingress, asked, rules)
     for by, names in left.items():
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         yield f"{by} leaves out {', '.join(names[:_SHOWN])}{more}"
@@ -54,6 +54,14 @@ def _remarks(state: KeyState, want: Desired, config: ClusterConfig) -> Iterator[
         yield "it has neither a host nor an annotation hostname"
     elif wanted != {} and not (want.records or _has_targets(ingress, asked)):
         yield "its load balancer has no address: no controller has written status.loadBalancer yet"
+
+
+def _left_out(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> dict[str, list[str]]:
+    """Canonical names that an Ingress gives and does not want, by the annotation or option that leaves them out."""
+    wanted, found = names_wanted(ingress, asked, rules) or {}, dict[str, dict[str, None]]()
+    for _, names, left_out_by in names_given(ingress, asked, rules) or ():
+        found.setdefault(left_out_by, {}).update(dict.fromkeys(name for name in names if name not in wanted))
+    return {by: [*names] for by, names in found.items() if names}
 
 
 def _has_targets(ingress: Ingress, asked: DnsAnnotations) -> bool:

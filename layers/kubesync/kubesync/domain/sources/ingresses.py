@@ -118,7 +118,7 @@ def of_our_class(ingress: Ingress, rules: DnsRules) -> bool:
 
 def names_wanted(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> dict[str, list[str]] | None:
     """Canonical names in the order in which a limit counts them, and the rules that want them. None: nobody can tell which it wants."""
-    given = _given(ingress, asked, rules)
+    given = names_given(ingress, asked, rules)
     if given is None:
         return None
     wanted: dict[str, list[str]] = {}
@@ -128,15 +128,7 @@ def names_wanted(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> di
     return wanted
 
 
-def names_left_out(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> dict[str, list[str]]:
-    """Canonical names that an Ingress gives and does not want, by the annotation or option that leaves them out."""
-    wanted, found = names_wanted(ingress, asked, rules) or {}, dict[str, dict[str, None]]()
-    for _, names, left_out_by in _given(ingress, asked, rules) or ():
-        found.setdefault(left_out_by, {}).update(dict.fromkeys(name for name in names if name not in wanted))
-    return {by: [*names] for by, names in found.items() if names}
-
-
-def _given(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> list[tuple[str, list[str], str]] | None:
+def names_given(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> list[tuple[str, list[str], str]] | None:
     """Where an Ingress gives names: the place, its canonical names, and what leaves them out (empty: nothing). None: nobody can tell."""
     key = _key_of(HOSTNAME_SOURCE, ingress, asked)
     text = dict(ingress.annotations).get(key)
