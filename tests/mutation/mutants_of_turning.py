@@ -261,4 +261,13 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         new="turned_by(landed).keys()",
         caught_by=(_TYPES + "test_i10_who_waits_for_a_policy_of_a_set_that_never_stood_has_the_name_once_it_stands",),
     ),
+    Mutant(
+        name="a-check-takes-other-keys-sets-for-foreign",
+        without="a conflict check leaves out the sets of keys that share the name",
+        invariants="I3",
+        file="cluster/keys/outcomes.py",
+        old="            if keys_wait and name.identifier and any(",
+        new="            if False and any(",
+        caught_by=(_TYPES + "test_i3_who_met_a_foreign_set_turns_once_a_person_has_deleted_it",),
+    ),
 )

@@ -10,6 +10,8 @@ import pytest
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service
 from kubesync.aws.tables.state import StateTable
+from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.routing.policies import Weighted
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.state import KeyState
 from kubesync_local.standins.route53.zone.model import Limits
@@ -217,3 +219,20 @@ def test_i3_two_that_come_at_one_moment_with_types_that_exclude_each_other(
     assert ["has the name, with a set of another type" in each for each in deployment.told(waits)] == [True]
     deployment.pass_time(1000.0)
     assert (deployment.www(), deployment.refusals, deployment.open()) == (stands, [], {})
+
+
+@pytest.mark.parametrize("other", ["b", "c"])
+def test_i3_who_met_a_foreign_set_turns_once_a_person_has_deleted_it(deployment: Types, other: str) -> None:
+    """Until then, nobody turns. Then the sets of the others are no foreign ones."""
+    theirs, foreign = RecordKey(ZONE_ID, WWW, "A", "theirs"), RecordSet(60, ("203.0.113.9",), routing=Weighted(1))
+    for name in ("a", other):
+        deployment.ask(name, "A")
+    deployment.route53.by_hand("CREATE", theirs, foreign)
+    for name in ("a", other):
+        deployment.ask(name, "CNAME", seconds=10.0)
+    assert sorted(deployment.www()) == sorted(["A a", f"A {other}", "A theirs"])
+    assert ["[theirs] stands there" in each for name in ("a", other) for each in deployment.told(name)] == [True, True]
+    deployment.route53.by_hand("DELETE", theirs, foreign)
+    deployment.pass_time(300.0)
+    assert sorted(deployment.www()) == ["CNAME a", f"CNAME {other}"]
+    assert [deployment.told(name) for name in ("a", other)] == [[], []]

@@ -20,6 +20,7 @@ from typing import Final
 from kubesync.actors.actor import Steps
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.tables.audit import Entry, describe
+from kubesync.aws.tables.claims import Claim
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.claims.published import IN_LINE, Behind, PublishedSets
 from kubesync.cluster.keys.committer import Change, Committer, Pair
@@ -333,6 +334,8 @@ class ConflictCheck:
         ----------------------    ---------------------                      ------------
         another key               none in the way, or only that key's sets   the key is planned again, and waits for the name
         nobody, or this key       none in the way                            the key is planned again, and claims the name again
+        this key, or nobody;      only sets of keys that have claims with    the key is planned again, and waits for these, or turns with them.
+          with an identifier        other identifiers at the name              Not in a cluster without rules for names (ADR 0010)
         any of these              a foreign set in the way                   the check is postponed, and the foreign set reported
 
     The last line also holds if another key has claimed the name and does not know of the foreign set yet. Otherwise two such keys would
@@ -347,6 +350,16 @@ class ConflictCheck:
         of_keys = states.states(found).values()
         names = {state.key: [n for n in sorted(state.conflicts) if n.zone_id == zone_id] for state in of_keys}
         claimed = committer.tables.claims.read({name for of_key in names.values() for name in of_key})
+        keys_wait = states.rules.names is not None or bool(states.rules.routing)
+        beside = {
+            Name(zone_id, name.name): dict[Name, Claim]()
+            for key, of_key in names.items()
+            for name in of_key
+            if keys_wait and name.identifier and any(each.identifier for each in found[key].get(name.name, ()))
+        }
+        for place in sorted(beside):
+            beside[place] = committer.tables.claims.read_all(place)
+            claimed |= beside[place]
         owners = self._owners([claim.owner for claim in claimed.values()])
         self._reasons: dict[ObjectKey, dict[Name, str]] = {}
         for state in of_keys:
@@ -359,6 +372,10 @@ class ConflictCheck:
                     owner = owners.get(claim.owner)
                     theirs = actual.keys() if owner is None else owner.applied.keys()
                     actual = {key: record_set for key, record_set in actual.items() if key not in theirs}
+                for each, other in beside.get(Name(zone_id, name.name), {}).items():
+                    if each.identifier and other.owner != state.key:
+                        stands = owners[other.owner].applied if other.owner in owners else actual
+                        actual = {k: s for k, s in actual.items() if Name.of(k) != each or stands.get(k) != s}
                 reasons[name] = _why_foreign(name, state, actual)
         free = {key: frozenset(n for n, why in of_key.items() if not why) for key, of_key in self._reasons.items()}
         self.free: Mapping[ObjectKey, frozenset[Name]] = {key: names for key, names in free.items() if names}
