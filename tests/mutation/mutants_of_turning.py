@@ -270,4 +270,13 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         new="            if False and any(",
         caught_by=(_TYPES + "test_i3_who_met_a_foreign_set_turns_once_a_person_has_deleted_it",),
     ),
+    Mutant(
+        name="sets-that-come-do-not-turn",
+        without="who turns goes with the first set of a claim for which it waits",
+        invariants="I10",
+        file=_PASSING,
+        old="        forms |= {Name.of(key): form_of(key, after) for key, after in comes if after is not None}\n",
+        new="",
+        caught_by=(_TYPES + "test_i10_who_has_no_set_yet_comes_with_the_form_for_which_the_other_waits",),
+    ),
 )

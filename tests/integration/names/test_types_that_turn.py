@@ -236,3 +236,18 @@ def test_i3_who_met_a_foreign_set_turns_once_a_person_has_deleted_it(deployment:
     deployment.pass_time(300.0)
     assert sorted(deployment.www()) == ["CNAME a", f"CNAME {other}"]
     assert [deployment.told(name) for name in ("a", other)] == [[], []]
+
+
+@pytest.mark.parametrize("other", ["b", "c"])
+@pytest.mark.parametrize(("form", "policy"), [("CNAME", (WEIGHT, WEIGHT)), ("A", (EU, US)), ("CNAME", (EU, US))])
+def test_i10_who_has_no_set_yet_comes_with_the_form_for_which_the_other_waits(
+    deployment: Types, form: str, policy: tuple[Mapping[str, str], Mapping[str, str]], other: str
+) -> None:
+    """Its health check does not exist: it has its claim, and no set."""
+    deployment.ask("a", "A")
+    deployment.ask(other, "A", UNKNOWN_CHECK, 20.0)
+    deployment.ask("a", form, policy[0], 20.0)
+    assert deployment.www() == {"A a": "weighted 1 1"}
+    deployment.ask(other, form, policy[1], 60.0)
+    assert sorted(deployment.www()) == [f"{form} a", f"{form} {other}"]
+    assert [deployment.told(name) for name in ("a", other)] == [[], []]

@@ -35,7 +35,7 @@ from kubesync.domain.batches import Unit, together
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, in_the_way
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Intent
-from kubesync.domain.state import Name, turned_by
+from kubesync.domain.state import Name, form_of, turned_by
 from kubesync.log import logger
 from kubesync.zone.waits import Waits
 
@@ -238,10 +238,13 @@ class Passing:
 
 
 def _forms_after(units: Iterable[Unit]) -> dict[Name, str]:
-    """The claims whose sets get another form or are deleted by these units, each with the new form. Empty: the sets are deleted."""
+    """The claims whose sets come, get another form or are deleted by these units, each with the new form. Empty: the sets are deleted."""
     forms, by_key = dict[Name, str](), defaultdict[ObjectKey, list[RecordChange]](list)
     for unit in units:
         by_key[unit.key] += unit.changes
     for changes in by_key.values():
-        forms |= {Name.of(each.key): "" for each in changes if each.after is None} | turned_by(changes)
+        forms |= {Name.of(each.key): "" for each in changes if each.after is None}
+        comes = ((each.key, each.after) for each in changes if each.before is None)
+        forms |= {Name.of(key): form_of(key, after) for key, after in comes if after is not None}
+        forms |= turned_by(changes)
     return forms
