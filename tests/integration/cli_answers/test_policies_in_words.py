@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from harness.cli_stack import TOKEN, CliStack, a_cli_stack
+from harness.page_visitor import a_visited_page
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ObjectKey
 from kubesync_local.standins.apiserver import ApiServer
@@ -146,6 +147,10 @@ def test_commands_say_for_whom_aliases_wait_that_replace_cnames(stack: CliStack)
         ]
         assert all(row["next"].startswith(until) for row in shown)
         assert "1 waits for a person" in words(stack, "status")
+        with a_visited_page(stack.environment) as (visitor, _):
+            shown_there = visitor.get("/service/west/shop/web").text
+        assert "weighted 1 [west]: the cluster's --routing weighted" in shown_there
+        assert until in shown_there
         cluster("set", "east", "--load-balancer-alias", "--yes")
         stack.session(lambda: len(at_web()) == 4 and stack.settled() and not waits())
         assert at_web() == [("A", "east"), ("A", "west"), ("AAAA", "east"), ("AAAA", "west")]
