@@ -49,7 +49,7 @@ def main() -> None:
     began, clock = _peak_mb(), time.process_time()
     seen = _seen(asked.ports, asked.slices, asked.endpoints, headless=asked.headless, full=asked.full_names)
     read = _peak_mb()
-    planned = Planner(states, tables, lambda: 0.0, {"prod"}).plan([(KeyState(seen.key), seen)], "list")
+    planned = Planner(states, tables, lambda: 0.0).plan([(KeyState(seen.key), seen)], "list")
     counted: Counter[str] = Counter()
     largest = 0
     for chunk in chunks_of(planned.writes, tables.state, lambda: "token", ROOM):

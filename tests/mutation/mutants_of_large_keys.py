@@ -175,7 +175,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="several clusters plan large keys at the same time",
         invariants="I4",
         file="cluster/keys/committer.py",
-        old="""            while large is not None and not self._large.acquire(blocking=False):
+        old="""            while large and not self._large.acquire(blocking=False):
                 yield _LARGE_SECONDS
 """,
         new="""            self._large.acquire(blocking=False)

@@ -158,7 +158,7 @@ def planner_of(
     for state in states:
         known.counts.tally(state)
     known.counts.corrections()
-    return Planner(known, tables, lambda: now, frozenset(), listed=listed)
+    return Planner(known, tables, lambda: now, listed=listed)
 
 
 def _in_scope(state: KeyState, config: ClusterConfig) -> KeyState:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from harness.fakes.manual_clock import ManualClock
@@ -118,7 +120,8 @@ def test_i9_who_waits_for_room_stays_in_line_in_the_commit_in_which_the_owner_le
     claims, owner, waiter = ClaimTable(store), a_key("owner"), a_key("waiter")
     store.transact(claims.gain(name, owner), "first")
     store.transact(claims.wait(claims.read([name])[name], waiter, "2026-01-01T00:00:00Z"), "second")
-    book = ClaimBook(claims, StateTable(store), {"prod"}, lambda _key: {}, lambda _key, _name: None)
+    tables = SimpleNamespace(claims=claims, state=StateTable(store), fenced_here={"prod"})
+    book = ClaimBook(tables, lambda _key: {}, lambda _key, _name: None)  # type: ignore[arg-type]
     book.read({name})
     book.note_queues(KeyState(waiter, waits=frozenset({name})), "2026-01-01T00:00:00Z", {wanted})
     assert (book.heir(name, owner) == waiter) is stays

@@ -33,7 +33,7 @@ def a_committer(large: threading.Lock, store: MemoryStore | None = None) -> Comm
     states = KeyStates(a_config(), StateTable(store), NameCountTable(store))
     states.large = LargeKeys(well={"shop": 30_000})
     tables, writer = SimpleNamespace(state=None), SimpleNamespace(room=lambda _clusters: 90, token=lambda: "token")
-    return Committer(states, tables, writer, ManualClock(), set(), large)  # type: ignore[arg-type]
+    return Committer(states, tables, writer, ManualClock(), large)  # type: ignore[arg-type]
 
 
 def seen(**endpoints: int) -> Callable[[ObjectKey], Sequence[Observation]]:
@@ -58,7 +58,7 @@ def sections(
     """The keys that are planned in one step each, and whether other clusters may not plan a large one meanwhile."""
     planned: list[tuple[list[str], bool]] = []
 
-    def plan(pairs: Sequence[Pair], _untrusted: object) -> Planned:
+    def plan(pairs: Sequence[Pair]) -> Planned:
         planned.append(([before.key.name for before, _ in pairs], large.locked()))
         return Planned(())
 
@@ -143,7 +143,7 @@ def test_i4_one_large_key_is_planned_at_a_time_and_no_actor_waits_for_another(fa
     large = threading.Lock()
     committer, planned = a_committer(large), []
 
-    def plan(pairs: Sequence[Pair], _untrusted: object) -> Planned:
+    def plan(pairs: Sequence[Pair]) -> Planned:
         assert large.locked()
         planned.append([before.key.name for before, _ in pairs])
         if fails:
@@ -167,7 +167,7 @@ def test_i4_dry_run_waits_for_its_turn_as_well_and_leaves_out_what_sessions_died
     committer, planned = a_committer(large), []
     committer.states.large = LargeKeys(deaths={"shop": Deaths(20_100, 2, retry_at=2e9)})
 
-    def plan(pairs: Sequence[Pair], _untrusted: object) -> Planned:
+    def plan(pairs: Sequence[Pair]) -> Planned:
         assert large.locked()
         planned.append([(before.key.name, before.key in committer.states.aside) for before, _ in pairs])
         return Planned(())
@@ -189,7 +189,7 @@ def test_i4_small_keys_do_not_wait_for_a_large_one() -> None:
     large = threading.Lock()
     large.acquire()
     committer = a_committer(large)
-    steps = committer.commit(Change([a_key()], lambda state: state, lambda _pairs, _: Planned(())), Recorded())
+    steps = committer.commit(Change([a_key()], lambda state: state, lambda _pairs: Planned(())), Recorded())
 
     with pytest.raises(StopIteration):
         next(steps)
@@ -242,7 +242,7 @@ def test_lease_that_is_lost_while_a_large_key_is_planned_is_no_death_of_it() -> 
     def last_word(cluster: str, actions: Sequence[Put], _token: str) -> None:
         noted.append([cluster, *(action.item["under_way"] for action in actions)])
 
-    def plan(_pairs: Sequence[Pair], _untrusted: object) -> Planned:
+    def plan(_pairs: Sequence[Pair]) -> Planned:
         writer.lost = True
         raise NotMasterError("the lease is lost")
 

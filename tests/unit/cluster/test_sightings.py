@@ -23,20 +23,20 @@ def test_services_and_endpoints_belong_to_the_key_of_their_own_name() -> None:
 
 def test_new_slice_is_noted_no_later_than_its_part() -> None:
     found = sort_observations("prod", [saw(PODS, 1, "web-1")], {})
-    assert found.early == {a_key(): [Put(PLACE, {"v": 1, "service": "web"})]}
-    assert found.late == {}
+    assert found.ordered.early == {a_key(): [Put(PLACE, {"v": 1, "service": "web"})]}
+    assert found.ordered.late == {}
 
 
 def test_known_slice_is_not_noted_again() -> None:
     found = sort_observations("prod", [saw(PODS, 1, "web-1")], {("shop", "web-1"): "web"})
-    assert (found.early, found.late) == ({}, {})
+    assert (found.ordered.early, found.ordered.late) == ({}, {})
 
 
 def test_slice_at_another_service_is_gone_at_the_old_one_and_noted_no_earlier() -> None:
     found = sort_observations("prod", [saw(OTHER, 7, "web-1")], {("shop", "web-1"): "web"})
     assert [(seen.deleted, seen.resource_version) for seen in found.by_key[a_key()]] == [(True, 7)]
     assert [seen.deleted for seen in found.by_key[a_key("other")]] == [False]
-    assert (found.early, found.late) == ({}, {a_key(): [Put(PLACE, {"v": 1, "service": "other"})]})
+    assert (found.ordered.early, found.ordered.late) == ({}, {a_key(): [Put(PLACE, {"v": 1, "service": "other"})]})
 
 
 def test_deleted_slice_is_forgotten_with_the_key_that_had_it() -> None:
@@ -45,23 +45,23 @@ def test_deleted_slice_is_forgotten_with_the_key_that_had_it() -> None:
             "prod", [saw(last, 7, "web-1", deleted=True, resource=SLICES)], {("shop", "web-1"): "web"}
         )
         assert {key: [seen.deleted for seen in seens] for key, seens in found.by_key.items()} == {a_key(): [True]}
-        assert found.late == {a_key(): [Delete(PLACE)]}
+        assert found.ordered.late == {a_key(): [Delete(PLACE)]}
 
 
 def test_deleted_slice_nobody_knew_is_gone_where_its_label_says() -> None:
     found = sort_observations("prod", [saw(PODS, 7, "web-1", deleted=True)], {})
     assert [seen.deleted for seen in found.by_key[a_key()]] == [True]
-    assert (found.early, found.late) == ({}, {})
+    assert (found.ordered.early, found.ordered.late) == ({}, {})
 
 
 def test_slice_seen_twice_is_noted_once_as_it_was_last() -> None:
     found = sort_observations("prod", [saw(PODS, 1, "web-1"), saw(OTHER, 2, "web-1")], {})
     assert [seen.deleted for seen in found.by_key[a_key()]] == [False, True]
-    assert found.early == {a_key("other"): [Put(PLACE, {"v": 1, "service": "other"})]}
+    assert found.ordered.early == {a_key("other"): [Put(PLACE, {"v": 1, "service": "other"})]}
     back = sort_observations("prod", [saw(OTHER, 1, "web-1"), saw(PODS, 2, "web-1")], {("shop", "web-1"): "web"})
-    assert (back.early, back.late) == ({}, {})
+    assert (back.ordered.early, back.ordered.late) == ({}, {})
     gone = sort_observations("prod", [saw(PODS, 1, "web-1"), saw(PODS, 2, "web-1", deleted=True)], {})
-    assert (gone.early, gone.late) == ({}, {})
+    assert (gone.ordered.early, gone.ordered.late) == ({}, {})
 
 
 def test_slice_that_cannot_be_understood_stays_where_it_was() -> None:

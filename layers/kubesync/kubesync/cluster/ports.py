@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -100,7 +99,6 @@ class ClusterPorts:
     """What a cluster's actor needs.
 
     Args:
-        fenced_here: clusters whose fence this master has raised.
         room: where lists of all clusters wait until they can be recorded. ``cached_keys``: how many keys a cluster may keep in
             memory now.
         to_cluster, to_zone, to_named: send a message. ``zones``: the zones that have an actor.
@@ -115,7 +113,6 @@ class ClusterPorts:
     tables: Tables
     clusters: ClusterTable
     fenced_writer: FencedWriter
-    fenced_here: AbstractSet[str]
     connector: Connector
     room: ListRoom
     cached_keys: Callable[[], int]

@@ -165,9 +165,7 @@ class ServedKeys:
         self.states = KeyStates(
             config, tables.state, tables.name_counts, ports.cached_keys, clock.epoch, ports.pause_seconds
         )
-        self.committer = Committer(
-            self.states, tables, ports.fenced_writer, clock, ports.fenced_here, ports.large, self._written
-        )
+        self.committer = Committer(self.states, tables, ports.fenced_writer, clock, ports.large, self._written)
         self.committer.followers.tell = ports.to_cluster
         self.reconciler = reconciler_of(self.committer, ports.connector, clock)
         self.published = Published(self.states, ports.to_zone, ports.to_cluster)

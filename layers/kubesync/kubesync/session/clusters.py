@@ -78,7 +78,7 @@ class Clusters:
         states = KeyStates(config, tables.state, tables.name_counts)
         states.configure(config, remembered.checkpoints, ports.scheduler.epoch())
         states.identity, states.large = remembered.identity, remembered.large
-        committer = Committer(states, tables, ports.fenced_writer, ports.scheduler, ports.fenced_here, ports.large)
+        committer = Committer(states, tables, ports.fenced_writer, ports.scheduler, ports.large)
         return reconciler_of(committer, ports.connector, ports.scheduler)
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Final, Protocol
 from zlib import crc32
@@ -121,6 +120,7 @@ class Master:
     def __init__(self, parts: MasterParts, keeper: LeaseKeeper, report: SessionReport, term: Term) -> None:
         settings, store, scheduler = parts.settings, parts.store, parts.scheduler
         reads = ParallelMap(scheduler, _READS_AT_ONCE)
+        fencing = Fencing(store, settings.shard, report.epoch, report.session, self._retry)
         self.parts = parts
         self.activity = Activity(scheduler)
         self.tables = Tables(
@@ -132,6 +132,7 @@ class Master:
             AuditTable(report.session, settings.audit_retention_seconds),
             NamedReferrals(settings.shard),
             reads,
+            fencing.raised,
         )
         self.inflight = InflightTable(store, settings.shard)
         self.fenced_writer = FencedWriter(store, report.epoch, keeper.may_write, scheduler, settings.shard)
@@ -141,8 +142,7 @@ class Master:
         self._keeper = keeper
         self._reporter = Reporter(report, scheduler, self.activity)
         self._take_over_reads = TakeOverReads(self.inflight, self.tables, reads, self._retry)
-        fencing = Fencing(store, settings.shard, report.epoch, report.session, self._retry)
-        cluster_ports = partial(self._cluster_ports, fencing.raised, scheduler.lock())
+        cluster_ports = partial(self._cluster_ports, scheduler.lock())
         self.served = Clusters(cluster_ports, fencing, scheduler, self.activity)
         zone_ports = self._zone_ports()
         self.zones: Directory[ZoneActor, ZoneFigures] = Directory(
@@ -223,7 +223,7 @@ class Master:
         """Repeat a call while DynamoDB throttles it, this process may write, and the deadline has not passed."""
         return retry_while_throttled(call, self.fenced_writer.check, self.parts.scheduler, self.term.deadline)
 
-    def _cluster_ports(self, fenced_here: AbstractSet[str], large: Lock) -> ClusterPorts:
+    def _cluster_ports(self, large: Lock) -> ClusterPorts:
         parts = self.parts
 
         def event_writer(config: ClusterConfig) -> EventWriter | None:
@@ -236,7 +236,6 @@ class Master:
             tables=self.tables,
             clusters=self.clusters,
             fenced_writer=self.fenced_writer,
-            fenced_here=fenced_here,
             connector=parts.connector,
             room=self.room,
             cached_keys=lambda: parts.settings.cached_keys // max(1, len(self.configs)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from kubesync.actors.parallel import Map, one_by_one
@@ -16,7 +17,8 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables of clusters and their keys; ``reads``: where each read is a request."""
+    """The tables of clusters and their keys. ``reads``: where each read is a request. ``fenced_here``: clusters whose fence this master has
+    raised. It may write for their keys."""
 
     state: StateTable
     name_counts: NameCountTable
@@ -26,3 +28,4 @@ class Tables:
     audit: AuditTable
     named: NamedReferrals = field(default_factory=NamedReferrals)
     reads: Map = one_by_one
+    fenced_here: AbstractSet[str] = frozenset()

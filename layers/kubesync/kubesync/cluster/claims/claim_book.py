@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 
 from kubesync.actors.parallel import Map
 from kubesync.aws.dynamodb.store import Action, Key
-from kubesync.aws.tables.claims import Claim, ClaimTable, Waiters, first_place
+from kubesync.aws.tables.claims import Claim, Waiters, first_place
 from kubesync.aws.tables.control.next_owners import NextOwnerTable
-from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.of_clusters import Tables
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError
@@ -51,25 +51,23 @@ class ClaimBook:
     ``promoted``: keys that were given a claim, or may take more of one. They must be planned next.
 
     Args:
-        fenced_here: clusters whose fence this master has raised. Only their keys can be notified that they were given a name.
+        tables: only keys of clusters in ``fenced_here`` can be notified that they were given a name.
         intended: the record sets that a key intends, as the commit leaves them.
         reserve: called with a key and a name if the key is given the name by a neighbour: their namespace has counted the name already.
     """
 
     def __init__(
         self,
-        claims: ClaimTable,
-        states: StateTable,
-        fenced_here: AbstractSet[str],
+        tables: Tables,
         intended: Callable[[ObjectKey], Mapping[RecordKey, RecordSet]],
         reserve: Callable[[ObjectKey, str], None],
     ) -> None:
-        self._table = claims
-        self._states = states
-        self._fenced_here = fenced_here
+        self._table = tables.claims
+        self._states = tables.state
+        self._fenced_here = tables.fenced_here
         self._intended = intended
         self._reserve = reserve
-        self._waiters = Waiters(claims)
+        self._waiters = Waiters(tables.claims)
         self._claims: dict[Name, Claim | None] = {}  # those that were read; None: does not exist
         self._related: dict[Name, set[Name]] = {}  # by the name's simple claim, all claims of the name
         self._gained: set[Name] = set()

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
 from kubesync.aws.dynamodb.store import Action
+from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.claims.published import PublishedSets
@@ -47,13 +47,7 @@ class Turn:
         return name.place == (self.zone_id, self.name)
 
 
-def turns_of(
-    book: ClaimBook,
-    states: StateTable,
-    fenced_here: AbstractSet[str],
-    seen: KeyState,
-    wanted: Mapping[RecordKey, RecordSet],
-) -> list[Turn]:
+def turns_of(book: ClaimBook, tables: Tables, seen: KeyState, wanted: Mapping[RecordKey, RecordSet]) -> list[Turn]:
     """Names at which a key gives its sets another form, and others have sets. Their claims were all read.
 
     Not where something else is in its way, such as a region that another key has: then it waits for that, with what it has. Keys of one
@@ -69,10 +63,10 @@ def turns_of(
         only_type = {each.routing.kind for key, each in seen.applied.items() if key.place == place} == {*names.values()}
         apart = bool(owners) and (place in begun or only_type or clusters != {seen.key.cluster})
         free = all(waits_for(each, policy, seen.key, owners, agreed=True) == each for each, policy in names.items())
-        if not (apart and free and clusters <= fenced_here):
+        if not (apart and free and clusters <= tables.fenced_here):
             continue
         try:
-            known = states.load(sorted({*owners.values()}))
+            known = tables.state.load(sorted({*owners.values()}))
         except NewerSchemaError:
             continue
         of_sets = {each: known[owner] for each, owner in owners.items() if each.identifier}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
 from kubesync.aws.dynamodb.store import Action
@@ -51,15 +50,12 @@ class AliasTargets:
     ``wants``: by key of this commit, the record sets that the key wants. ``asked``: by key, the names that its aliases lead to.
     """
 
-    def __init__(
-        self, states: KeyStates, tables: Tables, book: ClaimBook, fenced_here: AbstractSet[str], followers: Followers
-    ) -> None:
+    def __init__(self, states: KeyStates, tables: Tables, book: ClaimBook, followers: Followers) -> None:
         self.wants: Mapping[ObjectKey, Mapping[RecordKey, RecordSet]] = {}
         self.asked: dict[ObjectKey, set[Name]] = defaultdict(set)
         self._states = states
         self._tables = tables
         self._book = book
-        self._fenced_here = fenced_here
         self._followers = followers
 
     def followers(self, pairs: Iterable[tuple[KeyState, KeyState]]) -> list[tuple[KeyState, KeyState]]:
@@ -118,12 +114,12 @@ class AliasTargets:
     def _states_of_owners(self, key: ObjectKey, name: Name) -> Mapping[ObjectKey, KeyState]:
         """The states of keys that own a claim at the name. Sends ``Follow`` to their clusters, so that these report changes there."""
         self._book.read_related({name}, self._tables.reads)
-        owners = self._book.owners(name)
+        owners, fenced_here = self._book.owners(name), self._tables.fenced_here
         found = self._states.states(sorted(each for each in owners if each.cluster == key.cluster))
         # Clusters of other shards could not report changes, so their keys do not count.
-        others = sorted(each for each in owners - found.keys() if each.cluster in self._fenced_here)
+        others = sorted(each for each in owners - found.keys() if each.cluster in fenced_here)
         clusters = {each.cluster for each in others}
-        fresh = self._fenced_here - {key.cluster} if self._followers.add(name, key) else clusters
+        fresh = fenced_here - {key.cluster} if self._followers.add(name, key) else clusters
         for cluster in sorted(fresh | clusters):
             self._followers.tell(cluster, Follow(name, key, cluster in clusters))
         for other in others:

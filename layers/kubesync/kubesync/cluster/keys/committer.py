@@ -100,7 +100,7 @@ class Change:
     Args:
         keys: in the order of planning. The first of several keys that want one name gets it, so the oldest key comes first.
         see: returns a stored key as it is seen now; None: leave the key alone.
-        plan: returns what to write for pairs of keys. It must not trust what keys know of the given upstreams.
+        plan: returns what to write for pairs of keys. It must not trust what keys know of ``Committer.untrusted`` upstreams.
         listed: resources whose complete lists these keys are merged with.
         news: returns the observations of a key, which ``see`` merges into it.
         outputs: whether outputs are planned. Otherwise even a large key takes little memory, and needs neither the lock of large keys nor a note.
@@ -110,7 +110,7 @@ class Change:
 
     keys: Sequence[ObjectKey]
     see: Callable[[KeyState], KeyState | None]
-    plan: Callable[[Sequence[Pair], AbstractSet[str]], Planned]
+    plan: Callable[[Sequence[Pair]], Planned]
     ending: Ending | None = None
     listed: AbstractSet[Resource] = frozenset()
     news: Callable[[ObjectKey], Sequence[Observation]] = lambda _key: ()
@@ -137,7 +137,6 @@ class Committer:
     """Writes the keys of one cluster.
 
     Args:
-        fenced_here: clusters whose fence this master has raised.
         large: the lock of large keys, one for all clusters: the memory has room for one plan of a large key. A step never blocks on it.
         on_written: called with the audit entries of each transaction that was written.
     """
@@ -148,14 +147,14 @@ class Committer:
         tables: Tables,
         fenced_writer: FencedWriter,
         clock: Clock,
-        fenced_here: AbstractSet[str],
         large: Lock,
         on_written: Callable[[Sequence[Entry]], None] = lambda _entries: None,
     ) -> None:
         self.states = states
         self.tables = tables
         self.clock = clock
-        self.fenced_here = fenced_here
+        # Upstreams whose stored versions turned out to be others than the keys know. Empty again once what was planned is written.
+        self.untrusted: set[str] = set()
         self.written_at = 0.0  # when (monotonic) keys were written last
         self.followers = Followers()
         self._fenced_writer = fenced_writer
@@ -180,18 +179,14 @@ class Committer:
     ) -> Steps[None]:
         """Plan a change as ``commit`` does, without writing it. Calls ``found`` with each section. ``note``: write which large keys are planned."""
 
-        def section(keys: Sequence[ObjectKey], _section: Section, untrusted: AbstractSet[str]) -> tuple[()]:
-            found(*self._plan_pairs(change, keys, untrusted))
+        def section(keys: Sequence[ObjectKey], _section: Section) -> tuple[()]:
+            found(*self._plan_pairs(change, keys))
             return ()
 
         yield from self._by_sections(change, section, note=note)
 
     def _by_sections(
-        self,
-        change: Change,
-        do: Callable[[Sequence[ObjectKey], Section, AbstractSet[str]], Sequence[ObjectKey]],
-        *,
-        note: bool,
+        self, change: Change, do: Callable[[Sequence[ObjectKey], Section], Sequence[ObjectKey]], *, note: bool
     ) -> Steps[None]:
         """Call ``do`` for one section after the other. ``do`` returns keys that it has not written to their end: small keys that did not
         fill a transaction join the next section; a large key that gave way gets its next section after one of other keys.
@@ -207,8 +202,12 @@ class Committer:
             large = section.keys[0] if section.large and change.outputs else None
             if large is not None:
                 section = replace(section, may_stop=turns[large] < _MOST_TURNS)
-            attempt = partial(do, [*dict.fromkeys((*unfilled, *section.keys))], section)
-            left = [*(yield from self._until_fresh(attempt, change, large, note=note))]
+            attempt: Callable[[], Sequence[ObjectKey]] = partial(
+                do, [*dict.fromkeys((*unfilled, *section.keys))], section
+            )
+            if large is not None:
+                attempt = partial(self._attempt_large, attempt, change, large, note=note)
+            left = [*(yield from self._until_fresh(attempt, large=large is not None))]
             if section.last and not left:
                 return
             at = section.end
@@ -223,7 +222,7 @@ class Committer:
             to_come = {*change.keys[at:]} if unfinished else set[ObjectKey]()
             unfinished = deque(key for key in unfinished if key not in to_come)
 
-    def _next_section(self, change: Change, at: int, _untrusted: AbstractSet[str]) -> Section:
+    def _next_section(self, change: Change, at: int) -> Section:
         """The next section: keys from number ``at`` on. A key larger than LARGE gets a section of its own (I4). Reads unknown sizes."""
         states, size = self.states, 0
         keys = change.keys[at : at + KEYS_AT_A_TIME]
@@ -251,7 +250,7 @@ class Committer:
         """Note durably how many deletions of lists are believed (I5), before any is recorded: else a session that dies forgets them."""
         yield from self._until_fresh(partial(self._begin_lists, believed))
 
-    def _begin_lists(self, believed: Mapping[Resource, Believed], _untrusted: AbstractSet[str]) -> None:
+    def _begin_lists(self, believed: Mapping[Resource, Believed]) -> None:
         name, views = self.states.config.name, self.states.listeners
         unknown = Checkpoint(0, 0, Basis(0, self.states.config.server, 0))
         stored = {resource: views[resource].checkpoint or unknown for resource in believed}
@@ -266,7 +265,7 @@ class Committer:
         for resource, new in noted.items():
             views[resource].checkpoint = new
 
-    def _write_actions(self, made: Callable[[], Iterable[Action]], _untrusted: AbstractSet[str]) -> None:
+    def _write_actions(self, made: Callable[[], Iterable[Action]]) -> None:
         for actions in batched(made(), _CORRECTED_AT_A_TIME):
             self._run(list(actions), self._fenced_writer.token())
 
@@ -275,37 +274,30 @@ class Committer:
         until = self.clock.monotonic() + _WRITE_SECONDS
         self._fenced_writer.run([self.states.config.name], actions, token, until_monotonic=until)
 
-    def _until_fresh[R](
-        self,
-        attempt: Callable[[AbstractSet[str]], R],
-        change: Change | None = None,
-        large: ObjectKey | None = None,
-        *,
-        note: bool = True,
-    ) -> Steps[R]:
-        """Repeat an attempt while DynamoDB is busy, and up to _ATTEMPTS times while what was read turns out stale. Passes to the attempt the
-        upstreams that were stale. ``large``: the large key that the attempt plans (``_attempt_large``)."""
-        untrusted: set[str] = set()
+    def _until_fresh[R](self, attempt: Callable[[], R], *, large: bool = False) -> Steps[R]:
+        """Repeat an attempt while DynamoDB is busy, and up to _ATTEMPTS times while what was read turns out stale. ``large``: wait for the
+        lock of large keys. The attempt releases it (``_attempt_large``)."""
         failures = 0
         while True:
-            while large is not None and not self._large.acquire(blocking=False):
+            while large and not self._large.acquire(blocking=False):
                 yield _LARGE_SECONDS
             try:
-                if change is None or large is None:
-                    return attempt(untrusted)
-                return self._attempt_large(partial(attempt, untrusted), change, large, note=note)
+                found = attempt()
             except StoreBusyError:
                 yield _BUSY_SECONDS
             except StaleStateError as stale:
                 # The answer to an earlier transaction was lost, another cluster changed a claim, or a person wrote by hand.
                 self.states.forget()
-                untrusted |= {place.partition for place in stale.places if place.table == UPSTREAMS}
+                self.untrusted |= {place.partition for place in stale.places if place.table == UPSTREAMS}
                 stored = self.tables.listeners.checkpoints(self.states.config.name)
                 for resource, view in self.states.listeners.items():
                     view.checkpoint = stored.get(resource)
                 failures += 1
                 if failures == _ATTEMPTS:
                     raise
+            else:
+                self.untrusted.clear()
+                return found
 
     def _attempt_large[R](self, attempt: Callable[[], R], change: Change, key: ObjectKey, *, note: bool) -> R:
         """Plan a large key, and release the lock of large keys. Before, write a note (not in a dry run) if the session may die of the plan.
@@ -346,18 +338,13 @@ class Committer:
             writer.last_word(name, [self.tables.listeners.put_large(name, self.states.large, token)], token)
 
     def _record(
-        self,
-        change: Change,
-        recorded: Recorded,
-        keys: Sequence[ObjectKey],
-        section: Section,
-        untrusted: AbstractSet[str],
+        self, change: Change, recorded: Recorded, keys: Sequence[ObjectKey], section: Section
     ) -> Sequence[ObjectKey]:
         """Plan and write one section; the last one with the ending of the change. Returns keys not written to their end (``_by_sections``)."""
         part, ending, began = Recorded(), change.ending, self.clock.monotonic()
         try:
             if not section.last:
-                writes = self._plan(change, keys, part, untrusted)
+                writes = self._plan(change, keys, part)
                 if section.large:
                     rest = self._write_large(part, self._chunks(writes), section, began)
                 else:
@@ -367,7 +354,7 @@ class Committer:
                     for chunk in self._chunks((), midway):
                         self._write(part, chunk)
                 return rest
-            writes = self._plan(change, [*keys, *self._planned_too_early(change, keys)], part, untrusted)
+            writes = self._plan(change, [*keys, *self._planned_too_early(change, keys)], part)
             ends = ending is not None and ending.due()
             chunks = self._chunks(writes, ending.closing if ending is not None and ends else no_closing)
             if rest := self._write_large(part, chunks, section, began):
@@ -401,11 +388,9 @@ class Committer:
         provisional = {key for resource in change.listed for key in views[resource].provisional}
         return sorted(provisional.difference(keys))
 
-    def _plan(
-        self, change: Change, keys: Sequence[ObjectKey], recorded: Recorded, untrusted: AbstractSet[str]
-    ) -> Sequence[KeyWrite]:
+    def _plan(self, change: Change, keys: Sequence[ObjectKey], recorded: Recorded) -> Sequence[KeyWrite]:
         """Plan keys. Adds to ``recorded`` what follows although nothing is written for it."""
-        pairs, planned = self._plan_pairs(change, keys, untrusted)
+        pairs, planned = self._plan_pairs(change, keys)
         # These keys are open already, perhaps by a transaction whose answer was lost. Their zones must still be told.
         written = {write.before.key for write in planned.writes}
         recorded.opened |= {before.key: None for before, _ in pairs if before.opened and before.key not in written}
@@ -413,12 +398,10 @@ class Committer:
         recorded.shared |= planned.changed
         return planned.writes
 
-    def _plan_pairs(
-        self, change: Change, keys: Sequence[ObjectKey], untrusted: AbstractSet[str]
-    ) -> tuple[Sequence[Pair], Planned]:
+    def _plan_pairs(self, change: Change, keys: Sequence[ObjectKey]) -> tuple[Sequence[Pair], Planned]:
         states = self.states.states(keys)
         pairs = [(states[key], bounded(seen)) for key in keys if (seen := change.see(states[key])) is not None]
-        return pairs, change.plan(pairs, untrusted)
+        return pairs, change.plan(pairs)
 
     def _chunks(self, writes: Sequence[KeyWrite], closing: Callable[[str], Closing] = no_closing) -> Iterator[Chunk]:
         room = self._fenced_writer.room(MAX_CLUSTERS)

@@ -6,7 +6,7 @@ nothing: until the parts are stored, the next session reads the same events agai
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -36,8 +36,17 @@ MAX_CLUSTERS: Final = 5
 class OrderedWrites:
     """Further actions for keys. ``early`` actions are written with the key's final state or before, ``late`` ones with it or after."""
 
-    early: Mapping[ObjectKey, Sequence[Action]] = field(default_factory=dict)
-    late: Mapping[ObjectKey, Sequence[Action]] = field(default_factory=dict)
+    early: dict[ObjectKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
+    late: dict[ObjectKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, later: OrderedWrites) -> None:
+        """Add later actions. They replace earlier ones of the same items."""
+        written_again = {action.key for actions in (*later.early.values(), *later.late.values()) for action in actions}
+        for mine, others in ((self.early, later.early), (self.late, later.late)):
+            for key in mine if written_again else ():
+                mine[key] = [action for action in mine[key] if action.key not in written_again]
+            for key, actions in others.items():
+                mine[key] += actions
 
 
 NO_WRITES: Final = OrderedWrites()

@@ -249,7 +249,7 @@ class ListMerge:
                 if (key.namespace, part_id.name) in observed.places:
                     continue  # the object was created again, or belongs to another key
                 forget = self._table.remember_slice(key.cluster, key.namespace, part_id.name, None)
-                observed.late[key].append(forget)
+                observed.ordered.late[key].append(forget)
 
     def _without_unused_sources(self, state: KeyState) -> KeyState:
         """Drop parts of resources that are no longer read, such as the endpoints source before. Called once the new source has listed."""

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kubesync.actors.actor import Steps
-from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.key_writes import OrderedWrites, Recorded
 from kubesync.domain.objects import ObjectKey, Observation, Resource, Snapshot
@@ -38,14 +37,12 @@ class Following:
 class Observations:
     """Observations by key, and writes about objects that may move to another key, such as an EndpointSlice.
 
-    Such an object's stored *place* says to which key the object belongs. ``early`` writes of places must be durable no later than the
-    key's parts, ``late`` writes no earlier. ``places``: by namespace and name, the objects that were seen, each with the name of the key
-    that it belongs to now.
+    Such an object's stored *place* says to which key the object belongs. ``ordered``: the writes of places.
+    ``places``: by namespace and name, the objects that were seen, each with the name of the key that it belongs to now.
     """
 
     by_key: dict[ObjectKey, list[Observation]] = field(default_factory=lambda: defaultdict(list))
-    early: dict[ObjectKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
-    late: dict[ObjectKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
+    ordered: OrderedWrites = field(default_factory=OrderedWrites)
     places: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add(self, later: Observations) -> None:
@@ -53,22 +50,12 @@ class Observations:
         for key, seen in later.by_key.items():
             seen_again = {(each.resource, each.name) for each in seen}
             self.by_key[key] = [e for e in self.by_key.get(key, ()) if (e.resource, e.name) not in seen_again] + seen
-        written_again = {action.key for actions in (*later.early.values(), *later.late.values()) for action in actions}
-        for mine, others in ((self.early, later.early), (self.late, later.late)):
-            for key in mine if written_again else ():
-                mine[key] = [action for action in mine[key] if action.key not in written_again]
-            for key, actions in others.items():
-                mine[key] = [*mine.get(key, ()), *actions]
+        self.ordered.add(later.ordered)
         self.places |= later.places
 
     def of(self, key: ObjectKey) -> Sequence[Observation]:
         """The observations of a key."""
         return self.by_key.get(key, ())
-
-    @property
-    def ordered(self) -> OrderedWrites:
-        """The writes, as the planner takes them."""
-        return OrderedWrites(self.early, self.late)
 
     def created_at(self, key: ObjectKey) -> str:
         """The creationTimestamp of the key's main object as seen last. Empty if the object was not seen."""
@@ -127,9 +114,9 @@ def sort_observations(
         action = StateTable.remember_slice(cluster, *place, owner or None)
         if earlier:
             # Late: until the object is deleted at the old key, an event that is read again has to find it there.
-            found.late[ObjectKey(cluster, place[0], earlier, kinds[place])].append(action)
+            found.ordered.late[ObjectKey(cluster, place[0], earlier, kinds[place])].append(action)
         else:
-            found.early[ObjectKey(cluster, place[0], owner, kinds[place])].append(action)
+            found.ordered.early[ObjectKey(cluster, place[0], owner, kinds[place])].append(action)
     return found
 
 

@@ -13,7 +13,6 @@ refused ``domain.state.SETTLED_ATTEMPTS`` times. From then on it writes nothing:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -147,7 +146,7 @@ class Outcomes:
         for key in self._moved_on:
             self.committer.states.open_keys.landed(key)
 
-    def _plan(self, pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
+    def _plan(self, pairs: Sequence[Pair]) -> Planned:
         """Plan what closing writes, and promote keys for which something has changed. Upstreams stay as they are.
 
         ``pairs``: each key as stored, and with its outcomes (``_apply_outcomes``).
@@ -155,7 +154,7 @@ class Outcomes:
         committer = self.committer
         tables, counts = committer.tables, committer.states.counts
         intended = PublishedSets(tables.state, Behind()).intended
-        book = ClaimBook(tables.claims, tables.state, committer.fenced_here, intended, counts.reserve)
+        book = ClaimBook(tables, intended, counts.reserve)
         in_question = (
             (b.claims - a.claims)
             | _landed_unclaimed(b, a)
@@ -186,11 +185,11 @@ class Outcomes:
             # A foreign set keeps this key's new sets out. Waiting keys that want the same sets reported nothing so far, and must report it now.
             for name in _kept_out(before, after):
                 book.promoted += [
-                    each for each in book.waiters_in_order(name)[:IN_LINE] if each.cluster in committer.fenced_here
+                    each for each in book.waiters_in_order(name)[:IN_LINE] if each.cluster in tables.fenced_here
                 ]
             # Other sets stand at the name now. Waiting keys may have waited for that, or turn with this key.
             for name in sorted(self._turned(before, after)):
-                for key in (each for each in book.waiters_in_order(name) if each.cluster in committer.fenced_here):
+                for key in (each for each in book.waiters_in_order(name) if each.cluster in tables.fenced_here):
                     note = committer.tables.state.mark_promoted(key, name)
                     pieces.append(Piece((note,), clusters=frozenset({key.cluster})))
                     book.promoted.append(key)
@@ -384,7 +383,7 @@ class ConflictCheck:
         """States of keys that own names. Leaves out keys of clusters that another master serves. If a newer release wrote any key of another
         cluster, leaves out all of these."""
         own = [key for key in keys if key.cluster == self._states.config.name]
-        elsewhere = self._committer.fenced_here - {self._states.config.name}
+        elsewhere = self._committer.tables.fenced_here - {self._states.config.name}
         others = sorted({key for key in keys if key.cluster in elsewhere})
         owners = self._states.states(own)
         try:

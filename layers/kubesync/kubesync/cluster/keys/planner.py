@@ -65,7 +65,6 @@ class Planner:
     """Plans keys of one cluster.
 
     Args:
-        fenced_here: clusters whose fence this master has raised.
         clock_epoch: current time in seconds since 1970, for labels only.
         reread_upstreams: compare with what the upstreams table and the claims hold, and do not trust the keys' own states (a full resync).
         listed: resources whose complete lists are being recorded. For the keys planned here, the views of these resources are complete.
@@ -80,7 +79,6 @@ class Planner:
         states: KeyStates,
         tables: Tables,
         clock_epoch: Callable[[], float],
-        fenced_here: AbstractSet[str],
         *,
         reread_upstreams: bool = False,
         listed: AbstractSet[Resource] = frozenset(),
@@ -96,12 +94,9 @@ class Planner:
         self._listed = listed
         self._hold = hold
         self._limit = NamespaceLimit(states.counts, states.config.policy)
-        self._fenced_here = fenced_here
         self._published = PublishedSets(tables.state, behind or Behind())
-        self._book = ClaimBook(
-            tables.claims, tables.state, fenced_here, self._published.intended, states.counts.reserve
-        )
-        self._targets = AliasTargets(states, tables, self._book, fenced_here, followers or Followers())
+        self._book = ClaimBook(tables, self._published.intended, states.counts.reserve)
+        self._targets = AliasTargets(states, tables, self._book, followers or Followers())
         self._fresh: dict[ObjectKey, KeyState] = {}  # buckets of shared objects, as this commit leaves them
         self._changed: dict[Reference, int] = {}  # shared objects that changed, with the numbers of their marks
 
@@ -329,7 +324,7 @@ class Planner:
         contested, turns = contested_claims(seen, want, self._states.rules), list[Turn]()
         needed = {name: book.needed_claim(name, seen.key, policy) for name, policy in contested.items()}
         if contested:
-            turns = turns_of(book, states, self._fenced_here, seen, want.records or {})
+            turns = turns_of(book, self._tables, seen, want.records or {})
             needed |= {name: name for turn in turns for name in needed if turn.holds(name)}
         needed |= (types := types_in_the_way(book, self._published, seen, want.records or {}, needed, turns))
         owners = {name: book.owner(needed.get(name, name)) for name in names_of(want.records or {})}

@@ -51,7 +51,6 @@ class _Listed:
     keys: list[ObjectKey]
     names: Mapping[ObjectKey, AbstractSet[str]]
     merge: ListMerge
-    ordered: OrderedWrites
 
 
 class Reconciler:
@@ -112,7 +111,7 @@ class Reconciler:
             return with_observations(state, self._states.taken_in(state.key, observed.of(state.key)), generations)
 
         self._line_up(following.turns, observed, see, content.opened_at)
-        plan = self._plan("watch", mode, lambda: observed.ordered)
+        plan = self._plan("watch", mode, observed.ordered)
         ending = Ending(
             self._closing, lambda: flush or self._checkpoints_due(), midway=partial(self._midway, observed, ())
         )
@@ -127,7 +126,7 @@ class Reconciler:
         wanted = self._by_age(keys)
         # Marks are read before claims: a key that is given a name from now on gets a new mark, which is not removed here.
         late = OrderedWrites(late=self._tables.state.unmark_promoted(self._states.config.name, wanted))
-        return (yield from self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, lambda: late))))
+        return (yield from self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, late))))
 
     def transform(
         self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState | None], why: str
@@ -145,11 +144,11 @@ class Reconciler:
         listed = self._at_once(self._compare_lists(content, mode), go_on)
         self._at_once(self._judge_configuration(listed, content.snapshots.keys(), note=False), go_on)
         self._states.counts.corrections()  # counts as the keys say; they are not written
-        planner = self._planner(mode, content.snapshots.keys(), hold=listed.merge.hold)
+        planner = self._planner(mode, content.snapshots.keys(), listed.merge.hold)
         change = Change(
             listed.keys,
             listed.merge.merged,
-            lambda pairs, _untrusted: planner.plan(pairs, "resync", listed.ordered),
+            lambda pairs: planner.plan(pairs, "resync", listed.merge.observed.ordered),
             listed=content.snapshots.keys(),
             news=listed.merge.observed.of,
         )
@@ -192,7 +191,7 @@ class Reconciler:
         yield from self._committer.begin_lists(listed.merge.believed)
         yield from self._committer.correct_counts()
         resources, why = content.snapshots.keys(), "resync" if mode.reread_upstreams else "list"
-        plan = self._plan(why, mode, lambda: listed.ordered, resources, listed.merge.hold)
+        plan = self._plan(why, mode, listed.merge.observed.ordered, resources, listed.merge.hold)
         closing = partial(self._closing, listed=resources, extra=listed.merge.identity_actions)
 
         def done() -> None:
@@ -226,7 +225,7 @@ class Reconciler:
         counts: dict[ObjectKey, tuple[int, int, int]] = {}
         planner = self._planner(_USUAL, resources)
 
-        def count(pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
+        def count(pairs: Sequence[Pair]) -> Planned:
             for (before, seen), unwanted in zip(pairs, planner.unwanted(pairs), strict=True):
                 asked = unwanted if merge.asked_by_configuration(before, seen) else frozenset[RecordKey]()
                 counts[seen.key] = len(remaining_sets(seen)), len(asked), len(asked - seen.kept)
@@ -264,7 +263,7 @@ class Reconciler:
         keys = yield from merge.compare(observed, content.snapshots, note if fair else _as_stored)
         for key in observed.by_key.keys() - names.keys() if fair else ():
             note(KeyState(key))
-        return _Listed(keys, names, merge, observed.ordered)
+        return _Listed(keys, names, merge)
 
     def _parsed(self, content: WindowContent) -> Steps[list[Observation]]:
         """Parse the events of a window, some at a time."""
@@ -347,29 +346,21 @@ class Reconciler:
         self,
         why: str,
         mode: Mode = _USUAL,
-        ordered: Callable[[], OrderedWrites] = lambda: NO_WRITES,
+        ordered: OrderedWrites = NO_WRITES,
         listed: AbstractSet[Resource] = frozenset(),
         hold: bool | None = None,
-    ) -> Callable[[Sequence[Pair], AbstractSet[str]], Planned]:
+    ) -> Callable[[Sequence[Pair]], Planned]:
         """Make the function that plans a section. Each section gets a new planner, because what a planner has read is not valid for longer."""
-        return lambda pairs, untrusted: self._planner(mode, listed, untrusted, hold=hold).plan(pairs, why, ordered())
+        return lambda pairs: self._planner(mode, listed, hold).plan(pairs, why, ordered)
 
-    def _planner(
-        self,
-        mode: Mode,
-        listed: AbstractSet[Resource],
-        untrusted: AbstractSet[str] = frozenset(),
-        *,
-        hold: bool | None = None,
-    ) -> Planner:
+    def _planner(self, mode: Mode, listed: AbstractSet[Resource], hold: bool | None = None) -> Planner:
         return Planner(
             self._states,
             self._tables,
             self._clock.epoch,
-            self._committer.fenced_here,
             reread_upstreams=mode.reread_upstreams,
             listed=listed,
-            untrusted=untrusted,
+            untrusted=self._committer.untrusted,
             hold=hold,
             behind=self._behind,
             followers=self._committer.followers,
@@ -427,7 +418,7 @@ def _as_stored(state: KeyState) -> KeyState:
     return state
 
 
-def _as_seen(pairs: Sequence[Pair], _untrusted: AbstractSet[str]) -> Planned:
+def _as_seen(pairs: Sequence[Pair]) -> Planned:
     """Plan to write keys as they are seen, without planning their outputs."""
     return Planned(tuple(KeyWrite(before, after) for before, after in pairs if before is not after))
 
