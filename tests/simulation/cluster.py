@@ -12,7 +12,7 @@ from kubesync.domain.objects import Observation, RawEvent, Resource, Service, Sn
 from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.list_room import ListReservation
 from kubesync.kubernetes.ports import Lister, WatchSink
-from kubesync.kubernetes.service_events import EventPoster
+from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.connections import StoppedError
 from simulation.gate import Gate
 from simulation.process import Waiters
@@ -302,7 +302,7 @@ class ScriptedConnector:
     def credentials(self, config: ClusterConfig) -> Mapping[Credential, tuple[float, ...]]:
         return {}
 
-    def event_poster(self, config: ClusterConfig) -> EventPoster:
+    def client(self, config: ClusterConfig) -> ApiClient:
         raise AssertionError("no cluster of these stories writes events")
 
     def identity(self, config: ClusterConfig) -> str | None:

@@ -11,7 +11,7 @@ import requests
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import DeniedError
 from kubesync.domain.objects import ObjectKey
-from kubesync.kubernetes.service_events import KubernetesEventPoster, ServiceEvent
+from kubesync.kubernetes.service_events import ServiceEvent, post_event
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 from kubesync_local.standins.apiserver import ApiServer
 
@@ -25,8 +25,8 @@ def server() -> Iterator[ApiServer]:
 
 
 @pytest.fixture
-def poster(server: ApiServer) -> Iterator[KubernetesEventPoster]:
-    made = KubernetesEventPoster(ApiClient(ClusterAccess(server.url)))
+def api(server: ApiServer) -> Iterator[ApiClient]:
+    made = ApiClient(ClusterAccess(server.url))
     yield made
     made.close()
 
@@ -38,8 +38,8 @@ def listed(server: ApiServer) -> list[dict[str, Any]]:
     return items
 
 
-def test_event_is_kept_as_it_was_sent(server: ApiServer, poster: KubernetesEventPoster) -> None:
-    poster.post(NOTE, 1_800_000_000.0)
+def test_event_is_kept_as_it_was_sent(server: ApiServer, api: ApiClient) -> None:
+    post_event(api, NOTE, 1_800_000_000.0)
 
     (event,) = listed(server)
     assert (event["reason"], event["type"], event["count"]) == ("NoZone", "Warning", 1)
@@ -51,19 +51,19 @@ def test_event_is_kept_as_it_was_sent(server: ApiServer, poster: KubernetesEvent
     assert request.status == 201
 
 
-def test_event_that_is_there_already_is_as_good_as_written(server: ApiServer, poster: KubernetesEventPoster) -> None:
-    poster.post(NOTE, 1_800_000_000.0)
-    poster.post(NOTE, 1_800_000_060.0)
+def test_event_that_is_there_already_is_as_good_as_written(server: ApiServer, api: ApiClient) -> None:
+    post_event(api, NOTE, 1_800_000_000.0)
+    post_event(api, NOTE, 1_800_000_060.0)
 
     assert [request.status for request in server.requests.all(resource="events", verb="create")] == [201, 409]
     assert [event["firstTimestamp"] for event in listed(server)] == ["2027-01-15T08:00:00Z"]
 
 
-def test_missing_right_is_told_as_such(server: ApiServer, poster: KubernetesEventPoster) -> None:
+def test_missing_right_is_told_as_such(server: ApiServer, api: ApiClient) -> None:
     server.authority.deny(verb="create", resource="events")
 
     with pytest.raises(DeniedError, match="HTTP 403: events is forbidden"):
-        poster.post(NOTE, 1_800_000_000.0)
+        post_event(api, NOTE, 1_800_000_000.0)
 
 
 @pytest.mark.parametrize(

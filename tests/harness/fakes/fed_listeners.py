@@ -11,7 +11,7 @@ from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import Observation, RawEvent, Resource, Snapshot
 from kubesync.kubernetes.list_room import ListReservation
 from kubesync.kubernetes.ports import Lister, WatchSink
-from kubesync.kubernetes.service_events import EventPoster
+from kubesync.kubernetes.transport.client import ApiClient
 from simulation.cluster import ScriptedCluster, ScriptedConnector
 from simulation.gate import Gate
 from simulation.process import Waiters
@@ -92,7 +92,7 @@ class FedConnector(ScriptedConnector):
     def credentials(self, config: ClusterConfig) -> Mapping[Credential, tuple[float, ...]]:
         return self.ends
 
-    def event_poster(self, config: ClusterConfig) -> EventPoster:
+    def client(self, config: ClusterConfig) -> ApiClient:
         raise AssertionError("no cluster of these stories writes events")
 
     def identity(self, config: ClusterConfig) -> str | None:

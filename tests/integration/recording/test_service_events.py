@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +20,8 @@ from kubesync.domain.errors import ConnectError, DeniedError
 from kubesync.domain.objects import Resource, Service
 from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState, Part, PartId
-from kubesync.kubernetes.service_events import ServiceEvent
+from kubesync.kubernetes.transport.client import ApiClient
+from kubesync.kubernetes.transport.urls import ApiRequest
 from kubesync.telemetry.service_events import BURST, QUEUED, ServiceEvents
 from kubesync_local.standins.apiserver.objects.resources import EVENTS
 from kubesync_local.standins.apiserver.transport import faults
@@ -168,20 +170,21 @@ def test_api_server_that_is_silent_about_events_holds_up_nothing() -> None:
 # --- the queue by itself ---
 
 
-class Poster:
+class Api(ApiClient):
     """Keeps what is posted; ``gate`` holds it up, ``error`` is raised instead."""
 
     def __init__(self) -> None:
-        self.posted: list[ServiceEvent] = []
+        self.posted: list[dict[str, Any]] = []
         self.gate = threading.Event()
         self.gate.set()
         self.error: Callable[[], Exception] | None = None
 
-    def post(self, note: ServiceEvent, at: float) -> None:
+    def fetch(self, request: ApiRequest, **_: object) -> bytes:
         self.gate.wait(120)
         if self.error is not None:
             raise self.error()
-        self.posted.append(note)
+        self.posted.append(json.loads(request.body or b""))
+        return b""
 
     def shutdown(self) -> None:
         self.gate.set()
@@ -196,25 +199,26 @@ def a_state(version: int = 7, name: str = "web") -> KeyState:
 
 
 def test_reason_is_written_once_whichever_version_it_is_seen_with() -> None:
-    poster = Poster()
-    notes = ServiceEvents("prod", lambda: poster, ThreadScheduler())
+    api = Api()
+    notes = ServiceEvents("prod", lambda: api, ThreadScheduler())
     for version in (7, 8, 9):
         notes.send(a_state(version), [Problem("NoZone", "a.b", "fits none")])
     notes.send(a_state(10), [Problem("NameTaken", "a.b", "taken")])
     wait_until(lambda: notes.report.written == 2)
     notes.stop()
 
-    assert [(note.problem.code, note.resource_version) for note in poster.posted] == [("NoZone", 7), ("NameTaken", 10)]
+    found = [(event["reason"], event["involvedObject"]["resourceVersion"]) for event in api.posted]
+    assert found == [("NoZone", "7"), ("NameTaken", "10")]
 
 
 def test_no_more_than_the_rate_allows_is_written_and_too_much_is_dropped_and_counted() -> None:
-    poster = Poster()
-    poster.gate.clear()
-    notes = ServiceEvents("prod", lambda: poster, ThreadScheduler())
+    api = Api()
+    api.gate.clear()
+    notes = ServiceEvents("prod", lambda: api, ThreadScheduler())
     for number in range(QUEUED + 50):
         notes.send(a_state(), [Problem("NoZone", f"{number}.b", "fits none")])
     assert notes.report.dropped in (49, 50)  # one may be under way
-    poster.gate.set()
+    api.gate.set()
     wait_until(lambda: notes.report.written >= BURST)
     assert notes.report.written <= BURST + 2
     notes.stop()
@@ -223,24 +227,24 @@ def test_no_more_than_the_rate_allows_is_written_and_too_much_is_dropped_and_cou
 
 
 def test_error_drops_one_note_and_a_denial_all_that_follow() -> None:
-    poster = Poster()
-    notes = ServiceEvents("prod", lambda: poster, ThreadScheduler())
-    poster.error = lambda: ConnectError("refused")
+    api = Api()
+    notes = ServiceEvents("prod", lambda: api, ThreadScheduler())
+    api.error = lambda: ConnectError("refused")
     notes.send(a_state(), [Problem("NoZone", "a.b", "fits none")])
     wait_until(lambda: notes.report.dropped == 1)
-    poster.error = lambda: DeniedError("HTTP 403: forbidden", status=403)
+    api.error = lambda: DeniedError("HTTP 403: forbidden", status=403)
     notes.send(a_state(), [Problem("NoZone", "c.d", "fits none")])
     wait_until(lambda: bool(notes.report.refused))
     notes.send(a_state(), [Problem("NoZone", "e.f", "fits none")])
     notes.stop()
 
-    assert (notes.report.refused, notes.report.dropped, poster.posted) == ("HTTP 403: forbidden", 2, [])
+    assert (notes.report.refused, notes.report.dropped, api.posted) == ("HTTP 403: forbidden", 2, [])
 
 
 def test_fault_of_the_poster_ends_events_and_nothing_else() -> None:
-    poster = Poster()
-    poster.error = lambda: ValueError("a fault of ours")
-    notes = ServiceEvents("prod", lambda: poster, ThreadScheduler())
+    api = Api()
+    api.error = lambda: ValueError("a fault of ours")
+    notes = ServiceEvents("prod", lambda: api, ThreadScheduler())
     notes.send(a_state(), [Problem("NoZone", "a.b", "fits none")])
     wait_until(lambda: bool(notes.report.refused))
     notes.stop()
@@ -249,10 +253,10 @@ def test_fault_of_the_poster_ends_events_and_nothing_else() -> None:
 
 
 def test_deleted_service_gets_no_event() -> None:
-    poster = Poster()
-    notes = ServiceEvents("prod", lambda: poster, ThreadScheduler())
+    api = Api()
+    notes = ServiceEvents("prod", lambda: api, ThreadScheduler())
     gone = KeyState(a_key(), parts={PartId(Resource.SERVICES, "web"): Part("u", 7, 1, None, deleted=True)})
     notes.send(gone, [Problem("NoZone", "a.b", "fits none")])
     notes.stop()
 
-    assert (poster.posted, notes.report.written) == ([], 0)
+    assert (api.posted, notes.report.written) == ([], 0)

@@ -11,7 +11,7 @@ from harness.seen.builders import SERVICES
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Part, PartId
-from kubesync.kubernetes.service_events import EventPoster
+from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.telemetry.service_events import ServiceEvents
 
 
@@ -20,12 +20,12 @@ def test_clusters_whose_api_servers_hang_share_the_time_to_end(monkeypatch: pyte
     monkeypatch.setattr("kubesync.telemetry.service_events._END_SECONDS", 3600.0)
     hangs, go_on, clock = threading.Semaphore(0), threading.Event(), ShiftedClock()
 
-    def poster() -> EventPoster:
+    def connect() -> ApiClient:
         hangs.release()
         go_on.wait()
         raise RuntimeError
 
-    all_notes = [ServiceEvents(f"cluster{n}", poster, clock) for n in range(4)]
+    all_notes = [ServiceEvents(f"cluster{n}", connect, clock) for n in range(4)]
     for notes in all_notes:
         part = Part("uid", 1, 1, None)
         notes.send(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from botocore.config import Config
@@ -13,24 +14,11 @@ STS_CONFIG: Final = Config(connect_timeout=2, read_timeout=5, retries={"total_ma
 
 @dataclass(frozen=True, slots=True)
 class RoleCredentials:
-    """Temporary credentials, valid until ``expires_at`` (epoch seconds). Never shown (I8)."""
+    """Temporary credentials, valid until ``expires_at`` (epoch seconds). ``options``: as a boto3 session takes them for a client. Never
+    shown (I8)."""
 
-    access_key: str
-    secret_key: str
-    session_token: str
+    options: Mapping[str, Any] = field(repr=False)
     expires_at: float
-
-    def __repr__(self) -> str:
-        return f"RoleCredentials(expires_at={self.expires_at:.0f})"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """As a boto3 session takes them for a client."""
-        return {
-            "aws_access_key_id": self.access_key,
-            "aws_secret_access_key": self.secret_key,
-            "aws_session_token": self.session_token,
-        }
 
 
 def assume(sts: Any, role: str, external_id: str, session_name: str) -> RoleCredentials:
@@ -47,9 +35,12 @@ def assume(sts: Any, role: str, external_id: str, session_name: str) -> RoleCred
     if external_id:
         request["ExternalId"] = external_id
     given = sts.assume_role(**request)["Credentials"]
-    return RoleCredentials(
-        given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], given["Expiration"].timestamp()
-    )
+    options = {
+        "aws_access_key_id": given["AccessKeyId"],
+        "aws_secret_access_key": given["SecretAccessKey"],
+        "aws_session_token": given["SessionToken"],
+    }
+    return RoleCredentials(options, given["Expiration"].timestamp())
 
 
 def why_not_assumed(error: Exception, role: str, external_id: str) -> str:

@@ -40,7 +40,6 @@ from kubesync.kubernetes.list_room import ListReservation
 from kubesync.kubernetes.lister import KubernetesLister, cluster_identity
 from kubesync.kubernetes.ports import Lister, Reflector, ReflectorPolicy
 from kubesync.kubernetes.reflector import KubernetesReflector
-from kubesync.kubernetes.service_events import EventPoster, KubernetesEventPoster
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess, TokenSource
 from kubesync.kubernetes.transport.credential_ends import CredentialEnds
 from kubesync.kubernetes.wire import decode
@@ -97,9 +96,6 @@ class KubernetesConnector:
             return cluster_identity(api, until, lists=config.lists_services)
         finally:
             api.close()
-
-    def event_poster(self, config: ClusterConfig) -> EventPoster:
-        return KubernetesEventPoster(self.client(config))
 
     def observe(self, config: ClusterConfig, event: RawEvent) -> Observation:
         return decode.observe(event, config.annotation_prefixes)

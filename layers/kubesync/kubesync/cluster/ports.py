@@ -20,7 +20,7 @@ from kubesync.domain.report import EventsReport
 from kubesync.domain.state import KeyState
 from kubesync.kubernetes.list_room import ListReservation, ListRoom
 from kubesync.kubernetes.ports import Lister, Reflector
-from kubesync.kubernetes.service_events import EventPoster
+from kubesync.kubernetes.transport.client import ApiClient
 
 _WRITE_SECONDS: Final = 2.0
 
@@ -55,8 +55,8 @@ class Connector(Protocol):
         Missing: not seen yet. Empty: none that a person must know. Several: one of these, the latest if nothing better is known.
         """
 
-    def event_poster(self, config: ClusterConfig) -> EventPoster:
-        """A poster of Kubernetes Events on Services, with its own connection.
+    def client(self, config: ClusterConfig) -> ApiClient:
+        """A client with its own connection, for Kubernetes Events on Services.
 
         Raises:
             ListenerError: the configuration is unusable.

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import quote
 
 from kubesync.domain.dns.records import Problem
@@ -37,42 +37,18 @@ class ServiceEvent:
     problem: Problem
 
 
-class EventPoster(Protocol):
-    """Writes Events to one cluster. Only ``shutdown`` may be called from another thread."""
+def post_event(api: ApiClient, event: ServiceEvent, at: float) -> None:
+    """Write one Event. Succeeds too if the Event exists already. ``at``: epoch seconds.
 
-    def post(self, event: ServiceEvent, at: float) -> None:
-        """Write one Event. Succeeds too if the Event exists already.
-
-        Raises:
-            ListenerError: the Event could not be written; DeniedError if that is forbidden.
-            StoppedError: ``shutdown`` was called.
-        """
-
-    def shutdown(self) -> None:
-        """End a blocked call at once, and refuse later ones."""
-
-    def close(self) -> None:
-        """Close the sockets."""
-
-
-class KubernetesEventPoster:
-    """Posts Events over HTTP."""
-
-    def __init__(self, api: ApiClient) -> None:
-        self._api = api
-
-    def post(self, event: ServiceEvent, at: float) -> None:
-        try:
-            self._api.fetch(event_request(event, at))
-        except StatusError as error:
-            if error.status != _ALREADY_EXISTS:
-                raise
-
-    def shutdown(self) -> None:
-        self._api.shutdown()
-
-    def close(self) -> None:
-        self._api.close()
+    Raises:
+        ListenerError: the Event could not be written; DeniedError if that is forbidden.
+        StoppedError: the client was shut down.
+    """
+    try:
+        api.fetch(event_request(event, at))
+    except StatusError as error:
+        if error.status != _ALREADY_EXISTS:
+            raise
 
 
 def event_request(event: ServiceEvent, at: float) -> ApiRequest:

@@ -229,7 +229,7 @@ class Master:
         def event_writer(config: ClusterConfig) -> EventWriter | None:
             if not config.write_events:
                 return None
-            return ServiceEvents(config.name, partial(parts.connector.event_poster, config), parts.scheduler)
+            return ServiceEvents(config.name, partial(parts.connector.client, config), parts.scheduler)
 
         return ClusterPorts(
             session=self.session,

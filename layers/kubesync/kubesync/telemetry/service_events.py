@@ -23,7 +23,8 @@ from kubesync.domain.errors import DeniedError, ListenerError
 from kubesync.domain.report import EventsReport
 from kubesync.domain.sources.registry import main_part
 from kubesync.domain.state import KeyState
-from kubesync.kubernetes.service_events import EventPoster, ServiceEvent
+from kubesync.kubernetes.service_events import ServiceEvent, post_event
+from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.connections import StoppedError
 from kubesync.log import logger
 
@@ -39,13 +40,13 @@ _LONGEST_SLEEP_SECONDS: Final = 3600.0
 class ServiceEvents:
     """Writes the Events of one cluster in its own thread. Any thread may call ``send``; ``stop`` ends the thread.
 
-    ``poster``: makes the connection, in that thread, when the first Event is due.
+    ``connect``: makes the connection, in that thread, when the first Event is due.
     """
 
-    def __init__(self, cluster: str, poster: Callable[[], EventPoster], scheduler: Scheduler) -> None:
+    def __init__(self, cluster: str, connect: Callable[[], ApiClient], scheduler: Scheduler) -> None:
         self.report = EventsReport()
         self._cluster = cluster
-        self._make = poster
+        self._connect = connect
         self._scheduler = scheduler
         self._bucket = TokenBucket(PER_SECOND, BURST, scheduler)
         self._queue: deque[ServiceEvent] = deque()
@@ -53,7 +54,7 @@ class ServiceEvents:
         self._lock = scheduler.lock()
         self._wakeup = scheduler.wakeup()
         self._stopping = scheduler.event()
-        self._poster: EventPoster | None = None
+        self._api: ApiClient | None = None
         self._thread: Thread | None = None
         self._end_by = 0.0
 
@@ -94,10 +95,10 @@ class ServiceEvents:
             self._end_by = self._scheduler.monotonic() + _END_SECONDS
             self.report.dropped += len(self._queue)
             self._queue.clear()
-            poster = self._poster
+            api = self._api
         self._wakeup.set()
-        if poster is not None:
-            poster.shutdown()
+        if api is not None:
+            api.shutdown()
 
     def stop(self) -> None:
         """End within two seconds of ``close``, whatever blocks. If several are closed first, they share the two seconds."""
@@ -115,8 +116,8 @@ class ServiceEvents:
                 logger.exception("events are no longer written", cluster=self._cluster)
                 self._give_up(f"{type(error).__name__}: {error}")
         finally:
-            if self._poster is not None:
-                self._poster.close()
+            if self._api is not None:
+                self._api.close()
 
     def _next(self) -> ServiceEvent | None:
         """Wait for the next Event, and until the rate allows it. None: ``close`` was called."""
@@ -134,11 +135,11 @@ class ServiceEvents:
     def _write(self, event: ServiceEvent) -> None:
         """Write one Event, and count what became of it. If the cluster denies it, give up all further Events."""
         try:
-            if self._poster is None:
-                poster = self._make()
+            if self._api is None:
+                api = self._connect()
                 with self._lock:
-                    self._poster = poster
-            self._poster.post(event, self._scheduler.epoch())
+                    self._api = api
+            post_event(self._api, event, self._scheduler.epoch())
         except StoppedError:
             with self._lock:
                 self.report.dropped += 1

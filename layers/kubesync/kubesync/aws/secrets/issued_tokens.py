@@ -122,20 +122,16 @@ class EksToken(_IssuedToken):
         self._role = role
         self._cluster_name = cluster_name
         self._region = region
-        self._client: Any = None
 
     def _issued(self, *, fresh: bool) -> str:
-        if self._role is not None:
-            # Each set of credentials needs its own client, and they can change from call to call.
-            self._role.credentials(fresh=fresh)
-            self._client = None
+        session, role, region = self._session, self._role, self._region
+        if role is not None:
+            role.credentials(fresh=fresh)
         try:
-            if self._client is None:
-                session, role, region = self._session, self._role, self._region
-                client = session.client("sts", region_name=region) if role is None else role.client("sts")
-                client.meta.events.register("before-sign.sts.GetCallerIdentity", self._add_cluster)
-                self._client = client
-            url: str = self._client.generate_presigned_url(
+            # Each set of credentials needs its own client, and they can change from call to call.
+            client: Any = session.client("sts", region_name=region) if role is None else role.client("sts")
+            client.meta.events.register("before-sign.sts.GetCallerIdentity", self._add_cluster)
+            url: str = client.generate_presigned_url(
                 "get_caller_identity", Params={}, ExpiresIn=_EKS_URL_SECONDS, HttpMethod="GET"
             )
         except (BotoCoreError, ClientError, ValueError) as error:
