@@ -159,7 +159,7 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         without="an update turns CNAMEs to CloudFront into aliases where a cluster asked for aliases to load balancers",
         invariants="I9",
         file="domain/dns/publishing.py",
-        old="        if not (self.alias_types or self.alias_zone):\n            return elb_zone_id(host)\n",
+        old="        if not (self.asked.alias_types or self.asked.alias_zone):\n            return elb_zone_id(host)\n",
         new="",
         caught_by=(_ROWS,),
     ),

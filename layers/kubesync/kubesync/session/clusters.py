@@ -36,7 +36,7 @@ _END_SECONDS: Final = 0.1
 
 
 class Clusters:
-    """Starts, configures and ends the actors of clusters. Any thread may call ``send``; only the session's thread calls the rest.
+    """Starts, configures and ends the actors of clusters. Any thread may send messages to ``actors``; only the session's thread calls the rest.
 
     ``configs``: configurations of the clusters that are served, also of clusters that are being deleted.
     ``removed`` and ``unreadable``: cluster actors append their own names here, see ``ClusterPorts``.
@@ -51,24 +51,16 @@ class Clusters:
         self.unreadable: deque[str] = deque()
         self.unserved: frozenset[str] = frozenset()
         self._ports = ports
-        self._fencing = fencing
+        self.fencing = fencing
         self._scheduler = scheduler
         self._first: dict[str, ClusterConfig] = {}  # the configurations that the actors were made with
-        self._actors: Directory[ClusterActor, ClusterFigures] = Directory(
+        self.actors: Directory[ClusterActor, ClusterFigures] = Directory(
             lambda name: ClusterActor(self._first[name], ports()),
             ACTOR_OF_CLUSTER,
             scheduler,
             activity,
             hosted=ClusterActor.hosted,
         )
-
-    def send(self, name: str, message: object) -> bool:
-        """Send a message to a cluster's actor. False: it has none here."""
-        return self._actors.send(name, message)
-
-    def take_over(self, configs: Iterable[str]) -> None:
-        """Raise the fences of the shard and of these clusters. See ``Fencing.take_over``."""
-        self._fencing.take_over(configs)
 
     def previewer(self, config: ClusterConfig) -> Reconciler:
         """Make a reconciler with key states of its own, for previews. Reads the cluster's checkpoints."""
@@ -81,17 +73,12 @@ class Clusters:
         committer = Committer(states, tables, ports.fenced_writer, ports.scheduler, ports.large)
         return reconciler_of(committer, ports.connector, ports.scheduler)
 
-    @property
-    def figures(self) -> dict[str, ClusterFigures]:
-        """The figures that each cluster's actor published last."""
-        return self._actors.figures
-
     def configure(self, configured: Configured) -> None:
         """Serve a cluster with this configuration. Starts its actor, if it has none."""
         config = configured.config
         self._host(config)
         self.configs = {**self.configs, config.name: config}
-        self.send(config.name, Configure(configured))
+        self.actors.send(config.name, Configure(configured))
 
     def adopt(self, config: ClusterConfig, code: ErrorCode, until: float, deadline: float) -> None:
         """Serve a new cluster, or apply a changed configuration: old listeners end by ``until`` (monotonic), and new ones begin.
@@ -99,11 +86,11 @@ class Clusters:
         Raises:
             StoreError: it failed. Call it again later; a repeat does no harm.
         """
-        self._fencing.adopt(config.name)
+        self.fencing.adopt(config.name)
         self._stop_listening(config.name, code, until)
         self.configure(Configured(config, None))
-        self.send(config.name, TakeUp(None))
-        self.send(config.name, Listen(deadline))
+        self.actors.send(config.name, TakeUp(None))
+        self.actors.send(config.name, Listen(deadline))
 
     def drop(self, name: str, code: ErrorCode, until: float) -> None:
         """Stop serving a cluster. Its batches under way are still closed."""
@@ -131,10 +118,10 @@ class Clusters:
         Leaves out clusters whose fences another master holds.
         """
         for name in names:
-            if name in self._actors:
+            if name in self.actors:
                 continue
             try:
-                self._fencing.raise_one(name)
+                self.fencing.raise_one(name)
             except NotMasterError as error:
                 logger.warning("cannot close a batch of this cluster", cluster=name, reason=str(error))
                 continue
@@ -145,7 +132,7 @@ class Clusters:
         """Cut all listeners, and record what they have read. Returns whether all is recorded."""
         # All listeners share one short time limit: one that hangs (in a DNS query, say) must not delay the rest.
         listen_until = min(drain_until, self._scheduler.monotonic() + _LISTENERS_END_SECONDS)
-        names = list(self.figures)
+        names = list(self.actors.figures)
         answers = [self._stop_listening(name, code, listen_until, drain_until, abandon=abandon) for name in names]
         until = self._scheduler.monotonic() + _LAST_WORDS_SECONDS if abandon else drain_until + _ENDINGS_SECONDS
         recorded = [
@@ -155,28 +142,28 @@ class Clusters:
 
     def end(self) -> None:
         """End all actors. Call it once all zones have ended, because zones ask clusters."""
-        self._actors.end(EndCluster(), self._scheduler.monotonic() + _END_SECONDS * len(self.figures))
+        self.actors.end(EndCluster(), self._scheduler.monotonic() + _END_SECONDS * len(self.actors.figures))
 
     def _host(self, config: ClusterConfig) -> None:
         """Start a cluster's actor, if it has none."""
         self._first.setdefault(config.name, config)
-        self._actors.start(config.name)
+        self.actors.start(config.name)
 
     def _forget(self, name: str) -> None:
         """Tell a cluster's actor to stop serving, and remove its configuration and fence here. The actor stays."""
-        self.send(name, Configure(None))
+        self.actors.send(name, Configure(None))
         self.configs = {other: config for other, config in self.configs.items() if other != name}
-        self._fencing.forget(name)
+        self.fencing.forget(name)
 
     def _stop_listening(
         self, name: str, code: ErrorCode, until: float, drain_until: float | None = None, *, abandon: bool = False
     ) -> Answer[bool]:
         """Stop a cluster's listeners at once, even while its actor waits for DynamoDB. The actor records what they read, and answers."""
         answer: Answer[bool] = Answer(self._scheduler)
-        found = self.figures.get(name)
+        found = self.actors.figures.get(name)
         if found is not None and found.running is not None:
             for listener in found.running.listeners:
                 listener.stop(code)
         recorded_by = until if drain_until is None else drain_until
-        self.send(name, StopListening(code, until, recorded_by, answer, abandon))
+        self.actors.send(name, StopListening(code, until, recorded_by, answer, abandon))
         return answer

@@ -14,7 +14,7 @@ from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.dynamodb.store import Item, Value
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError
-from kubesync.session.stand_by import POLL_SECONDS, LeaseTaker, LeaseTimes, NotTakenError, Taken, now_ms
+from kubesync.session.stand_by import POLL_SECONDS, LeaseTaker, LeaseTimes, Taken, now_ms
 
 # A hand-over takes seconds, and schedules run every minute. The lease in a restored table is older than this: the latest
 # restorable time is about five minutes ago, and a restore takes longer.
@@ -214,10 +214,7 @@ class LeaseKeeper:
         with self._renewing:  # it would renew the lease under the old epoch, and count it as lost
             mine = self.truly_master()
             self.table.raise_epoch(fence)
-            try:
-                taken = self._taker.take(mine)
-            except NotTakenError as error:
-                raise error.why from error
+            taken = self._taker.take(mine)
             self._set_lease(replace(taken, lease=replace(taken.lease, ends_at_ms=self.lease.ends_at_ms)))
 
     def give_up_writing(self) -> None:

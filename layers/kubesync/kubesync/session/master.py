@@ -175,7 +175,7 @@ class Master:
 
     def send(self, cluster: str, message: object) -> bool:
         """Send a message to a cluster's actor, from any thread. False: no such cluster here."""
-        return self.served.send(cluster, message)
+        return self.served.actors.send(cluster, message)
 
     def ask_named(self, message: object) -> None:
         """Send a message to the named upstreams' actor, from any thread."""
@@ -196,7 +196,7 @@ class Master:
         """
         found = self._retry(self.registry.read)
         configs = {name: config for name, config in found.items() if config is not None}
-        self.served.take_over(configs)
+        self.served.fencing.take_over(configs)
         remembered = self._take_over_reads.remembered(configs)
         self._retry(self.named.load)
         zones = {zone.id: zone for config in configs.values() for zone in rules_of(config).zones}
@@ -323,7 +323,7 @@ class Master:
         clean = clean and self._take_over_reads.complete
         if not clean or unsettled:
             self._keeper.give_up_writing()  # a thread that hangs sends nothing later
-        self._reporter.fill(self.served.figures.values(), self.zones.figures, self.named.host.figures)
+        self._reporter.fill(self.served.actors.figures.values(), self.zones.figures, self.named.host.figures)
         counts = {"sent": self.fenced_writer.sent, "repeated": self.fenced_writer.repeated}
         self._reporter.report.transactions = counts
         return clean, unsettled
@@ -346,7 +346,7 @@ class Master:
         ``lost``: another session is the master by now. Then the report has no health.
         """
         zones = self.zones.figures
-        found = self._reporter.snapshot(self.served.figures.values(), zones, self.named.host.figures)
+        found = self._reporter.snapshot(self.served.actors.figures.values(), zones, self.named.host.figures)
         with harmless("what does not get through could not be counted"):
             if not lost:
                 steps, details = found.stuck, self._keeper.details

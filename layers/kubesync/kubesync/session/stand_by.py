@@ -43,14 +43,6 @@ class Taken:
     write_until: float
 
 
-class NotTakenError(Exception):
-    """A try to take the lease failed or got no answer. ``why`` is the error."""
-
-    def __init__(self, why: NotMasterError | StoreError) -> None:
-        super().__init__(str(why))
-        self.why = why
-
-
 class LeaseTaker:
     """Takes the lease for one session. Remembers its tries, because one whose answer was lost may have taken the lease."""
 
@@ -69,6 +61,7 @@ class LeaseTaker:
         pause = POLL_SECONDS
         while True:
             refused: NotMasterError | StoreError
+            waits = True
             try:
                 if deployment:
                     self._table.bind(deployment)
@@ -78,17 +71,14 @@ class LeaseTaker:
                 unmoved = now - first_seen.setdefault(seen.renewal, now)
                 if seen.holder == self._holder and seen.epoch in self._tries and not seen.released:
                     return self._taken(seen)
-                refused = NotMasterError(f"session {seen.holder} is the master (epoch {seen.epoch})")
                 if seen.free(now_ms(self._scheduler)) or unmoved > self._times.duration + self._times.renew_every:
                     return self.take(seen)
-                if not self._ends_soon(seen, renewed=len(first_seen) > 1):
-                    raise refused
+                refused = NotMasterError(f"session {seen.holder} is the master (epoch {seen.epoch})")
+                waits = self._ends_soon(seen, renewed=len(first_seen) > 1)
                 pause = self._until_next_poll(seen)
-            except NotTakenError as error:
-                refused = error.why
-            except StoreBusyError as error:
-                refused = error
-            if self._scheduler.monotonic() - began >= self._times.stand_by or not may_wait():
+            except (NotMasterError, StoreBusyError, StoreOutcomeUnknownError) as error:
+                refused = error  # a try without an answer may have landed: the next read shows it
+            if not waits or self._scheduler.monotonic() - began >= self._times.stand_by or not may_wait():
                 raise refused
             self._scheduler.sleep(pause)
 
@@ -108,16 +98,17 @@ class LeaseTaker:
         return self._times.stand_by == math.inf or ends_soon or (expires_in > self._times.duration and not renewed)
 
     def take(self, seen: Lease) -> Taken:
-        """Take the lease, if it is unchanged since it was read. Raises NotTakenError."""
+        """Take the lease, if it is unchanged since it was read.
+
+        Raises:
+            NotMasterError: another session took it first.
+            StoreBusyError, StoreOutcomeUnknownError: the try failed, or got no answer. It may have landed.
+        """
         started = self._scheduler.monotonic()
-        try:
-            epoch = self._table.draw_epoch()
-            self._tries[epoch] = seen, started
-            expires_at_ms = now_ms(self._scheduler) + self._times.duration_ms
-            return self._taken(self._table.take(seen, self._holder, epoch, expires_at_ms))
-        except (NotMasterError, StoreBusyError, StoreOutcomeUnknownError) as error:
-            # A try without an answer may have landed: the next read shows it.
-            raise NotTakenError(error) from error
+        epoch = self._table.draw_epoch()
+        self._tries[epoch] = seen, started
+        expires_at_ms = now_ms(self._scheduler) + self._times.duration_ms
+        return self._taken(self._table.take(seen, self._holder, epoch, expires_at_ms))
 
     def _taken(self, lease: Lease) -> Taken:
         """Return a lease that one of this session's tries took. Its time counts from the start of that try."""

@@ -124,12 +124,8 @@ def left_out(asked: DnsAnnotations, rules: DnsRules) -> Desired | None:
 def plan_for(asked: DnsAnnotations, rules: DnsRules, held: Held) -> RecordPlan:
     """Make an empty plan with the zones, TTL and routing that an object asks for, and the problems of its annotations."""
     ttl = rules.default_ttl if asked.ttl_seconds is None else asked.ttl_seconds
-    nets, excluded = rules.target_nets, rules.excluded_nets
     zones = tuple(zone for zone in rules.zones if asked.zone_id in ("", zone.id))
-    plan = RecordPlan(zones, ttl, asked.identifier, asked.routing, asked.evaluate_health, nets, held, excluded=excluded)
-    plan.alias_types, plan.alias_zone = asked.alias_types, asked.alias_zone
-    plan.problems.update(asked.problems)
-    return plan
+    return RecordPlan(zones, ttl, asked, rules.target_nets, held, rules.excluded_nets, problems={*asked.problems})
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +193,7 @@ def report_alias(asked: DnsAnnotations, targets: Targets, plan: RecordPlan) -> N
     if asked.alias and host and not targets.addresses and plan.alias_zone_id(host) is None:
         why = (
             "lies in no zone of the cluster, as it should (aws-target-hosted-zone)"
-            if plan.alias_zone
+            if asked.alias_zone
             else "is no host of AWS with a known hosted zone"
         )
         why += "; a CNAME is published"

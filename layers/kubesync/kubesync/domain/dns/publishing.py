@@ -25,13 +25,14 @@ from itertools import product
 from typing import Final
 
 from kubesync.domain.dns.addresses import Address, Network, lies_in
+from kubesync.domain.dns.annotations.reading import DnsAnnotations
 from kubesync.domain.dns.elb_zones import CLOUDFRONT_ZONE, alias_zone_id, elb_zone_id
 from kubesync.domain.dns.endpoints import not_let_in
 from kubesync.domain.dns.names import why_illegal, zones_of
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.records import NOTHING_HELD, AliasTarget, Held, Problem, RecordKey, RecordSet, Zone
 from kubesync.domain.dns.routing.limits import why_not_possible
-from kubesync.domain.dns.routing.policies import NOT_POSSIBLE, SIMPLE, Routing
+from kubesync.domain.dns.routing.policies import NOT_POSSIBLE
 
 # https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html: 400 values a record set.
 MAX_VALUES: Final = 400
@@ -57,22 +58,16 @@ class Targets:
 class RecordPlan:
     """Collects the record sets of one service, and the problems of what cannot be published.
 
-    ``identifier`` is the set identifier of all the sets (empty: simple sets); ``routing`` goes with it.
-    ``evaluate_health``: of aliases; None: of all but those to CloudFront. ``alias_types``: the types of aliases that an annotation asks
-    for; ``alias_zone``: their targets' hosted zone. ``networks``: only addresses of these are published; empty: all. ``excluded``: none of these.
+    ``asked``: what its annotations ask for. ``networks``: only addresses of these are published; empty: all. ``excluded``: none of these.
     ``held``: what the key has.
     """
 
     zones: tuple[Zone, ...]
     ttl_seconds: int
-    identifier: str = ""
-    routing: Routing = SIMPLE
-    evaluate_health: bool | None = None
+    asked: DnsAnnotations = field(default_factory=DnsAnnotations)
     networks: tuple[Network, ...] = ()
     held: Held = NOTHING_HELD
     excluded: tuple[Network, ...] = ()
-    alias_types: tuple[str, ...] = ()
-    alias_zone: str = ""
     sets: dict[RecordKey, RecordSet] = field(default_factory=dict)
     problems: set[Problem] = field(default_factory=set)
     origins: dict[str, set[Origin]] = field(default_factory=dict)
@@ -113,7 +108,7 @@ class RecordPlan:
                 for zone in zones:
                     self._put_zone_alias(zone, name, host)
                 return False  # it may become a CNAME
-            health = zone_id != CLOUDFRONT_ZONE if self.evaluate_health is None else self.evaluate_health
+            health = zone_id != CLOUDFRONT_ZONE if self.asked.evaluate_health is None else self.asked.evaluate_health
             self._put_alias(zones, name, AliasTarget(zone_id, host, health))
             return True
         self._put_cname(zones, name, host)
@@ -121,12 +116,12 @@ class RecordPlan:
 
     def alias_zone_id(self, host: str) -> str | None:
         """The hosted zone of an alias target. The cluster's option counts for load balancers, an annotation for all that is known."""
-        if not (self.alias_types or self.alias_zone):
+        if not (self.asked.alias_types or self.asked.alias_zone):
             return elb_zone_id(host)
-        if not self.alias_zone and (known := alias_zone_id(host)) is not None:
+        if not self.asked.alias_zone and (known := alias_zone_id(host)) is not None:
             return known
-        same = self.alias_zone in ("", SAME_ZONE, *(zone.id for zone in self.zones))
-        return (SAME_ZONE if zones_of(host, self.zones) else None) if same else self.alias_zone
+        same = self.asked.alias_zone in ("", SAME_ZONE, *(zone.id for zone in self.zones))
+        return (SAME_ZONE if zones_of(host, self.zones) else None) if same else self.asked.alias_zone
 
     def publish_srv(self, name: str, values: Iterable[str], count: int = 0) -> None:
         """Plan an SRV set at an owner name such as ``_http._tcp.web.shop.svc.example.com``. ``count``: of how many values these are the first."""
@@ -166,34 +161,34 @@ class RecordPlan:
             self.problems.add(Problem("TooManyValues", f"{name} {record_type}", why))
         if fitting:
             for zone in zones:
-                self._plan(zone, name, record_type, RecordSet(self.ttl_seconds, fitting, routing=self.routing))
+                self._plan(zone, name, record_type, RecordSet(self.ttl_seconds, fitting, routing=self.asked.routing))
 
     def _put_cname(self, zones: Iterable[Zone], name: str, host: str) -> None:
         for zone in zones:
             if name == zone.name:
                 self.problems.add(Problem("CnameAtApex", name, "the apex of a zone cannot have a CNAME"))
             else:
-                self._plan(zone, name, "CNAME", RecordSet(self.ttl_seconds, (f"{host}.",), routing=self.routing))
+                self._plan(zone, name, "CNAME", RecordSet(self.ttl_seconds, (f"{host}.",), routing=self.asked.routing))
 
     def _put_alias(self, zones: Iterable[Zone], name: str, target: AliasTarget) -> None:
         # The name of a load balancer does not show whether it has IPv6. If it has none, an AAAA alias answers with no data,
         # which is right. external-dns makes both for the same reason, and evaluates health by default.
         for zone in zones:
-            for record_type in self.alias_types or ("A", "AAAA"):
-                self._plan(zone, name, record_type, RecordSet(None, (), alias=target, routing=self.routing))
+            for record_type in self.asked.alias_types or ("A", "AAAA"):
+                self._plan(zone, name, record_type, RecordSet(None, (), alias=target, routing=self.asked.routing))
 
     def _put_zone_alias(self, zone: Zone, name: str, host: str) -> None:
         """Both an alias and the CNAME that it falls back to, which has no TTL where there can be none: ``with_zone_aliases`` decides."""
         ttl = None if name == zone.name else self.ttl_seconds
-        target = AliasTarget(zone.id, host, self.evaluate_health is not False)
-        for record_type in self.alias_types or ("A", "AAAA"):
-            self._plan(zone, name, record_type, RecordSet(ttl, (f"{host}.",), alias=target, routing=self.routing))
+        target = AliasTarget(zone.id, host, self.asked.evaluate_health is not False)
+        for record_type in self.asked.alias_types or ("A", "AAAA"):
+            self._plan(zone, name, record_type, RecordSet(ttl, (f"{host}.",), alias=target, routing=self.asked.routing))
 
     def _plan(self, zone: Zone, name: str, record_type: str, record_set: RecordSet) -> None:
         if why := why_not_possible(record_type, record_set, private=zone.private):
             self.problems.add(Problem("RoutingNotPossible", f"{name} {record_type}", why))
             record_set = replace(record_set, routing=NOT_POSSIBLE)
-        self.sets[RecordKey(zone.id, name, record_type, self.identifier)] = record_set
+        self.sets[RecordKey(zone.id, name, record_type, self.asked.identifier)] = record_set
 
 
 def _first_that_fit(values: Sequence[str]) -> tuple[str, ...]:
