@@ -17,17 +17,12 @@ from collections import Counter
 from pathlib import Path
 from typing import cast
 
+from harness.cluster_tables import cluster_tables
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import SERVICES, SLICES, a_config, a_key, a_service
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import UPSTREAMS, Put
-from kubesync.aws.tables.audit import AuditTable
-from kubesync.aws.tables.claims import ClaimTable
-from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.of_clusters import Tables
-from kubesync.aws.tables.state import StateTable
-from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import chunks_of
 from kubesync.cluster.keys.planner import Planner
@@ -49,7 +44,7 @@ def main() -> None:
     began, clock = _peak_mb(), time.process_time()
     seen = _seen(asked.ports, asked.slices, asked.endpoints, headless=asked.headless, full=asked.full_names)
     read = _peak_mb()
-    planned = Planner(states, tables, lambda: 0.0).plan([(KeyState(seen.key), seen)], "list")
+    planned = Planner(states, lambda: 0.0).plan([(KeyState(seen.key), seen)], "list")
     counted: Counter[str] = Counter()
     largest = 0
     for chunk in chunks_of(planned.writes, tables.state, lambda: "token", ROOM):
@@ -72,15 +67,8 @@ def main() -> None:
 
 def _tables() -> tuple[KeyStates, Tables]:
     store = MemoryStore(clock=ThreadScheduler())
-    tables = Tables(
-        StateTable(store),
-        NameCountTable(store),
-        ClaimTable(store),
-        UpstreamTable(store),
-        ListenerTable(store),
-        AuditTable("session", 1),
-    )
-    states = KeyStates(a_config(endpoints_source=SLICES), tables.state, tables.name_counts)
+    tables = cluster_tables(store)
+    states = KeyStates(a_config(endpoints_source=SLICES), tables)
     for view in states.listeners.values():
         view.complete = True
     return states, tables

@@ -153,12 +153,12 @@ def planner_of(
         AuditTable("plan"),
         NamedReferrals(config.shard),
     )
-    known = KeyStates(config, tables.state, tables.name_counts)
+    known = KeyStates(config, tables)
     known.counts.begin()
     for state in states:
         known.counts.tally(state)
     known.counts.corrections()
-    return Planner(known, tables, lambda: now, listed=listed)
+    return Planner(known, lambda: now, listed=listed)
 
 
 def _in_scope(state: KeyState, config: ClusterConfig) -> KeyState:

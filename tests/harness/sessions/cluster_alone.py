@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, Final
 
+from harness.cluster_tables import cluster_tables
 from harness.fakes.fencing import raise_fence
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
@@ -14,13 +15,6 @@ from harness.fakes.store_faults import StoreFaults
 from harness.seen.builders import a_config
 from kubesync.actors.scheduler import Thread
 from kubesync.aws.fencing.writer import FencedWriter
-from kubesync.aws.tables.audit import AuditTable
-from kubesync.aws.tables.claims import ClaimTable
-from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.name_counts import NameCountTable
-from kubesync.aws.tables.of_clusters import Tables
-from kubesync.aws.tables.state import StateTable
-from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.actor import ClusterActor
 from kubesync.cluster.ports import ClusterPorts, Configured
 from kubesync.domain.objects import Resource
@@ -101,15 +95,7 @@ class ClusterAlone:
         store, clock = self.store, self.clock
         return ClusterPorts(
             session="session",
-            tables=Tables(
-                StateTable(store),
-                NameCountTable(store),
-                ClaimTable(store),
-                UpstreamTable(store),
-                ListenerTable(store),
-                AuditTable("session", _EPOCH),
-                fenced_here={"prod"},
-            ),
+            tables=cluster_tables(store),
             clusters=ClusterRegistry(store),
             fenced_writer=FencedWriter(store, _EPOCH, lambda: None, clock),
             connector=SimpleNamespace(reflector=self._reflector, credentials=lambda _config: {}),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from harness.cluster_tables import cluster_tables
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import Call, MemoryStore
 from harness.fed import FedDeployment
 from harness.seen.builders import SERVICES, SLICES, a_config, a_key, a_list, a_service, an_endpoints, identity, saw
 from kubesync.aws.tables.control.clusters import ZoneReference
-from kubesync.aws.tables.name_counts import NameCountTable
-from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys import key_states
 from kubesync.cluster.keys.key_states import KeyStates, rules_of
 from kubesync.domain.dns.desired import DnsRules
@@ -98,7 +97,7 @@ def _claims_read(deployment: FedDeployment) -> list[str]:
 def test_i4_many_keys_are_read_in_shares_with_as_many_requests_as_all_at_once() -> None:
     store = MemoryStore(clock=ManualClock())
     keys = [a_key(f"s{n:02d}") for n in range(80)]
-    read = KeyStates(a_config(), StateTable(store), NameCountTable(store)).each(keys)
+    read = KeyStates(a_config(), cluster_tables(store)).each(keys)
 
     assert next(read).key == keys[0]
     assert [len(call.keys) for call in store.calls] == [100]

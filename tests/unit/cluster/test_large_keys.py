@@ -9,11 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.cluster_tables import cluster_tables
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import SERVICES, SLICES, a_config, a_key, a_service, an_endpoints, saw
 from kubesync.aws.dynamodb.store import Put
-from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.committer import Change, Committer, Pair, Section
 from kubesync.cluster.keys.key_states import KeyStates, size_of
@@ -22,7 +22,6 @@ from kubesync.domain.errors import NotMasterError
 from kubesync.domain.large_keys import Deaths, LargeKeys
 from kubesync.domain.objects import EndpointPort, EndpointsObject, ObjectKey, Observation, Resource, Service
 from kubesync.domain.state import KeyState, Name, Part, PartId
-from kubesync_local.workplace.readings import ListenerReadings
 from toy.rules import Toy
 
 ENDPOINT = "10.0.0.1"
@@ -30,10 +29,10 @@ ENDPOINT = "10.0.0.1"
 
 def a_committer(large: threading.Lock, store: MemoryStore | None = None) -> Committer:
     store = store or MemoryStore(clock=ManualClock())
-    states = KeyStates(a_config(), StateTable(store), NameCountTable(store))
+    states = KeyStates(a_config(), cluster_tables(store))
     states.large = LargeKeys(well={"shop": 30_000})
-    tables, writer = SimpleNamespace(state=None), SimpleNamespace(room=lambda _clusters: 90, token=lambda: "token")
-    return Committer(states, tables, writer, ManualClock(), large)  # type: ignore[arg-type]
+    writer = SimpleNamespace(room=lambda _clusters: 90, token=lambda: "token")
+    return Committer(states, writer, ManualClock(), large)  # type: ignore[arg-type]
 
 
 def seen(**endpoints: int) -> Callable[[ObjectKey], Sequence[Observation]]:
@@ -211,8 +210,8 @@ def test_i9_services_with_long_annotations_or_many_ports_count_as_several_keys(
         read.extend(keys)
         return (KeyState(key) for key in keys)
 
-    table = SimpleNamespace(each=each)
-    states = KeyStates(a_config(), table, NameCountTable(MemoryStore(clock=ManualClock())), lambda: 100)  # type: ignore[arg-type]
+    tables = replace(cluster_tables(MemoryStore(clock=ManualClock())), state=SimpleNamespace(each=each))  # type: ignore[arg-type]
+    states = KeyStates(a_config(), tables, lambda: 100)
     part_id, value = long_part
     small, long = [a_key(f"small{n}") for n in range(90)], [a_key(f"long{n}") for n in range(2)]
 
@@ -248,7 +247,6 @@ def test_lease_that_is_lost_while_a_large_key_is_planned_is_no_death_of_it() -> 
 
     writer.run, writer.last_word = run, last_word
     committer._fenced_writer = writer  # type: ignore[assignment]
-    committer.tables = SimpleNamespace(state=None, listeners=ListenerReadings)  # type: ignore[assignment]
     parts = {PartId(SLICES, f"{n}"): Part("u", 5, 1, an_endpoints(*[ENDPOINT] * 201, ports=())) for n in range(100)}
     change = Change([a_key()], lambda state: replace(state, parts=parts), plan, news=seen(web=20_100))
 

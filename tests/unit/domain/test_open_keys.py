@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from harness.cluster_tables import cluster_tables
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.tables.name_counts import NameCountTable
-from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.routing.policies import Multivalue, Weighted
@@ -104,7 +103,7 @@ def test_i10_transaction_that_met_other_items_forgets_no_open_key() -> None:
         name="prod", server="https://x.example", domain="x.example", zones=(ZoneReference(id="Z1", name="x.example"),)
     )
     clock = ManualClock()
-    states = KeyStates(config, StateTable(MemoryStore(clock=clock)), NameCountTable(MemoryStore(clock=clock)))
+    states = KeyStates(config, cluster_tables(MemoryStore(clock=clock)))
     states.remember(replace(OPEN, conflicts={Name.of(A): "it stands there"}, opened=OpenMark(since=100.0)))
     states.remember(replace(OPEN, key=ObjectKey("prod", "shop", "api")))
     states.forget()

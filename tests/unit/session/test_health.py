@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
+from harness.cluster_tables import cluster_tables
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_config
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
-from kubesync.aws.tables.name_counts import NameCountTable
-from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.key_states import KeyStates, ListenerView
 from kubesync.cluster.serving import ClusterFigures
 from kubesync.domain.merge import Believed
@@ -103,7 +102,7 @@ def test_i10_cluster_that_was_added_a_moment_ago_raises_nothing() -> None:
     )
     clock = ManualClock()
     store = MemoryStore(clock=clock)
-    states = KeyStates(config, StateTable(store), NameCountTable(store), epoch=clock.epoch)
+    states = KeyStates(config, cluster_tables(store), epoch=clock.epoch)
     figures = ClusterFigures(views=tuple(states.listeners.values()))
     seen = of_cluster("new", figures, {}, clock.epoch(), clock.monotonic())
     assert seen.failing == (1.0, 1.0)
@@ -143,7 +142,7 @@ def test_i10_api_that_was_absent_does_not_fail_since_then_under_another_configur
     *, absent: bool, since: float
 ) -> None:
     store = MemoryStore(clock=ManualClock())
-    states = KeyStates(a_config(), StateTable(store), NameCountTable(store))
+    states = KeyStates(a_config(), cluster_tables(store))
     states.configure(a_config(), {}, 1_000.0)
     states.listeners[Resource.SERVICES].absent = absent
     states.configure(a_config(revision=2), {}, 9_000.0)

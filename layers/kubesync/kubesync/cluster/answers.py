@@ -126,7 +126,7 @@ class ZoneQuestions:
 
         In a cluster without rules for names, a key waits only if it gives a set another form (ADR 0010).
         """
-        tables, rules = self._served.committer.tables, self._states.rules
+        tables, rules = self._states.tables, self._states.rules
         keys_wait = rules.names is not None or bool(rules.routing)
         obstacles = [
             _of_another_form(refusal) if outcome.conflict and (keys_wait or outcome.turns) else frozenset[RecordKey]()
@@ -196,7 +196,7 @@ class ZoneQuestions:
 
         Raises NewerSchemaError where a newer release wrote the owner's item.
         """
-        tables = self._served.committer.tables
+        tables = self._states.tables
         claims = tables.claims.read({Name.of(drift.key) for drift in drifts if drift.stands is not None})
         owners = {name: set(claim.holders) for name, claim in claims.items()}
 

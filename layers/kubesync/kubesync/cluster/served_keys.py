@@ -161,11 +161,9 @@ class ServedKeys:
 
     def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
         self.ports = ports
-        tables, clock = ports.tables, ports.scheduler
-        self.states = KeyStates(
-            config, tables.state, tables.name_counts, ports.cached_keys, clock.epoch, ports.pause_seconds
-        )
-        self.committer = Committer(self.states, tables, ports.fenced_writer, clock, ports.large, self._written)
+        clock = ports.scheduler
+        self.states = KeyStates(config, ports.tables, ports.cached_keys, clock.epoch, ports.pause_seconds)
+        self.committer = Committer(self.states, ports.fenced_writer, clock, ports.large, self._written)
         self.committer.followers.tell = ports.to_cluster
         self.reconciler = reconciler_of(self.committer, ports.connector, clock)
         self.published = Published(self.states, ports.to_zone, ports.to_cluster)
@@ -268,7 +266,7 @@ class Readers:
     def steps(self) -> Steps[None]:
         reference = self._next()
         assert reference is not None, "only where it is due"
-        number, states, table = self._changed[reference], self._served.states, self._served.ports.tables.state
+        number, states, table = self._changed[reference], self._served.states, self._served.states.tables.state
         name = states.config.name
         if reference not in self._left:
             self._left[reference] = sorted(table.readers(name, reference))

@@ -65,12 +65,11 @@ class Clusters:
     def previewer(self, config: ClusterConfig) -> Reconciler:
         """Make a reconciler with key states of its own, for previews. Reads the cluster's checkpoints."""
         ports = self._ports()
-        tables = ports.tables
-        remembered = tables.listeners.remembered({config.name: config.remembered})[config.name]
-        states = KeyStates(config, tables.state, tables.name_counts)
+        remembered = ports.tables.listeners.remembered({config.name: config.remembered})[config.name]
+        states = KeyStates(config, ports.tables)
         states.configure(config, remembered.checkpoints, ports.scheduler.epoch())
         states.identity, states.large = remembered.identity, remembered.large
-        committer = Committer(states, tables, ports.fenced_writer, ports.scheduler, ports.large)
+        committer = Committer(states, ports.fenced_writer, ports.scheduler, ports.large)
         return reconciler_of(committer, ports.connector, ports.scheduler)
 
     def configure(self, configured: Configured) -> None:

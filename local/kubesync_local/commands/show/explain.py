@@ -13,11 +13,10 @@ from typing import Final
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.claims.allowed_names import held_only
-from kubesync.cluster.keys.key_states import KeyStates
+from kubesync.cluster.keys.key_states import rules_of
 from kubesync.cluster.keys.shared import SharedReader
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
 from kubesync.domain.dns.records import RecordKey
@@ -127,14 +126,14 @@ def _wanted(state: KeyState, config: ClusterConfig, listed: AbstractSet[Resource
     """As a session plans it, from what is stored."""
     if config.deleting:
         return Desired({}, {}, ())
-    known, kind = KeyStates(config, StateTable(store), NameCountTable(store)), KINDS[state.key.kind]
+    table, kind = StateTable(store), KINDS[state.key.kind]
     complete = {*listed, kind.main}
     try:
         want = kind.desired(
             state,
             complete,
-            known.rules,
-            SharedReader(config.name, complete, lambda bucket: known.states([bucket])[bucket]),
+            rules_of(config),
+            SharedReader(config.name, complete, lambda bucket: table.load([bucket])[bucket]),
         )
     except UnknownObjectError:
         return Desired(None, None, ())

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from kubesync.aws.dynamodb.store import Action
-from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.keys.key_states import KeyStates
@@ -50,11 +49,10 @@ class AliasTargets:
     ``wants``: by key of this commit, the record sets that the key wants. ``asked``: by key, the names that its aliases lead to.
     """
 
-    def __init__(self, states: KeyStates, tables: Tables, book: ClaimBook, followers: Followers) -> None:
+    def __init__(self, states: KeyStates, book: ClaimBook, followers: Followers) -> None:
         self.wants: Mapping[ObjectKey, Mapping[RecordKey, RecordSet]] = {}
         self.asked: dict[ObjectKey, set[Name]] = defaultdict(set)
         self._states = states
-        self._tables = tables
         self._book = book
         self._followers = followers
 
@@ -113,8 +111,8 @@ class AliasTargets:
 
     def _states_of_owners(self, key: ObjectKey, name: Name) -> Mapping[ObjectKey, KeyState]:
         """The states of keys that own a claim at the name. Sends ``Follow`` to their clusters, so that these report changes there."""
-        self._book.read_related({name}, self._tables.reads)
-        owners, fenced_here = self._book.owners(name), self._tables.fenced_here
+        self._book.read_related({name}, self._states.tables.reads)
+        owners, fenced_here = self._book.owners(name), self._states.tables.fenced_here
         found = self._states.states(sorted(each for each in owners if each.cluster == key.cluster))
         # Clusters of other shards could not report changes, so their keys do not count.
         others = sorted(each for each in owners - found.keys() if each.cluster in fenced_here)
@@ -124,7 +122,7 @@ class AliasTargets:
             self._followers.tell(cluster, Follow(name, key, cluster in clusters))
         for other in others:
             with suppress(NewerSchemaError):
-                found |= self._tables.state.load([other])
+                found |= self._states.tables.state.load([other])
         return found
 
     def marks(self, key: ObjectKey) -> list[Action]:

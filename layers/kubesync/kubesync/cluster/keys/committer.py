@@ -26,7 +26,6 @@ from kubesync.aws.dynamodb.store import UPSTREAMS, Action
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
-from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state_codec import bounded
 from kubesync.clock import Clock
 from kubesync.cluster.claims.allowed_names import namespaces_apart
@@ -144,14 +143,12 @@ class Committer:
     def __init__(
         self,
         states: KeyStates,
-        tables: Tables,
         fenced_writer: FencedWriter,
         clock: Clock,
         large: Lock,
         on_written: Callable[[Sequence[Entry]], None] = lambda _entries: None,
     ) -> None:
         self.states = states
-        self.tables = tables
         self.clock = clock
         # Upstreams whose stored versions turned out to be others than the keys know. Empty again once what was planned is written.
         self.untrusted: set[str] = set()
@@ -260,7 +257,7 @@ class Committer:
             if before.believed != believed[resource]
         }
         if noted:
-            token, put = self._fenced_writer.token(), self.tables.listeners.put_checkpoint
+            token, put = self._fenced_writer.token(), self.states.tables.listeners.put_checkpoint
             self._run([put(name, r, new, token) for r, new in noted.items()], token)
         for resource, new in noted.items():
             views[resource].checkpoint = new
@@ -289,7 +286,7 @@ class Committer:
                 # The answer to an earlier transaction was lost, another cluster changed a claim, or a person wrote by hand.
                 self.states.forget()
                 self.untrusted |= {place.partition for place in stale.places if place.table == UPSTREAMS}
-                stored = self.tables.listeners.checkpoints(self.states.config.name)
+                stored = self.states.tables.listeners.checkpoints(self.states.config.name)
                 for resource, view in self.states.listeners.items():
                     view.checkpoint = stored.get(resource)
                 failures += 1
@@ -326,7 +323,7 @@ class Committer:
     def note(self, large: LargeKeys) -> None:
         """Note durably which large keys are planned."""
         token = self._fenced_writer.token()
-        self._run([self.tables.listeners.put_large(self.states.config.name, large, token)], token)
+        self._run([self.states.tables.listeners.put_large(self.states.config.name, large, token)], token)
         self.states.large = large
 
     def _note_failure(self) -> None:
@@ -335,7 +332,7 @@ class Committer:
         writer, name = self._fenced_writer, self.states.config.name
         token = writer.token()
         with suppress(NotMasterError, StoreError):
-            writer.last_word(name, [self.tables.listeners.put_large(name, self.states.large, token)], token)
+            writer.last_word(name, [self.states.tables.listeners.put_large(name, self.states.large, token)], token)
 
     def _record(
         self, change: Change, recorded: Recorded, keys: Sequence[ObjectKey], section: Section
@@ -406,7 +403,7 @@ class Committer:
     def _chunks(self, writes: Sequence[KeyWrite], closing: Callable[[str], Closing] = no_closing) -> Iterator[Chunk]:
         room = self._fenced_writer.room(MAX_CLUSTERS)
         counted = self.states.counts.taken
-        return chunks_of(writes, self.tables.state, self._fenced_writer.token, room, closing, counted)
+        return chunks_of(writes, self.states.tables.state, self._fenced_writer.token, room, closing, counted)
 
     def _write(self, recorded: Recorded, chunk: Chunk) -> None:
         """Write one transaction, with its counts and audit entries, and take over what it changed: caches, counts, ``recorded``."""
@@ -414,12 +411,12 @@ class Committer:
         fitting = self.states.counts.keys_with_room(chunk.counts)
         if chunk.entries:
             name, epoch, now = self.states.config.name, self._fenced_writer.epoch, self.clock.epoch()
-            actions.append(self.tables.audit.changes(name, chunk.entries, epoch, now, chunk.token))
+            actions.append(self.states.tables.audit.changes(name, chunk.entries, epoch, now, chunk.token))
         try:
             until = self.clock.monotonic() + _WRITE_SECONDS
             self._fenced_writer.run(chunk.clusters, actions, chunk.token, until_monotonic=until)
         finally:  # also if it is not known whether the transaction landed
-            self.tables.named.written(actions)
+            self.states.tables.named.written(actions)
         self.states.counts.written(chunk.counts, chunk.states)
         for state in chunk.states:
             self.states.remember(state)

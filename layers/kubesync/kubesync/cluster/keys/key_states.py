@@ -11,8 +11,8 @@ from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
-from kubesync.aws.tables.name_counts import NameCounts, NameCountTable
-from kubesync.aws.tables.state import StateTable
+from kubesync.aws.tables.name_counts import NameCounts
+from kubesync.aws.tables.of_clusters import Tables
 from kubesync.domain.dns.addresses import parse_networks
 from kubesync.domain.dns.desired import DnsRules
 from kubesync.domain.dns.names import zones_of
@@ -119,8 +119,7 @@ class KeyStates:
     def __init__(
         self,
         config: ClusterConfig,
-        table: StateTable,
-        counts: NameCountTable,
+        tables: Tables,
         cached_keys: Callable[[], int] = lambda: CACHED_KEYS,
         epoch: Callable[[], float] = lambda: 0.0,
         pause_seconds: float = 0.0,
@@ -130,13 +129,13 @@ class KeyStates:
         self.config = config
         self.listeners: dict[Resource, ListenerView] = {}
         self.identity: str | None = None  # the remembered uid of Service default/kubernetes
-        self.counts = NameCounts(counts)
+        self.tables = tables
+        self.counts = NameCounts(tables.name_counts)
         self.configure(config, {}, 0.0)  # nothing is known yet
         # Keys with tombstones, first seen first: so the same run sweeps the same keys first.
         self.tombstoned: dict[ObjectKey, None] = {}
         # Called with a key's state and its new problems.
         self.on_problems: Callable[[KeyState, Collection[Problem]], None] = lambda _state, _fresh: None
-        self._table = table
         self._cache = _Cache(cached_keys)
         self._sizes: dict[ObjectKey, int] = {}  # of keys with many endpoints, whether or not they are in the cache
         self.large = LargeKeys()
@@ -231,7 +230,7 @@ class KeyStates:
         states = self._cache.states
         missing = [key for key in wanted if key not in states]
         yield from [states[key] for key in wanted if key in states]
-        for state in self._table.each(missing) if missing else ():
+        for state in self.tables.state.each(missing) if missing else ():
             self.remember(state)
             yield state
 

@@ -11,7 +11,7 @@ from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.listeners import ListenerTable
-from kubesync.aws.tables.state import BUCKETS, StateTable
+from kubesync.aws.tables.state import BUCKETS
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.observations import LivePart, Observations, absent_from, live_parts, moved_in
 from kubesync.domain.errors import ListenerError
@@ -73,10 +73,9 @@ class ListMerge:
         forced: a person lets held deletions through.
     """
 
-    def __init__(self, states: KeyStates, table: StateTable, probed: str | None, epoch: float, *, forced: bool) -> None:
+    def __init__(self, states: KeyStates, probed: str | None, epoch: float, *, forced: bool) -> None:
         self._states = states
         self._epoch = epoch
-        self._table = table
         self._probed = probed
         self._forced = forced
         self.observed = Observations()
@@ -103,7 +102,7 @@ class ListMerge:
         unused = MOVING - self._states.listeners.keys()
         self._states.counts.begin()
         for bucket in range(BUCKETS):
-            for state in self._table.load_bucket(self._states.config.name, bucket):
+            for state in self._states.tables.state.load_bucket(self._states.config.name, bucket):
                 created[state.key] = created_at(state)
                 kept += len(state.kept)
                 parts += live_parts(state, snapshots)
@@ -248,7 +247,7 @@ class ListMerge:
             for part_id in part_ids:
                 if (key.namespace, part_id.name) in observed.places:
                     continue  # the object was created again, or belongs to another key
-                forget = self._table.remember_slice(key.cluster, key.namespace, part_id.name, None)
+                forget = self._states.tables.state.remember_slice(key.cluster, key.namespace, part_id.name, None)
                 observed.ordered.late[key].append(forget)
 
     def _without_unused_sources(self, state: KeyState) -> KeyState:

@@ -152,7 +152,7 @@ class Outcomes:
         ``pairs``: each key as stored, and with its outcomes (``_apply_outcomes``).
         """
         committer = self.committer
-        tables, counts = committer.tables, committer.states.counts
+        tables, counts = committer.states.tables, committer.states.counts
         intended = PublishedSets(tables.state, Behind()).intended
         book = ClaimBook(tables, intended, counts.reserve)
         in_question = (
@@ -190,7 +190,7 @@ class Outcomes:
             # Other sets stand at the name now. Waiting keys may have waited for that, or turn with this key.
             for name in sorted(self._turned(before, after)):
                 for key in (each for each in book.waiters_in_order(name) if each.cluster in tables.fenced_here):
-                    note = committer.tables.state.mark_promoted(key, name)
+                    note = tables.state.mark_promoted(key, name)
                     pieces.append(Piece((note,), clusters=frozenset({key.cluster})))
                     book.promoted.append(key)
             if any(each.code == "NameTaken" for each in self._by_key[before.key]):
@@ -348,7 +348,7 @@ class ConflictCheck:
         self._states = states = committer.states
         of_keys = states.states(found).values()
         names = {state.key: [n for n in sorted(state.conflicts) if n.zone_id == zone_id] for state in of_keys}
-        claimed = committer.tables.claims.read({name for of_key in names.values() for name in of_key})
+        claimed = states.tables.claims.read({name for of_key in names.values() for name in of_key})
         keys_wait = states.rules.names is not None or bool(states.rules.routing)
         beside = {
             Name(zone_id, name.name): dict[Name, Claim]()
@@ -357,7 +357,7 @@ class ConflictCheck:
             if keys_wait and name.identifier and any(each.identifier for each in found[key].get(name.name, ()))
         }
         for place in sorted(beside):
-            beside[place] = committer.tables.claims.read_all(place)
+            beside[place] = states.tables.claims.read_all(place)
             claimed |= beside[place]
         owners = self._owners([claim.owner for claim in claimed.values()])
         self._reasons: dict[ObjectKey, dict[Name, str]] = {}
@@ -383,11 +383,11 @@ class ConflictCheck:
         """States of keys that own names. Leaves out keys of clusters that another master serves. If a newer release wrote any key of another
         cluster, leaves out all of these."""
         own = [key for key in keys if key.cluster == self._states.config.name]
-        elsewhere = self._committer.tables.fenced_here - {self._states.config.name}
+        elsewhere = self._states.tables.fenced_here - {self._states.config.name}
         others = sorted({key for key in keys if key.cluster in elsewhere})
         owners = self._states.states(own)
         try:
-            return owners | (self._committer.tables.state.load(others) if others else {})
+            return owners | (self._states.tables.state.load(others) if others else {})
         except NewerSchemaError:
             return owners
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.claims.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.claims.published import Behind, PublishedSets
@@ -77,7 +76,6 @@ class Planner:
     def __init__(
         self,
         states: KeyStates,
-        tables: Tables,
         clock_epoch: Callable[[], float],
         *,
         reread_upstreams: bool = False,
@@ -88,7 +86,7 @@ class Planner:
         followers: Followers | None = None,
     ) -> None:
         self._states = states
-        self._tables = tables
+        tables = states.tables
         self._reread_upstreams = reread_upstreams
         self._upstreams = UpstreamPlans(tables, clock_epoch, reread=reread_upstreams, untrusted=untrusted)
         self._listed = listed
@@ -96,7 +94,7 @@ class Planner:
         self._limit = NamespaceLimit(states.counts, states.config.policy)
         self._published = PublishedSets(tables.state, behind or Behind())
         self._book = ClaimBook(tables, self._published.intended, states.counts.reserve)
-        self._targets = AliasTargets(states, tables, self._book, followers or Followers())
+        self._targets = AliasTargets(states, self._book, followers or Followers())
         self._fresh: dict[ObjectKey, KeyState] = {}  # buckets of shared objects, as this commit leaves them
         self._changed: dict[Reference, int] = {}  # shared objects that changed, with the numbers of their marks
 
@@ -161,7 +159,7 @@ class Planner:
         wants = [(before, self._book.without_lost(seen), want) for before, seen, want in wants]
         self._book.begin_commit({seen.key: (seen, want.records) for _, seen, want in wants})
         contested = {name for _, seen, want in wants for name in contested_claims(seen, want, self._states.rules)}
-        self._book.read_related(contested, self._tables.reads)
+        self._book.read_related(contested, self._states.tables.reads)
         self._published.read(owner for name in contested for owner in self._book.owners_of_sets(name))
         if self._reread_upstreams:
             self._book.check_owners()
@@ -294,7 +292,7 @@ class Planner:
             pieces += of_upstreams
         pieces += index_updates(before, after)
         if kind.shared:
-            marks, changed_objects = change_marks(self._tables.state, before, after)
+            marks, changed_objects = change_marks(self._states.tables.state, before, after)
             pieces += marks
             self._changed |= changed_objects
         problems += conflict_problems(after.conflicts)
@@ -304,7 +302,7 @@ class Planner:
             return None
         # Also if the key was over a limit before: the release before this one refuses a name and writes no mark.
         if (over := _beyond(after)) or _beyond(before):
-            pieces.append(Piece((self._tables.name_counts.mark_over(seen.key, over=over),)))
+            pieces.append(Piece((self._states.tables.name_counts.mark_over(seen.key, over=over),)))
         pieces += [Piece((mark,)) for mark in self._targets.marks(seen.key)]
         return KeyWrite(before, after, tuple(pieces), tuple(record_entries(before, after, of_records)))
 
@@ -320,11 +318,11 @@ class Planner:
             given: claims that other keys of this commit have given to the key.
             moved: see ``ClaimBook.sets_of_sharers``.
         """
-        book, states, pieces = self._book, self._tables.state, list[Piece]()
+        book, states, pieces = self._book, self._states.tables.state, list[Piece]()
         contested, turns = contested_claims(seen, want, self._states.rules), list[Turn]()
         needed = {name: book.needed_claim(name, seen.key, policy) for name, policy in contested.items()}
         if contested:
-            turns = turns_of(book, self._tables, seen, want.records or {})
+            turns = turns_of(book, self._states.tables, seen, want.records or {})
             needed |= {name: name for turn in turns for name in needed if turn.holds(name)}
         needed |= (types := types_in_the_way(book, self._published, seen, want.records or {}, needed, turns))
         owners = {name: book.owner(needed.get(name, name)) for name in names_of(want.records or {})}

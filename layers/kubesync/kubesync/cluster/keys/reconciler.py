@@ -69,7 +69,7 @@ class Reconciler:
     ) -> None:
         self._committer = committer
         self._states = committer.states
-        self._tables = committer.tables
+        self._tables = committer.states.tables
         self._clock = committer.clock
         self._observe = observe
         self._probe_identity = probe_identity
@@ -252,7 +252,7 @@ class Reconciler:
         observations = yield from self._parsed(content)
         items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
         observed = self._sort([*items, *observations], {}, every_slice=True)
-        merge = ListMerge(self._states, self._tables.state, probed, self._clock.epoch(), forced=mode.forced)
+        merge = ListMerge(self._states, probed, self._clock.epoch(), forced=mode.forced)
         generations, names = self._states.generations(), dict[ObjectKey, AbstractSet[str]]()
         fair = namespaces_apart(self._states.rules)
 
@@ -356,7 +356,6 @@ class Reconciler:
     def _planner(self, mode: Mode, listed: AbstractSet[Resource], hold: bool | None = None) -> Planner:
         return Planner(
             self._states,
-            self._tables,
             self._clock.epoch,
             reread_upstreams=mode.reread_upstreams,
             listed=listed,
