@@ -174,7 +174,7 @@ def test_value_comes_back_as_it_went_in(store: Store, partition: str, name: str)
 @pytest.mark.parametrize("value", [1.5, {1, 2}, (1, 2), object()], ids=["float", "set", "tuple", "object"])
 def test_what_is_not_a_value_is_refused(store: Store, partition: str, value: object) -> None:
     with pytest.raises(TypeError):
-        store.write(Put(Key(CONTROL, partition, "item"), {"nested": [value]}))  # type: ignore[list-item]
+        store.write(Put(Key(CONTROL, partition, "item"), {"nested": [value]}))
     assert store.get(Key(CONTROL, partition, "item")) is None
 
 

@@ -146,7 +146,7 @@ def test_i4_one_that_a_newer_release_wrote_stops_no_other_and_is_left_alone(
     fields: dict[str, str | int | list[str]], store: MemoryStore, table: NamedRegistry
 ) -> None:
     register(store, "shop", NODE)
-    store.write(Put(Key(CONTROL, "named-upstreams", "newer"), fields))  # type: ignore[arg-type]
+    store.write(Put(Key(CONTROL, "named-upstreams", "newer"), fields))
     registry = table.read()
     assert (list(registry.entries), list(registry.unreadable)) == (["shop"], ["newer"])
     for change in (

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypedDict, Unpack
+from typing import Any, Final, Protocol, TypedDict, Unpack
 
 type Value = str | int | bool | bytes | list[Value] | dict[str, Value] | None
-type Item = Mapping[str, Value]
+type Item = Mapping[str, Any]
 
 CONTROL: Final = "control"
 STATE: Final = "state"

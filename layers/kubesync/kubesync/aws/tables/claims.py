@@ -19,7 +19,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, cast
+from typing import Final
 from urllib.parse import quote, unquote
 
 from kubesync.aws.dynamodb.store import STATE, Absent, Action, Condition, Delete, Equals, Item, Key, Put, Update
@@ -85,7 +85,7 @@ class ClaimTable(Table):
         """The keys that wait for a name, and the items that say so, oldest first."""
         place = claim_key(name)
         for item in self._store.query(STATE, place.partition, prefix=f"{place.sort}#wait#"):
-            yield ObjectKey.parse(cast(str, item["key"])), place_of(STATE, item)
+            yield ObjectKey.parse(item["key"]), place_of(STATE, item)
 
     @staticmethod
     def waiter_place(name: Name, key: ObjectKey, created_at: str) -> Key:
@@ -144,9 +144,9 @@ class ClaimTable(Table):
 
 
 def _claim(name: Name, item: Item) -> Claim:
-    owner = ObjectKey.parse(cast(str, item["owner"]))
-    types = {each: ObjectKey.parse(key) for each, key in cast("dict[str, str]", item.get("types", {})).items()}
-    return Claim(name, owner, cast(int, item["version"]), cast(int, item["waiting"]), types)
+    owner = ObjectKey.parse(item["owner"])
+    types = {each: ObjectKey.parse(key) for each, key in item.get("types", {}).items()}
+    return Claim(name, owner, item["version"], item["waiting"], types)
 
 
 def _waiter(claim: Claim, key: ObjectKey, created_at: str) -> Put:

@@ -12,7 +12,7 @@ import json
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from kubesync.aws.dynamodb.store import (
     KEY_ATTRIBUTES,
@@ -54,12 +54,12 @@ class Table:
 
 def put(place: Key, /, *guards: Condition, **fields: object) -> Put:
     """Replace an item. Its ``v`` is ``SCHEMA``, if ``fields`` give no other."""
-    return Put(place, cast(Item, {"v": SCHEMA, **fields}), guards)
+    return Put(place, {"v": SCHEMA, **fields}, guards)
 
 
 def update(place: Key, /, add: Mapping[str, int], **fields: object) -> Update:
     """Set these attributes of an item and add to others. Creates a missing item."""
-    return Update(place, set=cast(Item, {"v": SCHEMA, **fields}), add=add)
+    return Update(place, set={"v": SCHEMA, **fields}, add=add)
 
 
 def unchanged(version: int) -> Absent | Equals:
@@ -70,12 +70,12 @@ def unchanged(version: int) -> Absent | Equals:
 def place_of(table: str, item: Item) -> Key:
     """The key of an item that was read."""
     partition, sort = KEY_ATTRIBUTES[table]
-    return Key(table, cast(str, item[partition]), cast("str | int", item[sort]))
+    return Key(table, item[partition], item[sort])
 
 
 def sliced(
     place: Key, document: object, before: int = 1, /, **of_slices: object
-) -> tuple[dict[str, object], list[Action]]:
+) -> tuple[dict[str, Any], list[Action]]:
     """A document in as many slices as it needs. Text always fits one.
 
     Args:
@@ -94,11 +94,11 @@ def sliced(
     return {"slices": len(slices), "body": slices[0]}, writes
 
 
-def unpack_slices(slices: Sequence[object]) -> Any:
+def unpack_slices(slices: Sequence[Any]) -> Any:
     """The document of these slices."""
     if len(slices) == 1:
-        return unpack(cast("str | bytes", slices[0]))
-    return unpack(b"".join(cast("Sequence[bytes]", slices)))
+        return unpack(slices[0])
+    return unpack(b"".join(slices))
 
 
 def slice_place(head: Key, number: int) -> Key:
@@ -108,7 +108,7 @@ def slice_place(head: Key, number: int) -> Key:
 
 def read_slices(store: Store, place: Key, head: Item, attribute: str = "body") -> Any:
     """The document of a head that was read already and holds its slice in ``attribute``. Reads the further slices."""
-    places = [slice_place(place, number) for number in range(1, cast(int, head["slices"]))]
+    places = [slice_place(place, number) for number in range(1, head["slices"])]
     found = store.batch_get(places) if places else {}
     return unpack_slices([head[attribute], *(found[each]["body"] for each in places)])
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Final, cast
+from typing import Final
 
 from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Key
 from kubesync.aws.tables.items import Table, put, update
@@ -52,12 +52,12 @@ class NameCountTable(Table):
     def held(self, cluster: str, taken: Taken) -> int:
         """How many, by the namespace's item; 0 without one."""
         item = self._store.get(_count_key(cluster, taken))
-        return 0 if item is None else cast(int, item["count"])
+        return 0 if item is None else item["count"]
 
     def all_held(self, cluster: str) -> dict[Taken, int]:
         """The same, for every namespace that has an item."""
         return {
-            (kind, cast(str, item["sk"])): cast(int, item["count"])
+            (kind, item["sk"]): item["count"]
             for kind in (NAMES, WAITS, SETS)
             for item in self._store.query(STATE, _count_key(cluster, (kind, "")).partition)
         }
@@ -65,7 +65,7 @@ class NameCountTable(Table):
     def over(self, cluster: str, namespace: str) -> list[ObjectKey]:
         """Some of the keys that wait until their namespace has room."""
         items = self._store.query(STATE, f"{cluster}#{_OVER}", prefix=f"{namespace}/", limit=_REPLANNED)
-        return [ObjectKey.at(cluster, cast(str, item["sk"])) for item in items]
+        return [ObjectKey.at(cluster, item["sk"]) for item in items]
 
     @staticmethod
     def mark_over(key: ObjectKey, *, over: bool) -> Action:

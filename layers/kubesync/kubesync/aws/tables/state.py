@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import batched
-from typing import Final, cast
+from typing import Final
 
 from kubesync.aws.dynamodb.store import STATE, Action, Delete, Equals, Item, Key
 from kubesync.aws.tables.items import Table, place_of, put, slice_place, sliced, unchanged, unpack_slices
@@ -160,21 +160,21 @@ class StateTable(Table):
         """Read the marks of a cluster: key, kind of mark (empty: open), open mark, and the number of a changed shared object."""
         for partition in partitions:
             for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
-                path, _, kind = cast(str, item["sk"]).partition("#")
-                number = cast(int, item.get("by", 0))
+                path, _, kind = item["sk"].partition("#")
+                number = item.get("by", 0)
                 yield ObjectKey.at(cluster, path), kind, None if kind else _mark(item), number
 
     def services_of_slices(self, cluster: str, slices: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The Service that each EndpointSlice (namespace, name) was last seen with. Slices never seen are missing."""
         places = {slice_key(cluster, namespace, name): (namespace, name) for namespace, name in slices}
-        return {places[k]: cast(str, item["service"]) for k, item in self._store.batch_get(list(places)).items()}
+        return {places[k]: item["service"] for k, item in self._store.batch_get(list(places)).items()}
 
     def all_slices(self, cluster: str) -> Iterator[tuple[tuple[str, str], str]]:
         """Namespace and name of every remembered EndpointSlice, with its Service. Read lazily."""
         for bucket in range(BUCKETS):
             for item in self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="slice#"):
-                namespace, _, name = cast(str, item["sk"]).removeprefix("slice#").partition("/")
-                yield (namespace, name), cast(str, item["service"])
+                namespace, _, name = item["sk"].removeprefix("slice#").partition("/")
+                yield (namespace, name), item["service"]
 
     def put(self, before: KeyState, after: KeyState, token: str) -> tuple[KeyState, list[Action]]:
         """Replace a key. Returns the state with its new version, and the actions that store it.
@@ -193,7 +193,7 @@ class StateTable(Table):
         version = before.version + 1
         head, rest = sliced(place, encode_state(after), before.slices, of=version)
         head["v"] = schema_of(after)
-        stored = replace(after, version=version, slices=cast(int, head["slices"]))
+        stored = replace(after, version=version, slices=head["slices"])
         return stored, [put(place, guard, version=version, tx=token, **head), *rest, *self._mark_change(before, after)]
 
     @staticmethod
@@ -227,7 +227,7 @@ class StateTable(Table):
         found: dict[ObjectKey, list[Action]] = {key: [] for key in wanted}
         for partition in range(OPEN_PARTITIONS):
             for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
-                path, _, mark = cast(str, item["sk"]).partition("#")
+                path, _, mark = item["sk"].partition("#")
                 key = ObjectKey.at(cluster, path)
                 if mark.startswith("heir#") and key in found:
                     found[key].append(_delete(item))
@@ -237,12 +237,12 @@ class StateTable(Table):
         """The keys that read a shared object, read lazily."""
         prefix = f"{reference.path}#"
         for item in self._store.query(STATE, _readers_partition(bucket_of(cluster, reference)), prefix=prefix):
-            yield ObjectKey.at(cluster, cast(str, item["sk"]).removeprefix(prefix))
+            yield ObjectKey.at(cluster, item["sk"].removeprefix(prefix))
 
     def read_of(self, bucket: ObjectKey) -> set[Reference]:
         """Return the shared objects of a bucket that any key reads, including objects that do not exist."""
         found = self._store.query(STATE, _readers_partition(bucket), prefix=f"{bucket.kind}/")
-        return {Reference.at(cast(str, item["sk"]).partition("#")[0]) for item in found}
+        return {Reference.at(item["sk"].partition("#")[0]) for item in found}
 
     @staticmethod
     def read_by(key: ObjectKey, reference: Reference, *, reads: bool) -> Action:
@@ -281,7 +281,7 @@ class StateTable(Table):
         """Decode a key's state. Reads its slices, and the head again while versions are mixed. Raises StoreBusyError if that does not end."""
         items = [head]
         for _ in range(_TORN_READS):
-            places = [slice_place(state_key(key), n) for n in range(1, cast(int, items[0]["slices"]))]
+            places = [slice_place(state_key(key), n) for n in range(1, items[0]["slices"])]
             found = self._store.batch_get([state_key(key), *places]) if places else {}
             items = [found.get(state_key(key), items[0]), *(found[place] for place in places if place in found)]
             if _of_one_version(items):
@@ -289,12 +289,12 @@ class StateTable(Table):
         if items[0]["version"] == head["version"]:
             # Nobody writes it: an operator deleted or restored one of its items. It is as one that was deleted; others go on (I4).
             logger.error("a key's items do not belong together: its state is lost", extra={"service": str(key)})
-            return KeyState(key, cast(int, head["version"]), opened=mark, slices=cast(int, head["slices"]))
+            return KeyState(key, head["version"], opened=mark, slices=head["slices"])
         raise StoreBusyError(f"the state of {key} keeps changing while it is read")
 
     def _assemble(self, cluster: str, items: list[Item], marks: Mapping[ObjectKey, OpenMark]) -> KeyState:
         """Decode a head and its slices as a query returned them."""
-        key = ObjectKey.at(cluster, cast(str, items[0]["sk"]).removeprefix("key#"))
+        key = ObjectKey.at(cluster, items[0]["sk"].removeprefix("key#"))
         # A page of a query is not a transaction: a key that changed meanwhile is read again on its own.
         return _decode_items(key, items, marks.get(key)) if _of_one_version(items) else self.load([key])[key]
 
@@ -307,7 +307,7 @@ def _of_one_version(items: list[Item]) -> bool:
 
 def _decode_items(key: ObjectKey, items: list[Item], mark: OpenMark | None) -> KeyState:
     document = unpack_slices([item["body"] for item in items])
-    return decode_state(key, cast(int, items[0]["version"]), document, mark, len(items))
+    return decode_state(key, items[0]["version"], document, mark, len(items))
 
 
 def _delete(item: Item) -> Delete:
@@ -318,10 +318,10 @@ def _mark(item: Item | None) -> OpenMark | None:
     if item is None:
         return None
     return OpenMark(
-        cast(int, item["attempts"]),
-        cast(int, item["retry_at"]) / 1000,
-        cast(str, item["reason"]),
-        cast(str, item.get("code", "")),  # older marks have neither
-        cast(str, item.get("cause", "")),
-        cast(int, item.get("since", 0)) / 1000,
+        item["attempts"],
+        item["retry_at"] / 1000,
+        item["reason"],
+        item.get("code", ""),  # older marks have neither
+        item.get("cause", ""),
+        item.get("since", 0) / 1000,
     )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from kubesync.aws.dynamodb.store import UPSTREAMS, Absent, Action, Condition, Delete, Equals, Item, Key
 from kubesync.aws.tables.items import Table, put
@@ -80,10 +80,7 @@ class UpstreamTable(Table):
     def current(self, upstreams: Sequence[str]) -> dict[str, UpstreamState]:
         """The upstreams now in the table, marks of removal included. The digest is empty, because nodes are not read."""
         found = self._store.batch_get([Key(UPSTREAMS, name, 0) for name in upstreams])
-        return {
-            key.partition: UpstreamState(cast(int, item["version"]), "", cast(int, item["slices"]))
-            for key, item in found.items()
-        }
+        return {key.partition: UpstreamState(item["version"], "", item["slices"]) for key, item in found.items()}
 
     def read(self, upstream: str) -> StoredUpstream | None:
         """One upstream, as a proxy reads it."""
@@ -93,7 +90,7 @@ class UpstreamTable(Table):
         """Every upstream of these clusters (None: all and named ones), removed ones included. Scans: for commands and full resyncs only."""
         pages: dict[str, list[Item]] = {}
         for item in self._store.scan(UPSTREAMS):
-            name = cast(str, item["upstream"])
+            name = item["upstream"]
             if clusters is None or (not is_named(name) and name.partition("/")[0] in clusters):
                 pages.setdefault(name, []).append(item)
         for name in sorted(pages):
@@ -106,15 +103,15 @@ class UpstreamTable(Table):
         heads: dict[str, Item] = {}
         items: Counter[str] = Counter()
         for item in self._store.scan(UPSTREAMS):
-            name = cast(str, item["upstream"])
+            name = item["upstream"]
             if is_named(name) or is_known(name):
                 continue
             items[name] += 1
             if item["slice"] == 0 and not item.get("deleted"):
                 heads[name] = {field: item[field] for field in ("version", "digest", "slices")}
         for name, head in sorted(heads.items()):
-            slices = max(cast(int, head["slices"]), items[name])
-            yield name, UpstreamState(cast(int, head["version"]), cast(str, head["digest"]), slices)
+            slices = max(head["slices"], items[name])
+            yield name, UpstreamState(head["version"], head["digest"], slices)
 
 
 def timestamp(epoch_seconds: float) -> str:
@@ -133,18 +130,18 @@ def _guard(current: UpstreamState | None) -> tuple[Condition, ...]:
 
 def assemble(items: list[Item]) -> StoredUpstream | None:
     """An upstream from its items, as kubesync writes them; None: without slice 0 there is none."""
-    items.sort(key=lambda item: cast(int, item["slice"]))
+    items.sort(key=lambda item: item["slice"])
     if not items or items[0]["slice"] != 0:
         return None
     head = items[0]
-    slices = cast(int, head["slices"])
-    nodes = [cast("dict[str, Any]", node) for item in items[:slices] for node in cast("list[object]", item["nodes"])]
+    slices = head["slices"]
+    nodes = [node for item in items[:slices] for node in item["nodes"]]
     complete = len(items) == slices and all(item["version"] == head["version"] for item in items)
     return StoredUpstream(
-        cast(str, head["upstream"]),
-        cast(int, head["version"]),
-        cast(str, head["digest"]),
-        cast(str, head["updated_at"]),
+        head["upstream"],
+        head["version"],
+        head["digest"],
+        head["updated_at"],
         slices,
         tuple(nodes),
         bool(head.get("deleted", False)),

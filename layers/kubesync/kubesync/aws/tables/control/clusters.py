@@ -12,7 +12,7 @@ import logging
 import re
 from collections.abc import Collection, Iterator
 from enum import StrEnum
-from typing import Annotated, Final, Self, cast
+from typing import Annotated, Final, Self
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import (
@@ -313,7 +313,7 @@ class ClusterTable(Table):
             found[newer.sort] = None
 
         for item in readable(iter(self._store.query(CONTROL, PARTITION)), left_alone):
-            name = cast(str, item["sk"])
+            name = item["sk"]
             try:
                 config = parse(item)
             except ValidationError as invalid:
@@ -353,9 +353,9 @@ def explain_all(invalid: ValidationError) -> list[str]:
 
 
 def parse(item: Item) -> ClusterConfig:
-    config = ClusterConfig.model_validate_json(cast(str, item["document"]))
-    allowed = cast(int, item.get("allowed_deletions", 0))
-    return config.model_copy(update={"revision": cast(int, item["revision"]), "allowed_deletions": allowed})
+    config = ClusterConfig.model_validate_json(item["document"])
+    allowed = item.get("allowed_deletions", 0)
+    return config.model_copy(update={"revision": item["revision"], "allowed_deletions": allowed})
 
 
 def lost_clusters(store: Store, registered: Collection[str], known: int | None) -> tuple[str, ...]:
@@ -377,7 +377,7 @@ def lost_clusters(store: Store, registered: Collection[str], known: int | None) 
         return ()
     names = ClusterTable(store).read().keys()
     items = readable(store.scan(CONTROL), lambda _newer: None)
-    listened = (cast(str, i["pk"]) for i in items if cast(str, i["sk"]).startswith("checkpoint#"))
+    listened = (i["pk"] for i in items if i["sk"].startswith("checkpoint#"))
     found = {partition.removeprefix("cluster#") for partition in listened} - names
     newer: list[NewerSchemaError] = []
     if not found and not names and (any(readable(store.scan(STATE, limit=1), newer.append)) or newer):

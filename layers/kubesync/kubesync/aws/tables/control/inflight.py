@@ -20,7 +20,7 @@ import logging
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from kubesync.aws.dynamodb.store import CONTROL, Action, Key, Store
 from kubesync.aws.tables.items import (
@@ -113,12 +113,12 @@ class InflightTable:
             else:
                 units.append(unit)
         return Inflight(
-            cast(str, head["batch"]),
-            cast(int, head["epoch"]),
+            head["batch"],
+            head["epoch"],
             tuple(units),
-            cast(int, head["slices"]),
-            cast(int, head["version"]),
-            cast("int | None", head.get("journal_epoch")),
+            head["slices"],
+            head["version"],
+            head.get("journal_epoch"),
             unclosed,
             torn,
         )
@@ -144,8 +144,7 @@ class InflightTable:
         version, slices = (0, 0) if before is None else (before.version, before.slices)
         head, rest = sliced(place, rows, slices, v=schema)
         fields = {"tx": token, "batch": after.batch, "epoch": after.epoch, "journal_epoch": after.epoch}
-        slices = cast(int, head["slices"])
-        stored = replace(after, slices=slices, version=version + 1, journal_epoch=after.epoch, torn=False)
+        stored = replace(after, slices=head["slices"], version=version + 1, journal_epoch=after.epoch, torn=False)
         return stored, [put(place, unchanged(version), v=schema, **fields, **head, version=version + 1), *rest]
 
     def _place(self, zone_id: str) -> Key:

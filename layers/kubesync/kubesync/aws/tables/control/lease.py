@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from kubesync.aws.dynamodb.store import (
     CONTROL,
@@ -124,7 +124,7 @@ def _unsettled(item: Item) -> tuple[str, ...] | None:
     """The zones that the last holder left unsettled. A list of an earlier holder says nothing about the last one."""
     if "unsettled" not in item or item["unsettled_of"] != item.get("epoch"):
         return None
-    return tuple(cast("list[str]", item["unsettled"]))
+    return tuple(item["unsettled"])
 
 
 class LeaseTable:
@@ -190,7 +190,7 @@ class LeaseTable:
 
     def draw_epoch(self) -> int:
         """Draw the next epoch. An epoch that is never used does no harm."""
-        return cast(int, self._store.write(Update(EPOCH, add={"value": 1}))["value"])
+        return int(self._store.write(Update(EPOCH, add={"value": 1}))["value"])
 
     def raise_epoch(self, at_least: int) -> None:
         """Raise the counter to an epoch that a fence or a journal has, after tables were lost or restored. It never goes down."""
@@ -256,7 +256,7 @@ class LeaseTable:
 
 def check_owner(item: Item, deployment: str) -> None:
     """Raise UsageError if the item ``DEPLOYMENT`` says that the tables belong to another deployment."""
-    owner = cast(str, item["name"])
+    owner = item["name"]
     if owner != deployment:
         raise UsageError(
             f"these tables belong to deployment {owner!r}, not to {deployment!r}: "
@@ -265,7 +265,7 @@ def check_owner(item: Item, deployment: str) -> None:
 
 
 def _schema_of(item: Item | None) -> int:
-    return 1 if item is None else cast(int, item.get("schema", 1))
+    return 1 if item is None else item.get("schema", 1)
 
 
 def _still(mine: Lease) -> tuple[Condition, ...]:

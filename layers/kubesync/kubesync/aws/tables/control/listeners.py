@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any, cast
 
 from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Item, Key, Put
 from kubesync.aws.tables.items import Table, place_of, put, unchanged, update
@@ -96,34 +95,27 @@ class Remembered:
 
 def _checkpoint(item: Item) -> Checkpoint:
     return Checkpoint(
-        cast(int, item["resource_version"]),
-        cast(int, item["generation"]),
-        Basis(cast(int, item["revision"]), cast(str, item["server"]), cast(int, item["rules"])),
-        cast(int, item["version"]),
-        cast(int, item.get("works_since", 0)) / 1000,  # missing in older items
-        cast(str, item.get("selector", "")),
+        item["resource_version"],
+        item["generation"],
+        Basis(item["revision"], item["server"], item["rules"]),
+        item["version"],
+        item.get("works_since", 0) / 1000,  # missing in older items
+        item.get("selector", ""),
         _believed(item),
-        cast(int, item.get("unwanted", 0)),
+        item.get("unwanted", 0),
     )
 
 
 def _believed(item: Item) -> Believed:
-    pending = cast("list[int] | None", item.get("pending"))
-    by_minute = dict(cast("list[tuple[int, int]]", item.get("believed", [])))
-    noted = (pending[0], pending[1], pending[2]) if pending else None
-    return Believed(by_minute, noted, cast(bool, item.get("holding", False)), cast(int, item.get("limit", 0)))
+    pending = item.get("pending")
+    noted = tuple(pending) if pending else None
+    return Believed(dict(item.get("believed", [])), noted, item.get("holding", False), item.get("limit", 0))
 
 
 def errors_of(item: Item) -> ListenerErrors:
     """The errors that an item holds."""
-    counts = {
-        name.removeprefix("count_"): cast(int, value) for name, value in item.items() if name.startswith("count_")
-    }
-    return ListenerErrors(
-        counts,
-        cast("dict[str, object] | None", item.get("last")),
-        cast("dict[str, object] | None", item.get("ended")),
-    )
+    counts = {name.removeprefix("count_"): value for name, value in item.items() if name.startswith("count_")}
+    return ListenerErrors(counts, item.get("last"), item.get("ended"))
 
 
 def works_since(checkpoint: Checkpoint | None, errors: ListenerErrors | None) -> str:
@@ -148,22 +140,17 @@ def credentials_of(item: Item | None) -> StoredCredentials | None:
     """The ends that an item holds. None: no end was ever known."""
     if item is None:
         return None
-    ends = cast("Mapping[str, int]", item["ends"])
     # A newer release may know more of them.
-    known = {Credential(what): float(end) for what, end in ends.items() if what in Credential}
-    return StoredCredentials(cast(int, item["revision"]), known)
+    known = {Credential(what): float(end) for what, end in item["ends"].items() if what in Credential}
+    return StoredCredentials(item["revision"], known)
 
 
 def _large(item: Item | None) -> LargeKeys:
     if item is None:
         return LargeKeys()
-    under_way = cast("list[Any]", item["under_way"])
-    deaths = {
-        of: Deaths(size, count, at / 1000) for of, (size, count, at) in cast("dict[str, Any]", item["deaths"]).items()
-    }
-    return LargeKeys(
-        cast("dict[str, int]", item.get("well_of", {})), (under_way[0], under_way[1]) if under_way else None, deaths
-    )
+    under_way = tuple(item["under_way"]) or None
+    deaths = {of: Deaths(size, count, at / 1000) for of, (size, count, at) in item["deaths"].items()}
+    return LargeKeys(item.get("well_of", {}), under_way, deaths)
 
 
 def _place(cluster: str, sort: str) -> Key:
@@ -176,7 +163,7 @@ class ListenerTable(Table):
     def checkpoints(self, cluster: str) -> dict[Resource, Checkpoint]:
         """All checkpoints of a cluster, valid or not."""
         found = self._store.query(CONTROL, f"cluster#{cluster}", prefix="checkpoint#")
-        return {Resource(cast(str, item["sk"]).removeprefix("checkpoint#")): _checkpoint(item) for item in found}
+        return {Resource(item["sk"].removeprefix("checkpoint#")): _checkpoint(item) for item in found}
 
     def remembered(self, clusters: Mapping[str, Iterable[Resource]]) -> dict[str, Remembered]:
         """What a take-over reads first, for all clusters. One request is enough for 11 of them that read Services alone.
@@ -200,7 +187,7 @@ class ListenerTable(Table):
                     failing[resource] = datetime.fromisoformat(since).timestamp()
             made[name] = Remembered(
                 checkpoints,
-                None if identity is None else cast(str, identity["uid"]),
+                None if identity is None else identity["uid"],
                 credentials_of(found.get(_place(name, "credentials"))),
                 failing,
                 _large(found.get(_place(name, "planning"))),

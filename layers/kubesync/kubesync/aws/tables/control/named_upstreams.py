@@ -18,12 +18,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Final, cast
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Equals, Item, Key, Put
-from kubesync.aws.tables.items import SCHEMA, Table, put
+from kubesync.aws.tables.control.clusters import explain
+from kubesync.aws.tables.items import Table, put
 from kubesync.aws.tables.schema_guard import readable
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.upstreams.named import (
@@ -92,7 +93,7 @@ class NamedUpstreamTable(Table):
     def version(self) -> int:
         """The registry's version; 0 if there never was a named upstream."""
         item = self._store.get(REGISTRY)
-        return 0 if item is None else cast(int, item["version"])
+        return 0 if item is None else item["version"]
 
     def read(self) -> Registry:
         """Everything that is registered. An entry that cannot be read does not stop the others (I4).
@@ -110,14 +111,15 @@ class NamedUpstreamTable(Table):
             unreadable.add(newer.sort)
 
         for item in readable(iter(self._store.query(CONTROL, PARTITION)), left_alone):
-            name = cast(str, item["sk"])
+            name = item["sk"]
             if name == REGISTRY.sort:  # sorts before every name, so it is read first
-                version = cast(int, item["version"])
+                version = item["version"]
                 continue
             try:
                 entries[name] = _parse(name, item)
             except ValueError as error:
-                logger.error("named upstream cannot be read", extra={"upstream": name, "reason": _line(error)})
+                said = explain(error) if isinstance(error, ValidationError) else str(error)
+                logger.error("named upstream cannot be read", extra={"upstream": name, "reason": said})
                 unreadable.add(name)
         return Registry(version, entries, frozenset(unreadable))
 
@@ -134,7 +136,7 @@ class NamedUpstreamTable(Table):
     def marks(self, shard: str) -> dict[str, int]:
         """All marks of a shard: upstreams and their versions."""
         found = self._store.query(CONTROL, f"named-marks#{shard}")
-        return {cast(str, item["sk"]): cast(int, item["version"]) for item in found}
+        return {item["sk"]: item["version"] for item in found}
 
 
 def is_mark(action: Action) -> bool:
@@ -147,26 +149,16 @@ def _mark_key(shard: str, upstream: str) -> Key:
 
 
 def _parse(name: str, item: Item) -> Registration:
-    schema = cast(int, item["v"])
-    if schema > SCHEMA:
-        raise ValueError(f"schema {schema} is newer than this release")
-    document = Document.model_validate_json(cast(str, item["document"]))
+    document = Document.model_validate_json(item["document"])
     members = tuple(Member(_source(each), each.weight, each.backup) for each in document.members)
-    holders = tuple(cast("list[str]", item["held_by"]))
-    return Registration(NamedUpstream(name, members), cast(str, item["shard"]), holders)
+    holders = tuple(item["held_by"])
+    return Registration(NamedUpstream(name, members), item["shard"], holders)
 
 
 def _source(member: MemberDocument) -> Source:
     if member.service:
         return parse_service(member.service)
     return NamedOf(member.upstream) if member.upstream else parse_static(member.static)
-
-
-def _line(error: ValueError) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return str(error)
 
 
 class NamedReferrals:

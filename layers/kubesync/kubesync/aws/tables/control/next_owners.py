@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Final, cast
+from typing import Final
 from urllib.parse import quote
 
 from kubesync.aws.dynamodb.store import CONTROL, Delete, Equals, Key, Put
@@ -48,8 +48,6 @@ class NextOwnerTable(Table):
     def read(self) -> Iterator[NextOwner]:
         """The items of all shards. Those of a newer release are left to it."""
         for item in readable(iter(self._store.query(CONTROL, _PARTITION)), lambda _newer: None):
-            fields = {field: cast(str, item.get(field, "")) for field in ("zone_id", "name", "identifier", "seat")}
-            guard = Equals("version", cast(int, item["version"]))
-            yield NextOwner(
-                ObjectKey.parse(cast(str, item["key"])), Name(**fields), Delete(place_of(CONTROL, item), (guard,))
-            )
+            fields = {field: item.get(field, "") for field in ("zone_id", "name", "identifier", "seat")}
+            guard = Equals("version", item["version"])
+            yield NextOwner(ObjectKey.parse(item["key"]), Name(**fields), Delete(place_of(CONTROL, item), (guard,)))

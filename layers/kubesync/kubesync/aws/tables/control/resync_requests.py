@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from kubesync.aws.dynamodb.store import CONTROL, Action, Check, Delete, Equals, Item, Key, Store, Update
 from kubesync.aws.tables.items import place_of, put, read_slices, slice_place, sliced
@@ -70,11 +70,11 @@ def request_of(id_: str, item: Item) -> ResyncRequest:
     """The request that an item holds, or whose progress it is."""
     return ResyncRequest(
         id_,
-        cast(str, item["cluster"]),
-        cast(bool, item.get("dry_run", False)),
-        cast(bool, item.get("force", False)),
-        cast(int, item["at_ms"]),
-        cast(bool, item.get("scheduled", False)),
+        item["cluster"],
+        item.get("dry_run", False),
+        item.get("force", False),
+        item["at_ms"],
+        item.get("scheduled", False),
     )
 
 
@@ -114,13 +114,13 @@ class ResyncTable:
         underway: dict[str, Item] = {}
         # A request of a newer release is for a newer master. It blocks no other (I4), and expires.
         for item in readable(iter(self._store.query(CONTROL, self._partition)), lambda _newer: None):
-            place = cast(str, item["sk"])
-            if _is_progress(item):
+            place = item["sk"]
+            if place.endswith(UNDERWAY):
                 underway[place.removesuffix(UNDERWAY)] = item
                 continue
             known.add(place)
             request = request_of(place, item) if item.get("status") == "asked" else None
-            old = cast(int, item.get("expires_at", 0)) <= now
+            old = item.get("expires_at", 0) <= now
             if request is not None and (request.goes_on or not old):
                 found.append(request)
             elif old:
@@ -142,7 +142,7 @@ class ResyncTable:
         place = self._place(request)
         head, rest = sliced(place, report, expires_at=request.expires_at)
         answered = {"status": "answered", "report": head["body"], "slices": head["slices"], "tx": token}
-        return [Update(place, set=cast(Item, answered), conditions=_ASKED), *rest]
+        return [Update(place, set=answered, conditions=_ASKED), *rest]
 
     def collect(self, request: ResyncRequest) -> dict[str, Any] | None:
         """Read the report and remove it with its request; None if there is none yet."""
@@ -151,7 +151,7 @@ class ResyncTable:
         if head is None or head["status"] != "answered":
             return None
         report: dict[str, Any] = read_slices(self._store, place, head, "report")
-        self.withdraw(request, cast(int, head["slices"]))
+        self.withdraw(request, head["slices"])
         return report
 
     def withdraw(self, request: ResyncRequest, slices: int = 1) -> None:
@@ -215,7 +215,7 @@ class ResyncTable:
         found: dict[str, Any] = {}
         for item in items:
             with suppress(KeyError):
-                found[cast(str, item["sk"])] = read_slices(self._store, place_of(CONTROL, item), item)
+                found[item["sk"]] = read_slices(self._store, place_of(CONTROL, item), item)
         return found
 
     def _place(self, request: ResyncRequest) -> Key:
@@ -223,10 +223,6 @@ class ResyncTable:
 
     def _underway_place(self, request: ResyncRequest) -> Key:
         return Key(CONTROL, self._partition, f"{request.id}{UNDERWAY}")
-
-
-def _is_progress(item: Item) -> bool:
-    return cast(str, item["sk"]).endswith(UNDERWAY)
 
 
 def _parts_of(request: ResyncRequest) -> str:

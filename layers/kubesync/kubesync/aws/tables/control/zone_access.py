@@ -12,7 +12,7 @@ them, because records that they left in the zone must be removable afterwards. A
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 from kubesync.aws.dynamodb.store import CONTROL, Key
 from kubesync.aws.tables.items import Table, put
@@ -44,7 +44,7 @@ class ZoneAccessTable(Table):
         item = self._store.get(Key(CONTROL, _PARTITION, zone_id))
         if item is None or not item["role"]:
             return None
-        return ZoneAccess(cast(str, item["role"]), cast(str, item["external_id"]))
+        return ZoneAccess(item["role"], item["external_id"])
 
     def put(self, zone_id: str, access: ZoneAccess | None) -> None:
         """Set the role for a zone. Running sessions notice within a minute."""

@@ -9,8 +9,6 @@ looks#<shard>    <zone id>     looked_at (ms): the time since which every settle
 
 from __future__ import annotations
 
-from typing import cast
-
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put, Store
 from kubesync.aws.tables.items import put
 from kubesync.aws.tables.upstreams import timestamp
@@ -33,7 +31,7 @@ class ZoneProblemTable:
     def read(self, zone_id: str) -> str:
         """The stored problem of a zone; empty if there is none."""
         item = self._store.get(Key(CONTROL, self._partition, zone_id))
-        return "" if item is None else cast(str, item["problem"])
+        return "" if item is None else item["problem"]
 
     def put_check(self, zone_id: str, at: float, token: str) -> Put:
         """Store ``at``, the time (epoch seconds) since which every settled name in conflict in a zone has been checked."""
@@ -42,4 +40,4 @@ class ZoneProblemTable:
     def checked_at(self, zone_id: str) -> float:
         """The stored time of one zone; 0 if there is none."""
         item = self._store.get(Key(CONTROL, self._checks, zone_id))
-        return 0.0 if item is None else cast(int, item["looked_at"]) / 1000
+        return 0.0 if item is None else item["looked_at"] / 1000
