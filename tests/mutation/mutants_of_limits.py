@@ -110,7 +110,7 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         without="the objects of a namespace have as many record sets as they ask for",
         invariants="I9",
         file=_ALLOWED,
-        old="        if more > 0 and more > rules.sets - self._count(SETS, namespace):\n",
+        old="        if more > 0 and more > rules.max_record_sets_per_namespace - self._count(SETS, namespace):\n",
         new="        if False:\n",
         caught_by=(_CAPS + "test_i9_record_sets_beyond_the_cap_are_reported_and_come_when_there_is_room",),
     ),

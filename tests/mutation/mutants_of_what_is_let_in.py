@@ -134,7 +134,7 @@ OF_WHAT_IS_LET_IN: Final[tuple[Mutant, ...]] = (
         without="the domain of the Services itself needs no option",
         invariants="I9",
         file="domain/dns/permissions.py",
-        old="    if name in rules.reserved and not rules.apex:\n",
+        old="    if name in rules.reserved and not rules.allow_apex:\n",
         new="    if False:\n",
         caught_by=(
             "unit/domain/dns/test_permissions.py::test_reserved_domain_needs_the_option_of_the_apex_i9",

@@ -147,9 +147,8 @@ class ListeningRun:
         self._requested: ListRound | None = None  # the round that requested the lists in this window
         self._idle_at = 0.0  # when (monotonic) a window is recorded although nothing was read, to write checkpoints
         self._swept_at = 0.0
-        self._left_since: float | None = (
-            None  # at the end: when the oldest event was read that the next session must read again
-        )
+        # At the end: when the oldest event was read that the next session must read again.
+        self._left_since: float | None = None
         self._stopping: StopListening | None = None
         self._event_writer: EventWriter | None = served.ports.event_writer(served.states.config)
         served.states.on_problems = self._report_problems

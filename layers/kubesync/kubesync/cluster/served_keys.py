@@ -52,9 +52,8 @@ class Published:
         self._states = states
         self._send = send
         self._to_cluster = to_cluster
-        self._notified: dict[
-            ObjectKey, frozenset[str]
-        ] = {}  # by key, the zones that know of changes that the key wants
+        # By key, the zones that know of changes that the key wants.
+        self._notified: dict[ObjectKey, frozenset[str]] = {}
         self._alike: dict[frozenset[str], frozenset[str]] = {}  # equal sets of zones are held in memory once
         self._zones: set[str] = set()  # zones that were told of any key
         self._listed: frozenset[Resource] = frozenset()  # the complete views that zones know of

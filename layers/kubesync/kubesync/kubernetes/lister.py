@@ -166,9 +166,8 @@ class KubernetesLister:
                     raise
                 return page, limit
             page = read_list_page(resource, body, scope.annotation_prefixes)
-            return page, limit << (
-                4 * len(body) <= policy.page_bytes
-            )  # after a small page, the large objects are behind
+            # After a small page, the large objects are behind.
+            return page, limit << (4 * len(body) <= policy.page_bytes)
 
 
 def _drop_largest_values(items: list[Observation], most: int) -> int:

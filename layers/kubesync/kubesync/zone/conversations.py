@@ -78,9 +78,8 @@ class Conversations:
         self._queue = queue
         self._reasons = reasons
         self._question = 0
-        self._closed_batch = (
-            ""  # the last batch that clusters were asked to close; what late clusters owe is in ``late_closers``
-        )
+        # The last batch that clusters were asked to close. What late clusters owe is in ``late_closers``.
+        self._closed_batch = ""
         self.late_closers: dict[str, int] = {}
         self._comparing: messages.CompareZone | None = None
 
@@ -235,11 +234,8 @@ class Conversations:
                     if decision.code:
                         self._reasons[decision.code] = self._reasons.get(decision.code, 0) + 1
 
-        zone, question, until = (
-            self._zone_id,
-            self._next_question(),
-            self._ports.scheduler.monotonic() + _ANSWER_SECONDS,
-        )
+        zone, question = self._zone_id, self._next_question()
+        until = self._ports.scheduler.monotonic() + _ANSWER_SECONDS
         questions = {
             name: messages.Refused(zone, question, tuple(by_unit[unit] for unit in units), until)
             for name, units in by_cluster(by_unit)

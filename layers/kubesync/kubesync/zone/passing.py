@@ -60,12 +60,9 @@ class Passing:
         self._early_heirs: dict[str, Unit] = {}  # by name, a refused unit that waits because no leaver is known
         self._too_large: set[tuple[str, ObjectKey]] = set()  # heirs that fit no batch together with their leavers
         self._left_names: dict[ObjectKey, frozenset[str]] = {}  # by leaver, the names that it leaves
-        self._turning_forms: dict[
-            ObjectKey, dict[str, str]
-        ] = {}  # by key, the names at which it turns, each with the new form
-        self._turning_claims: dict[
-            ObjectKey, frozenset[Name]
-        ] = {}  # by key, claims that must turn in the same batch, or go
+        # By key, the names at which it turns, each with the new form; and claims that must turn in the same batch, or go.
+        self._turning_forms: dict[ObjectKey, dict[str, str]] = {}
+        self._turning_claims: dict[ObjectKey, frozenset[Name]] = {}
         self._inherited_names: dict[ObjectKey, frozenset[str]] = {}  # by heir, names of leavers that it wants
 
     def update(self, intent: Intent) -> None:

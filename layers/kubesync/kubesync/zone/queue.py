@@ -74,9 +74,8 @@ class ZoneQueue:
         self.intents = IntentCache()
         # Keys that were published, and whose intents ``learn`` has not received since. True: the key was open before this session.
         self._unlearned: dict[ObjectKey, bool] = {}
-        self._late: dict[
-            str, float
-        ] = {}  # clusters that did not answer, each with the time (monotonic) until which they are skipped
+        # Clusters that did not answer, each with the time (monotonic) until which they are skipped.
+        self._late: dict[str, float] = {}
         self._groups: deque[Sequence[Unit]] = deque()  # see ``send_first``
         self._denied: dict[Namespace, None] = {}  # sent separately, least recently served first
         self._turn_of_denied = False
@@ -182,9 +181,8 @@ class ZoneQueue:
             self._full.record_landed(units, self._ports.scheduler.epoch())
         self.checks.check_freed({change.key.name for unit in units for change in unit.changes if change.after is None})
         for key in dict.fromkeys(unit.key for unit in units):
-            if (
-                key in self._queue
-            ):  # to the end of the queue: if the key wants more, other keys of its namespace come first
+            # To the end of the queue: if the key wants more, other keys of its namespace come first.
+            if key in self._queue:
                 self._queue[key] = self._queue.pop(key)
         self.intents.record_landed(units, self._ports.scheduler.monotonic())
 
@@ -285,9 +283,8 @@ class ZoneQueue:
         late, wakes_at = self._skipped_clusters(), self._waits.wakes_at
         awake = (key for key in self._queue if key.cluster not in late and wakes_at(key) <= now and chosen(key))
         in_turn = by_turns(awake, _identity, self._last_turns)
-        gives_way = self.intents.low_priority_keys(
-            self._ports.scheduler.monotonic()
-        )  # keys of lists, while events arrive
+        # Keys of lists, while events arrive.
+        gives_way = self.intents.low_priority_keys(self._ports.scheduler.monotonic())
         listed, at_a_time = 0, _LISTED_DURING_EVENTS if gives_way else KEYS_AT_A_TIME
         for some in batched(self.checks.limit_checks(in_turn, checks=checks), at_a_time):
             keys = some if listed < _LISTED_DURING_EVENTS else [key for key in some if key not in gives_way]

@@ -23,7 +23,7 @@ def name_rules(**fields: Any) -> NameRules:
         "domain": DOMAIN,
         "cluster": "prod",
         "apexes": frozenset({"example.com"}),
-        "filters": ("example.com",),
+        "domain_filter": ("example.com",),
     }
     return NameRules(**{**usual, **fields})
 
@@ -76,9 +76,9 @@ def test_without_rules_only_the_journals_labels_are_reserved() -> None:
 )
 def test_longest_domain_decides(name: str, namespace: str, expected: str) -> None:
     given = name_rules(
-        filters=("apps.example.com", "mine.example.com"),
-        excluded=("admin.apps.example.com", "both.example.com", "secret.ops.admin.apps.example.com"),
-        namespaces=(
+        domain_filter=("apps.example.com", "mine.example.com"),
+        exclude_domains=("admin.apps.example.com", "both.example.com", "secret.ops.admin.apps.example.com"),
+        namespace_domains=(
             ("ops", "ops.admin.apps.example.com"),
             ("shop", "shop.example.org"),
             ("billing", "shop.example.org"),
@@ -111,7 +111,7 @@ def test_longest_domain_decides(name: str, namespace: str, expected: str) -> Non
     ],
 )
 def test_names_of_other_namespaces_are_reserved_whether_such_a_service_exists_or_not(name: str, expected: str) -> None:
-    assert code(name, name_rules(wildcards=True, underscores=True)) == expected
+    assert code(name, name_rules(allow_wildcards=True, allow_underscores=True)) == expected
 
 
 @pytest.mark.parametrize(
@@ -182,13 +182,13 @@ def test_every_way_to_read_a_name_as_the_template_counts(template: str, name: st
     ],
 )
 def test_wildcard_that_answers_for_other_namespaces_is_reserved(template: str, name: str, expected: str) -> None:
-    assert code(name, name_rules(template=template, wildcards=True)) == expected
+    assert code(name, name_rules(template=template, allow_wildcards=True)) == expected
 
 
 def test_domain_of_a_namespace_gives_it_no_name_that_is_of_others_or_of_all() -> None:
     given = name_rules(
-        wildcards=True,
-        namespaces=(
+        allow_wildcards=True,
+        namespace_domains=(
             ("shop", "svc.prod.example.com"),
             ("shop", "billing.svc.prod.example.com"),
             ("shop", "a.example.org"),
@@ -215,7 +215,7 @@ def test_later_reading_of_another_namespace_counts_though_the_first_is_of_its_ow
 
 
 def test_own_name_needs_no_permission_whichever_way_it_can_be_read() -> None:
-    given = name_rules(template="{service}-{namespace}.{domain}", filters=("apps.example.com",))
+    given = name_rules(template="{service}-{namespace}.{domain}", domain_filter=("apps.example.com",))
     assert code("a-b-shop.prod.example.com", given, "shop", "a-b") == ""
     assert code("x.a-b-shop.prod.example.com", given, "shop", "a-b") == "OutsideDomains"
 
@@ -235,8 +235,8 @@ def test_wildcards_apex_and_underscores_need_an_option_each(name: str, option: s
     found = refusal(name, a_key(), name_rules())
     assert found is not None
     assert f"--allow-{option}" in found.message
-    assert code(name, name_rules(**{option: True})) == ""
-    others = {"wildcards", "apex", "underscores"} - {option}
+    assert code(name, name_rules(**{f"allow_{option}": True})) == ""
+    others = {"allow_wildcards", "allow_apex", "allow_underscores"} - {f"allow_{option}"}
     assert code(name, name_rules(**dict.fromkeys(others, True))) == expected
 
 
@@ -267,7 +267,7 @@ def test_reserved_domain_needs_the_option_of_the_apex_i9() -> None:
     }
     given = {"reserved": domains_of_services("{service}.{namespace}.svc.{domain}", DOMAIN, "prod")}
     assert {name: code(name, name_rules(**given)) for name in names} == names
-    assert {name: code(name, name_rules(**given, apex=True)) for name in (DOMAIN, f"svc.{DOMAIN}")} == {
+    assert {name: code(name, name_rules(**given, allow_apex=True)) for name in (DOMAIN, f"svc.{DOMAIN}")} == {
         DOMAIN: "",
         f"svc.{DOMAIN}": "",
     }
@@ -314,28 +314,28 @@ def test_refused_name_of_a_kind_that_cannot_have_it_is_reported_once() -> None:
 
 
 def test_limit_of_a_service_takes_names_in_the_order_of_the_annotations() -> None:
-    found = want("c.example.com,a.example.com,b.example.com", per_service=2)
+    found = want("c.example.com,a.example.com,b.example.com", max_names_per_service=2)
     assert hosts(found) == ["a", "c"]
     (problem,) = found.problems
     assert (problem.code, problem.subject) == ("TooManyNames", "b.example.com")
     assert "--max-names-per-service" in problem.message
-    assert hosts(want("c.example.com,a.example.com", internal="b.example.com", per_service=2)) == ["a", "c"]
-    assert hosts(want("c.example.com", per_service=0)) == []
+    assert hosts(want("c.example.com,a.example.com", internal="b.example.com", max_names_per_service=2)) == ["a", "c"]
+    assert hosts(want("c.example.com", max_names_per_service=0)) == []
 
 
 def test_limit_of_a_service_leaves_it_what_it_holds() -> None:
     asked = "c.example.com,a.example.com,b.example.com"
-    assert hosts(want(asked, held=("b.example.com",), per_service=2)) == ["b", "c"]
-    assert hosts(want(asked, held=("a.example.com", "b.example.com"), per_service=1)) == ["a", "b"]
+    assert hosts(want(asked, held=("b.example.com",), max_names_per_service=2)) == ["b", "c"]
+    assert hosts(want(asked, held=("a.example.com", "b.example.com"), max_names_per_service=1)) == ["a", "b"]
     # What it holds and does not want any more takes no place.
-    assert hosts(want(asked, held=("old.example.com",), per_service=2)) == ["a", "c"]
+    assert hosts(want(asked, held=("old.example.com",), max_names_per_service=2)) == ["a", "c"]
 
 
 def test_i9_of_a_hundred_thousand_names_few_are_looked_at_and_what_is_held_stays() -> None:
     asked = [f"n{number}.example.com" for number in range(100)]
-    found = want(",".join(asked), held=("n99.example.com",), per_service=2)
+    found = want(",".join(asked), held=("n99.example.com",), max_names_per_service=2)
     assert hosts(found) == ["n0", "n99"]
-    outside = want(",".join(f"o{number}.example.org" for number in range(60)), per_service=2)
+    outside = want(",".join(f"o{number}.example.org" for number in range(60)), max_names_per_service=2)
     assert [(p.subject, p.message) for p in outside.problems if p.code == "TooManyNames"] == [
         ("o40.example.org", "only the first 40 names are looked at (--max-names-per-service)")
     ]
@@ -343,14 +343,14 @@ def test_i9_of_a_hundred_thousand_names_few_are_looked_at_and_what_is_held_stays
 
 def test_its_own_name_and_names_that_get_no_record_anyway_take_no_place() -> None:
     asked = "web.shop.svc.prod.example.com,a b.example.com,www.elsewhere.org,a.example.com"
-    found = want(asked, per_service=1)
+    found = want(asked, max_names_per_service=1)
     assert hosts(found) == ["a"]
     assert found.counted == ("a.example.com",)
 
 
 def test_names_below_its_own_count_for_the_service_and_not_for_the_namespace() -> None:
     below = [f"x{number}.web.shop.svc.prod.example.com" for number in range(5)]
-    found = want(",".join([*below, "a.example.com"]), per_service=3)
+    found = want(",".join([*below, "a.example.com"]), max_names_per_service=3)
     assert hosts(found) == ["x0.web.shop.svc.prod", "x1.web.shop.svc.prod", "x2.web.shop.svc.prod"]
     assert [(p.code, p.subject) for p in found.problems] == [
         ("TooManyNames", "a.example.com"),
@@ -358,7 +358,7 @@ def test_names_below_its_own_count_for_the_service_and_not_for_the_namespace() -
         ("TooManyNames", "x4.web.shop.svc.prod.example.com"),
     ]
     assert found.counted == ()
-    kept = want(",".join([*below, "a.example.com"]), held=tuple(below), per_service=3)
+    kept = want(",".join([*below, "a.example.com"]), held=tuple(below), max_names_per_service=3)
     assert hosts(kept) == [f"x{number}.web.shop.svc.prod" for number in range(5)]
 
 
@@ -383,7 +383,7 @@ def test_i9_without_rules_a_thousand_names_are_let_in_and_what_is_held_stays() -
 
 
 def test_i9_ingress_has_no_name_by_the_template() -> None:
-    given, name = name_rules(filters=("other.example.com",)), f"web.shop.svc.{DOMAIN}"
+    given, name = name_rules(domain_filter=("other.example.com",)), f"web.shop.svc.{DOMAIN}"
     service, ingress = a_key("web", "shop"), replace(a_key("web", "shop"), kind="Ingress")
     assert refusal(name, service, given) is None
     assert (refusal(name, ingress, given) or Problem("", "", "")).code == "OutsideDomains"

@@ -92,7 +92,10 @@ class NameCounts:
         """Go by these rules from now on. What was counted by others is corrected by the list that follows."""
         self._cluster = cluster
         self.rules = rules
-        self._most = {} if rules is None else {NAMES: rules.per_namespace, WAITS: rules.waits, SETS: rules.sets}
+        self._most: Mapping[str, int] = {}
+        if rules is not None:
+            names, sets = rules.max_names_per_namespace, rules.max_record_sets_per_namespace
+            self._most = {NAMES: names, WAITS: rules.max_waits_per_namespace, SETS: sets}
         self._known: dict[Taken, int] = {}
         self._unwritten = Counter[Taken]()  # steps that are not whole yet
         self._reserved: dict[ObjectKey, set[str]] = {}

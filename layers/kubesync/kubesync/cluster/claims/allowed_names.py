@@ -145,7 +145,7 @@ class NamespaceLimit:
         self._gains = len(asked) - len(refused)
         if not refused:
             return want
-        why = f"the Services of namespace {key.namespace} hold {rules.per_namespace} names"
+        why = f"the Services of namespace {key.namespace} hold {rules.max_names_per_namespace} names"
         problems = bounded(too_many(name, why, OF_NAMESPACE) for name in refused)
         records = {each: record_set for each, record_set in want.records.items() if each.name not in refused}
         return replace(want, records=records, problems=(*want.problems, *problems))
@@ -169,7 +169,7 @@ class NamespaceLimit:
         passes = {name for name, each in next_owners if each is not None and neighbours(each, seen.key)}
         reserved = counted.reserved(namespace).items()
         kept = sum(len(names - self._taken.get(key, frozenset())) for key, names in reserved)
-        return counted.rules.per_namespace - self._count(NAMES, namespace) - kept + len(leaving - passes)
+        return counted.rules.max_names_per_namespace - self._count(NAMES, namespace) - kept + len(leaving - passes)
 
     def fitting(self, seen: KeyState, assignment: Assignment, owners: Mapping[Name, ObjectKey | None]) -> Assignment:
         """The assignment without what exceeds the limits of places in queues, and of record sets. Reports what is left out.
@@ -182,9 +182,9 @@ class NamespaceLimit:
             return assignment
         problems: list[Problem] = []
         if joined := sorted(assignment.waits - seen.waits):
-            room = rules.waits - self._count(WAITS, namespace) + len(seen.waits - assignment.waits)
+            room = rules.max_waits_per_namespace - self._count(WAITS, namespace) + len(seen.waits - assignment.waits)
             if refused := joined[max(0, room) :]:
-                why = f"the objects of namespace {namespace} wait for {rules.waits} names (--max-waits{OF_NAMESPACE}"
+                why = f"the objects of namespace {namespace} wait for {rules.max_waits_per_namespace} names (--max-waits{OF_NAMESPACE}"
                 problems += bounded(Problem("TooManyWaits", name.label, why) for name in refused)
                 assignment = replace(assignment, waits=assignment.waits - frozenset(refused))
         held = seen.claims | names_of(seen.intended) | {name for name, owner in owners.items() if owner == seen.key}
@@ -192,9 +192,9 @@ class NamespaceLimit:
         fresh = {key for key in assignment.intended if key.place not in places}
         stays = seen.applied.keys() if self._policy is not Policy.SYNC else frozenset[RecordKey]()
         more = len(assignment.intended.keys() | stays) - len(seen.intended.keys() | stays) if fresh else 0
-        if more > 0 and more > rules.sets - self._count(SETS, namespace):
+        if more > 0 and more > rules.max_record_sets_per_namespace - self._count(SETS, namespace):
             why = (
-                f"the objects of namespace {namespace} have {rules.sets} record sets, and these {len(fresh)} do not fit "
+                f"the objects of namespace {namespace} have {rules.max_record_sets_per_namespace} record sets, and these {len(fresh)} do not fit "
                 f"(--max-record-sets{OF_NAMESPACE}"
             )
             problems.append(Problem("TooManyRecordSets", min(key.name for key in fresh), why))

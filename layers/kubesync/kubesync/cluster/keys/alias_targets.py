@@ -103,9 +103,8 @@ class AliasTargets:
                         continue
                 wanted.add(each.type)
         if not is_wanted and self._book.is_any_awaited(name):
-            wanted = (
-                exists & applied_types
-            )  # the next key in line may want the same types: the alias is planned again with that key
+            # The next key in line may want the same types: the alias is planned again with that key.
+            wanted = exists & applied_types
         exists |= applied_types
         return exists & wanted, wanted
 

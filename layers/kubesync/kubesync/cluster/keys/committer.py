@@ -165,9 +165,8 @@ class Committer:
             NotMasterError: another master writes by now.
             StaleStateError: the table kept changing: try again later.
         """
-        aside = (
-            self.states.aside
-        )  # a complete list shows the endpoints that were set aside, so these keys are taken in again
+        # A complete list shows the endpoints that were set aside, so these keys are taken in again.
+        aside = self.states.aside
         aside -= {key for key in aside if not change.listed.isdisjoint(KINDS[key.kind].others)}
         yield from self._by_sections(change, partial(self._record, change, recorded), note=True)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
@@ -17,7 +17,7 @@ from kubesync.domain.dns.addresses import parse_networks
 from kubesync.domain.dns.desired import DnsRules
 from kubesync.domain.dns.names import zones_of
 from kubesync.domain.dns.permissions import NameRules, domains_of_services
-from kubesync.domain.dns.records import Problem, Zone
+from kubesync.domain.dns.records import Problem
 from kubesync.domain.large_keys import LARGE, LargeKeys
 from kubesync.domain.merge import Believed
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Observation, Resource, bytes_of
@@ -404,44 +404,33 @@ def size_of(values: Iterable[object]) -> int:
     return sum(len(group.endpoints) * max(1, len(group.ports)) + len(group.ports) for group in groups)
 
 
-# Settings that have the same name in a configuration and in the rules.
-_SAME: Final = {each.name for each in fields(DnsRules)} & ClusterConfig.model_fields.keys()
-
-
 def rules_of(config: ClusterConfig) -> DnsRules:
     """The part of a configuration that decides about records."""
     return DnsRules(
         cluster=config.name,
-        zones=tuple(Zone(zone.id, zone.name, zone.private) for zone in config.zones),
+        zones=tuple(zone.zone for zone in config.zones),
         default_ttl=config.ttl,
         annotation_prefixes=config.annotation_prefixes,
-        names=_name_rules(config),
+        names=_name_rules(config) if config.domain_filter else None,
         endpoint_nets=parse_networks(config.endpoint_cidrs),
         target_nets=parse_networks(config.target_net_filter),
         excluded_nets=parse_networks(config.exclude_target_net),
-        **{name: getattr(config, name) for name in _SAME - {"zones"}},
+        **_settings(config, {each.name for each in fields(DnsRules)} - {"zones"}),
     )
 
 
-def _name_rules(config: ClusterConfig) -> NameRules | None:
-    if not config.domain_filter:
-        return None
+def _name_rules(config: ClusterConfig) -> NameRules:
     pairs = [text.partition("=") for text in config.namespace_domains]
     reserved = domains_of_services(config.template, config.domain, config.name)
     return NameRules(
-        template=config.template,
-        domain=config.domain,
         cluster=config.name,
         apexes=frozenset(zone.name for zone in config.zones),
         reserved=reserved if config.reserve_domain else frozenset(),
-        filters=config.domain_filter,
-        excluded=config.exclude_domains,
-        namespaces=tuple((namespace, domain) for namespace, _, domain in pairs),
-        wildcards=config.allow_wildcards,
-        apex=config.allow_apex,
-        underscores=config.allow_underscores,
-        per_service=config.max_names_per_service,
-        per_namespace=config.max_names_per_namespace,
-        waits=config.max_waits_per_namespace,
-        sets=config.max_record_sets_per_namespace,
+        namespace_domains=tuple((namespace, domain) for namespace, _, domain in pairs),
+        **_settings(config, {each.name for each in fields(NameRules)} - {"namespace_domains"}),
     )
+
+
+def _settings(config: ClusterConfig, names: AbstractSet[str]) -> dict[str, Any]:
+    """Settings that have the same names in a configuration and in the rules."""
+    return {name: getattr(config, name) for name in names & ClusterConfig.model_fields.keys()}

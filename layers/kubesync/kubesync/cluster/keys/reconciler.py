@@ -184,9 +184,8 @@ class Reconciler:
         listed = yield from self._compare_lists(content, mode)
         yield from self._judge_configuration(listed, content.snapshots.keys(), note=True)
         gone = listed.merge.unwanted if listed.merge.hold is None else 0
-        for at, resource in enumerate(
-            content.snapshots
-        ):  # the number is of all lists together, so only one listener has it
+        # The number is of all lists together, so only one listener has it.
+        for at, resource in enumerate(content.snapshots):
             self._states.listeners[resource].unwanted = 0 if at else gone
         yield from self._committer.begin_lists(listed.merge.believed)
         yield from self._committer.correct_counts()

@@ -52,33 +52,29 @@ OF_SERVICE: Final = "-per-service)"
 class NameRules:
     """Which names the Services of a cluster may ask for.
 
+    The settings of a configuration, by their names there, but for these:
+
     Args:
         template: of Services' own names, with ``domain`` and ``cluster``, as in ``DnsRules``.
         apexes: names of the cluster's hosted zones.
+        namespace_domains: pairs of a namespace and a domain that is for this namespace; several may have one domain.
         reserved: see ``domains_of_services``; empty for clusters that were registered before there was this rule.
-        filters: domains for everybody.
-        excluded: domains for nobody.
-        namespaces: pairs of a namespace and a domain that is for this namespace; several may have one domain.
-        wildcards, apex, underscores: whether such names are allowed.
-        per_service: the most names that one Service may ask for, from 0.
-        per_namespace: the most names that the Services of one namespace may hold together, from 0.
-        waits: the most places in lines that they may have together. ``sets``: the most record sets.
     """
 
     template: str
     domain: str
     cluster: str
     apexes: frozenset[str]
-    filters: tuple[str, ...]
-    excluded: tuple[str, ...] = ()
-    namespaces: tuple[tuple[str, str], ...] = ()
-    wildcards: bool = False
-    apex: bool = False
-    underscores: bool = False
-    per_service: int = NAMES_PER_SERVICE
-    per_namespace: int = NAMES_PER_NAMESPACE
-    waits: int = WAITS_PER_NAMESPACE
-    sets: int = SETS_PER_NAMESPACE
+    domain_filter: tuple[str, ...]
+    exclude_domains: tuple[str, ...] = ()
+    namespace_domains: tuple[tuple[str, str], ...] = ()
+    allow_wildcards: bool = False
+    allow_apex: bool = False
+    allow_underscores: bool = False
+    max_names_per_service: int = NAMES_PER_SERVICE
+    max_names_per_namespace: int = NAMES_PER_NAMESPACE
+    max_waits_per_namespace: int = WAITS_PER_NAMESPACE
+    max_record_sets_per_namespace: int = SETS_PER_NAMESPACE
     reserved: frozenset[str] = frozenset()
 
     def own_name(self, key: ObjectKey) -> str:
@@ -107,7 +103,7 @@ class Permitted:
 
 def most_looked_at(rules: NameRules | None) -> int:
     """How many of the names that a Service asks for kubesync checks at most, besides those that it holds."""
-    return _LOOKED_AT * (NAMES_PER_SERVICE if rules is None else rules.per_service)
+    return _LOOKED_AT * (NAMES_PER_SERVICE if rules is None else rules.max_names_per_service)
 
 
 def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, held: Collection[str]) -> Permitted:
@@ -119,7 +115,7 @@ def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, hel
     """
     asked = dict.fromkeys(names)
     most = most_looked_at(rules)
-    per_service, own = (most, "") if rules is None else (rules.per_service, rules.own_name(key))
+    per_service, own = (most, "") if rules is None else (rules.max_names_per_service, rules.own_name(key))
     unread = [name for name in islice(asked, most, None) if name not in held]
     for name in unread:
         del asked[name]
@@ -153,13 +149,13 @@ def refusal(name: str, key: ObjectKey, rules: NameRules | None) -> Problem | Non
         return Problem("OutsideDomains", name, outside)
     if reserved := _why_reserved(name, key.namespace, rules):
         return Problem("NameReserved", name, reserved)
-    if labels[0] == "*" and not rules.wildcards:
+    if labels[0] == "*" and not rules.allow_wildcards:
         return Problem("WildcardNotAllowed", name, "wildcards need --allow-wildcards")
-    if name in rules.apexes and not rules.apex:
+    if name in rules.apexes and not rules.allow_apex:
         return Problem("ApexNotAllowed", name, "the name of a hosted zone itself needs --allow-apex")
-    if name in rules.reserved and not rules.apex:
+    if name in rules.reserved and not rules.allow_apex:
         return Problem("ApexNotAllowed", name, "the domain of the cluster's Services itself needs --allow-apex")
-    if not rules.underscores and any(label.startswith("_") for label in labels):
+    if not rules.allow_underscores and any(label.startswith("_") for label in labels):
         return Problem("UnderscoreNotAllowed", name, "labels that begin with _ need --allow-underscores")
     return None
 
@@ -201,8 +197,8 @@ def _why_outside(labels: Sequence[str], namespace: str, rules: NameRules) -> str
         if namespace in owners or _EVERYBODY in owners:
             return ""
         return f"{domain} is for another namespace (--namespace-domains)"
-    shown = ", ".join(rules.filters[:_SHOWN_DOMAINS])
-    more = f" and {len(rules.filters) - _SHOWN_DOMAINS} more" if len(rules.filters) > _SHOWN_DOMAINS else ""
+    shown = ", ".join(rules.domain_filter[:_SHOWN_DOMAINS])
+    more = f" and {len(rules.domain_filter) - _SHOWN_DOMAINS} more" if len(rules.domain_filter) > _SHOWN_DOMAINS else ""
     return f"it is not at or below {shown}{more} (--domain-filter)"
 
 
@@ -213,12 +209,12 @@ _NOT_LISTED: Final = frozenset({"not a namespace"})
 @lru_cache(maxsize=64)
 def _index(rules: NameRules) -> Mapping[str, frozenset[str]]:
     """Whom each listed domain is for: namespaces, everybody, or nobody."""
-    owners: dict[str, frozenset[str]] = {domain: frozenset({_EVERYBODY}) for domain in rules.filters}
+    owners: dict[str, frozenset[str]] = {domain: frozenset({_EVERYBODY}) for domain in rules.domain_filter}
     given: dict[str, set[str]] = {}
-    for namespace, domain in rules.namespaces:
+    for namespace, domain in rules.namespace_domains:
         given.setdefault(domain, set()).add(namespace)
     owners |= {domain: frozenset(namespaces) for domain, namespaces in given.items()}
-    return owners | {domain: frozenset[str]() for domain in rules.excluded}
+    return owners | {domain: frozenset[str]() for domain in rules.exclude_domains}
 
 
 @dataclass(frozen=True, slots=True)

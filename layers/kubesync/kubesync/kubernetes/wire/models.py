@@ -127,9 +127,8 @@ class EndpointSliceModel(TypedDict, total=False):
     metadata: Required[Metadata]
     addressType: Required[str]
     endpoints: list[SliceEndpoint] | None
-    ports: (
-        Annotated[list[SlicePort], Field(max_length=20_000)] | None
-    )  # as the API server allows (discovery.k8s.io validation)
+    # As the API server allows (discovery.k8s.io validation).
+    ports: Annotated[list[SlicePort], Field(max_length=20_000)] | None
 
 
 class StatusDetails(TypedDict, total=False):
