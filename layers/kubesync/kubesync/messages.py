@@ -381,12 +381,15 @@ class RemoveOrphans:
 class Refer:
     """Tells a cluster that named upstreams now refer to its upstreams. Answered with ``Noted``, before anything else is recorded."""
 
+    number: int
+
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """The answer to ``Refer``: whatever the cluster planned without the new references is written."""
+    """The answer to ``Refer``, with its number: whatever the cluster planned without the new references is written."""
 
     cluster: str
+    number: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,11 +116,11 @@ def test_i1_nothing_is_read_for_a_new_reference_before_its_cluster_has_noted_it(
     stepped.publish("10.1.0.1")
     stepped.register("shop", WEB)
     stepped.run(1.0)
-    assert stepped.sent == [("prod", Refer())]
+    assert stepped.sent == [("prod", Refer(1))]
     assert WEB in stepped.referrals.index, "the cluster leaves marks from now on"
     stepped.publish("10.1.0.2")  # planned before, so without a mark
     assert stepped.ips("shop") is None
-    stepped.actor.receive(Noted("prod"))
+    stepped.actor.receive(Noted("prod", 1))
     assert stepped.run(1.0) == ON_MESSAGE
     assert (stepped.ips("shop"), notes(stepped.store), stepped.actor.marked) == (["10.1.0.2"], {}, False)
 
@@ -132,7 +132,7 @@ def test_cluster_that_does_not_answer_shows_and_is_asked_again(stepped: Stepped)
     assert stepped.actor.figures().problem == ""
     stepped.run(6.0)
     assert (stepped.actor.figures().problem, len(stepped.sent)) == (BUSY, 3)
-    stepped.actor.receive(Noted("prod"))
+    stepped.actor.receive(Noted("prod", 1))
     stepped.run(1.0)
     assert (stepped.actor.figures().problem, stepped.ips("shop")) == ("", [])
 
@@ -141,14 +141,14 @@ def test_i1_late_answer_to_a_reminder_does_not_stand_for_a_newer_reference(stepp
     stepped.actor.start()
     stepped.register("shop", WEB)
     stepped.run(6.0)
-    stepped.actor.receive(Noted("prod"))
+    stepped.actor.receive(Noted("prod", 1))
     stepped.register("other", "prod/shop/api/80/TCP")
     stepped.run(1.0)
     assert len(stepped.sent) == 3
-    stepped.actor.receive(Noted("prod"))  # to the reminder
+    stepped.actor.receive(Noted("prod", 1))  # to the reminder
     stepped.run(1.0)
     assert stepped.ips("other") is None
-    stepped.actor.receive(Noted("prod"))
+    stepped.actor.receive(Noted("prod", 2))
     stepped.run(1.0)
     assert stepped.ips("other") == []
 
@@ -176,7 +176,7 @@ def test_comparison_waits_for_new_references_too(stepped: Stepped) -> None:
     stepped.run(6.0)
     assert (answer.done(), stepped.actor.figures().problem) == (False, BUSY)
     stepped.publish("10.1.0.1")
-    stepped.actor.receive(Noted("prod"))
+    stepped.actor.receive(Noted("prod", 1))
     assert stepped.run(1.0) == ON_MESSAGE
     assert (answer.result(), stepped.ips("shop"), stepped.actor.figures().problem) == ([], ["10.1.0.1"], "")
 
@@ -216,7 +216,7 @@ def test_marks_are_composed_at_the_end_as_long_as_there_is_time(stepped: Stepped
     stepped.actor.receive(Drain(until, abandon=False))
     stepped.run(2.0)
     assert stepped.ips("shop") is None
-    stepped.actor.receive(Noted("prod"))
+    stepped.actor.receive(Noted("prod", 1))
     assert stepped.actor.step() == AT_ONCE
     assert (stepped.actor.step(), stepped.ips("shop")) == (None, [])
 
@@ -260,7 +260,7 @@ def test_it_runs_in_a_thread_of_its_own_until_it_is_stopped() -> None:
     running.actor.start()
     while not running.sent:
         time.sleep(0.01)
-    running.actor.ask(Noted("prod"))
+    running.actor.ask(Noted("prod", 1))
     running.register("other", "192.0.2.1:80")
     running.actor.stop(time.monotonic() + 30.0)
     assert running.actor.join()

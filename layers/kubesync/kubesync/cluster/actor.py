@@ -93,7 +93,7 @@ class ClusterActor:
                     self._ports.to_cluster(message.key.cluster, messages.Promoted((message.key,)))
             case messages.Refer():
                 # Between two steps: whatever was planned is written.
-                self._ports.to_named(messages.Noted(serving.keys.states.config.name))
+                self._ports.to_named(messages.Noted(serving.keys.states.config.name, message.number))
             case messages.Forgotten():
                 if serving.removal is not None:
                     serving.removal.forgotten(message.zone)

@@ -85,8 +85,8 @@ class NamedUpstreams:
     def receive(self, message: object) -> None:
         """Take in a message. Composing and comparing are done in later steps."""
         match message:
-            case Noted(cluster):
-                self._composer.references.noted(cluster)
+            case Noted(cluster, number):
+                self._composer.references.noted(cluster, number)
             case CompareNamed():
                 self._asked.append(message)
             case Drain():
