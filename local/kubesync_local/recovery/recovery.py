@@ -151,7 +151,7 @@ class ZoneSets:
         self._last_user = {zone: cluster for cluster, its in zones.items() for zone in its}
         self._actual: dict[str, dict[RecordKey, RecordSet]] = {}
         self._stored: dict[str, ClusterView] = {}
-        self.registered = [config for config in master.clusters.read().values() if config is not None]
+        self.registered = [config for config in ClusterTable(master.parts.store).read().values() if config is not None]
 
     def of(self, zone: Zone) -> dict[RecordKey, RecordSet]:
         """Every set of a zone. Raises ZoneError."""

@@ -21,7 +21,6 @@ from kubesync.domain.objects import Resource
 from kubesync.kubernetes.list_room import ListRoom
 from kubesync.kubernetes.ports import WatchSink
 from kubesync.messages import Configure, Listen
-from kubesync_local.workplace.registry import ClusterRegistry
 
 _EPOCH: Final = 1
 
@@ -96,7 +95,6 @@ class ClusterAlone:
         return ClusterPorts(
             session="session",
             tables=cluster_tables(store),
-            clusters=ClusterRegistry(store),
             fenced_writer=FencedWriter(store, _EPOCH, lambda: None, clock),
             connector=SimpleNamespace(reflector=self._reflector, credentials=lambda _config: {}),
             room=ListRoom(1e9, clock),

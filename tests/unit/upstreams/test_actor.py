@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from harness.cluster_tables import cluster_tables
 from harness.fakes.fencing import raise_shard_fence
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.named import member, named_nodes, notes
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Activity
 from kubesync.actors.answer import Answer
-from kubesync.actors.parallel import one_by_one
 from kubesync.aws.fencing.writer import FencedWriter
-from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.control.named_upstreams import NamedReferrals, NamedUpstreamTable, Registration
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
@@ -46,14 +46,11 @@ class Stepped:
             NamedPorts(
                 "0",
                 self.table,
-                UpstreamTable(self.store),
-                self.referrals,
+                replace(cluster_tables(self.store), named=self.referrals),
                 FencedWriter(self.store, 7, lambda: None, self.clock),
-                AuditTable("s1", 3600),
                 self.clock,
                 self._to_cluster,
                 self.ended.append,
-                one_by_one,
             ),
             Activity(self.clock),
         )

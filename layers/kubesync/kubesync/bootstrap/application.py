@@ -251,8 +251,10 @@ class Application:
         stand_by = settings.stand_by_seconds if stand_by_seconds is None else stand_by_seconds
         held = settings.lease_seconds, settings.lease_renew_seconds, settings.lease_write_seconds
         keeper = LeaseKeeper(lease, session_id, LeaseTimes(*held, stand_by), self.scheduler)
-        parts = MasterParts(self.store(counted), self.zones(), self.connector(), settings, self.scheduler, counted)
-        return Session(parts, keeper, session_id, progress)
+        parts = MasterParts(
+            session_id, self.store(counted), self.zones(), self.connector(), settings, self.scheduler, counted
+        )
+        return Session(parts, keeper, progress)
 
     def resync_invocation(
         self,

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from kubesync.actors.scheduler import Lock, Scheduler
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import FencedWriter
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.listeners import Remembered
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.domain.credential_ends import Credential
@@ -111,7 +111,6 @@ class ClusterPorts:
 
     session: str
     tables: Tables
-    clusters: ClusterTable
     fenced_writer: FencedWriter
     connector: Connector
     room: ListRoom

@@ -17,7 +17,7 @@ from typing import Final
 
 from kubesync.actors.actor import AT_ONCE, Steps
 from kubesync.actors.answer import Answer
-from kubesync.aws.tables.control.clusters import retains
+from kubesync.aws.tables.control.clusters import ClusterTable, retains
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME
 from kubesync.cluster.served_keys import ServedKeys
 from kubesync.domain.objects import ObjectKey
@@ -120,5 +120,5 @@ class Removal:
         for places in batched(chain(slices, state.leftover_marks(name)), _PLACES_AT_A_TIME):
             self._ports.write(name, places)
             yield 0.0
-        last = [*self._ports.tables.listeners.all_places(name), self._ports.clusters.forget(self._config)]
+        last = [*self._ports.tables.listeners.all_places(name), ClusterTable.forget(self._config)]
         self._ports.write(name, last)

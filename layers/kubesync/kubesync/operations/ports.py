@@ -13,7 +13,7 @@ from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.zones import ZoneClient
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.resync_requests import ResyncTable
 from kubesync.aws.tables.of_clusters import Tables
@@ -71,8 +71,9 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class MasterParts:
-    """The outside world of a session. ``bootstrap`` builds it."""
+    """The outside world of a session. ``bootstrap`` builds it. ``session``: its id."""
 
+    session: str
     store: Store
     zones: ZoneClient
     connector: Connector
@@ -90,7 +91,7 @@ class Master(Protocol):
     """The running master. ``session.master`` implements it.
 
     ``configs``: of the clusters that are served now, also of those that are being deleted. The session's thread replaces it.
-    ``zones``: made when they are first needed. ``session``: its id.
+    ``zones``: made when they are first needed.
     """
 
     parts: MasterParts
@@ -100,12 +101,6 @@ class Master(Protocol):
     zones: Directory[ZoneActor, ZoneFigures]
     room: ListRoom
     term: Term
-
-    @property
-    def session(self) -> str: ...
-
-    @property
-    def clusters(self) -> ClusterTable: ...
 
     @property
     def configs(self) -> Mapping[str, ClusterConfig]: ...

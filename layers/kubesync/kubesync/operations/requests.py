@@ -119,8 +119,10 @@ class ResyncWorker:
         writer, now = self._master.fenced_writer, self._master.parts.scheduler.epoch()
         if not request.dry_run:
             figures = figures_of(report)
-            named = request if "#" in request.id else replace(request, id=f"{timestamp(now)}#{self._master.session}")
-            kept = {**figures, "session": self._master.session}
+            named = (
+                request if "#" in request.id else replace(request, id=f"{timestamp(now)}#{self._master.parts.session}")
+            )
+            kept = {**figures, "session": self._master.parts.session}
             actions += self._table.put(named, kept, in_short(report), now, token)
         try:
             if actions:

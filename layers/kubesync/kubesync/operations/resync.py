@@ -23,6 +23,7 @@ from itertools import batched
 from typing import Any, Final
 
 from kubesync.actors.answer import Answer
+from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import KubesyncError, NewerSchemaError, NotMasterError, ZoneError
@@ -264,7 +265,7 @@ class Resync:
     def _find_forgotten(self, actual: Mapping[RecordKey, RecordSet], comparisons: Sequence[ZoneComparison]) -> None:
         """Look for sets that kubesync has lost track of, among those that no cluster knew before the walk."""
         known = {Name.of(key) for each in comparisons for key in each.known_sets()}
-        others = self._master.clusters.read().keys() - self._master.configs.keys()
+        others = ClusterTable(self._master.parts.store).read().keys() - self._master.configs.keys()
         for some in batched((item for item in actual.items() if Name.of(item[0]) not in known), _SETS_AT_A_TIME):
             self._check()
             comparisons[0].cluster.report_forgotten(self._forgotten_rows(dict(some), others))

@@ -119,7 +119,7 @@ class ResyncProgress:
         writer, request = self._master.fenced_writer, self._request
         token, now = writer.token(), self._master.parts.scheduler.epoch()
         done = sum(each.done for each in self._parts.values())
-        actions = self._table.put_progress(request, self._master.session, self._clusters, done, now, token)
+        actions = self._table.put_progress(request, self._master.parts.session, self._clusters, done, now, token)
         if cluster:
             actions += self._table.put_part(request, cluster, part, token)
         try:

@@ -15,7 +15,7 @@ from kubesync.aws.fencing.take_over import Fencing, retry_while_throttled
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
-from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
+from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.listeners import ListenerTable, Remembered
 from kubesync.aws.tables.control.named_upstreams import NamedReferrals, NamedUpstreamTable
@@ -61,10 +61,9 @@ class TakeOverReads:
     ``clean``: the last master ended cleanly, except in the ``unsettled`` zones. ``zones``: the zones that configurations name, by id.
     """
 
-    def __init__(self, inflight: InflightTable, tables: Tables, reads: ParallelMap, retry: Retry) -> None:
+    def __init__(self, inflight: InflightTable, tables: Tables, retry: Retry) -> None:
         self._inflight = inflight
         self._tables = tables
-        self._reads = reads
         self._retry = retry
         self.clean = False
         self.unsettled: frozenset[str] = frozenset()
@@ -111,7 +110,7 @@ class TakeOverReads:
                 logger.error("ignored: written by a newer release", reason=str(newer))
                 return None
 
-        return self._reads(read, things)
+        return self._tables.reads(read, things)
 
 
 class Master:
@@ -119,8 +118,7 @@ class Master:
 
     def __init__(self, parts: MasterParts, keeper: LeaseKeeper, report: SessionReport, term: Term) -> None:
         settings, store, scheduler = parts.settings, parts.store, parts.scheduler
-        reads = ParallelMap(scheduler, _READS_AT_ONCE)
-        fencing = Fencing(store, settings.shard, report.epoch, report.session, self._retry)
+        fencing = Fencing(store, settings.shard, report.epoch, parts.session, self._retry)
         self.parts = parts
         self.activity = Activity(scheduler)
         self.tables = Tables(
@@ -129,9 +127,9 @@ class Master:
             ClaimTable(store),
             UpstreamTable(store),
             ListenerTable(store),
-            AuditTable(report.session, settings.audit_retention_seconds),
+            AuditTable(parts.session, settings.audit_retention_seconds),
             NamedReferrals(settings.shard),
-            reads,
+            ParallelMap(scheduler, _READS_AT_ONCE),
             fencing.raised,
         )
         self.inflight = InflightTable(store, settings.shard)
@@ -141,7 +139,7 @@ class Master:
         self.term = term
         self._keeper = keeper
         self._reporter = Reporter(report, scheduler, self.activity)
-        self._take_over_reads = TakeOverReads(self.inflight, self.tables, reads, self._retry)
+        self._take_over_reads = TakeOverReads(self.inflight, self.tables, self._retry)
         cluster_ports = partial(self._cluster_ports, scheduler.lock())
         self.served = Clusters(cluster_ports, fencing, scheduler, self.activity)
         zone_ports = self._zone_ports()
@@ -157,16 +155,7 @@ class Master:
             self.activity,
             on_demand=True,
         )
-        self.named = NamedUpstreams(self._named_ports(reads), self.activity)
-
-    @property
-    def session(self) -> str:
-        """The session's id."""
-        return self._reporter.report.session
-
-    @property
-    def clusters(self) -> ClusterTable:
-        return self.registry.table
+        self.named = NamedUpstreams(self._named_ports(), self.activity)
 
     @property
     def configs(self) -> Mapping[str, ClusterConfig]:
@@ -232,9 +221,8 @@ class Master:
             return ServiceEvents(config.name, partial(parts.connector.client, config), parts.scheduler)
 
         return ClusterPorts(
-            session=self.session,
+            session=parts.session,
             tables=self.tables,
-            clusters=self.clusters,
             fenced_writer=self.fenced_writer,
             connector=parts.connector,
             room=self.room,
@@ -266,24 +254,21 @@ class Master:
             deployment=settings.deployment,
             shard=settings.shard,
             limits=BatchLimits(settings.batch_elements, settings.batch_characters),
-            problems=ZoneProblemTable(self.parts.store, settings.shard, self.session),
+            problems=ZoneProblemTable(self.parts.store, settings.shard, self.parts.session),
             truly_master=self._keeper.truly_master,
             not_master=self.term.not_master,
             progress=self.term.progress,
         )
 
-    def _named_ports(self, reads: ParallelMap) -> NamedPorts:
+    def _named_ports(self) -> NamedPorts:
         return NamedPorts(
             shard=self.parts.settings.shard,
             table=NamedUpstreamTable(self.parts.store),
-            upstreams=self.tables.upstreams,
-            referrals=self.tables.named,
+            tables=self.tables,
             fenced_writer=self.fenced_writer,
-            audit=self.tables.audit,
             scheduler=self.parts.scheduler,
             to_cluster=self.send,
             not_master=self.term.not_master,
-            reads=reads,
         )
 
     # --- work, and its end ---
@@ -293,7 +278,7 @@ class Master:
         self._reporter.watches_since = self.parts.scheduler.monotonic()
         self.named.start()
         # The order differs in each session, so that slow clusters do not list first, and hold the room for lists, in every session.
-        for name in sorted(self.configs, key=lambda name: crc32(f"{self.session} {name}".encode())):
+        for name in sorted(self.configs, key=lambda name: crc32(f"{self.parts.session} {name}".encode())):
             self.send(name, Listen(self.term.deadline))
 
     def settle_down(self) -> None:

@@ -57,11 +57,7 @@ class Session:
     """
 
     def __init__(
-        self,
-        parts: MasterParts,
-        keeper: LeaseKeeper,
-        session_id: str,
-        progress: Progress = lambda _what, _details: None,
+        self, parts: MasterParts, keeper: LeaseKeeper, progress: Progress = lambda _what, _details: None
     ) -> None:
         self._parts = parts
         self._clock: Clock = parts.scheduler
@@ -77,7 +73,7 @@ class Session:
         self._minutes: list[Minute] = []
         self._steady_from = math.inf
         # Not a copy: these counts grow while the session runs.
-        self.report = SessionReport(session_id, dynamodb=parts.counted.counts)
+        self.report = SessionReport(parts.session, dynamodb=parts.counted.counts)
 
     def stop(self, code: ErrorCode, message: str = "") -> None:
         """End the session soon. The first reason counts, but a lost lease replaces any other."""

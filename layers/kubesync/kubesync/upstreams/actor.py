@@ -43,7 +43,7 @@ class NamedUpstreams:
         self._failures = 0
         self._busy = False
         self._drain: Drain | None = None
-        ports.referrals.on_note = self.wake
+        ports.tables.named.on_note = self.wake
 
     # --- for the session's thread ---
 

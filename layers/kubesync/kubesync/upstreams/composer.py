@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from kubesync.actors.parallel import Map
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Action, Put
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
-from kubesync.aws.tables.audit import NAMED, AuditTable, Entry
-from kubesync.aws.tables.control.named_upstreams import NamedReferrals, NamedUpstreamTable, Registry, is_mark
+from kubesync.aws.tables.audit import NAMED, Entry
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registry, is_mark
+from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import NewerSchemaError, NotMasterError, StoreBusyError
@@ -60,10 +60,10 @@ def recompose(
 
     ``whys``: the names to compare, each with the reason for the audit. Names of other shards are left out.
     """
-    named, table = registry.named, ports.upstreams
+    named, table = registry.named, ports.tables.upstreams
     made_of = {name: _constituents(name, named) for name in whys}
     upstreams = sorted(set[str]().union(*made_of.values()))
-    read = dict(zip(upstreams, ports.reads(partial(_nodes_of, table), upstreams), strict=True))
+    read = dict(zip(upstreams, ports.tables.reads(partial(_nodes_of, table), upstreams), strict=True))
     unreadable = {upstream for upstream, nodes in read.items() if nodes is _UNREADABLE}
     # An unreadable upstream stops only the named upstreams that are made of it (I4).
     stuck = {name: min(of_one & unreadable) for name, of_one in made_of.items() if of_one & unreadable}
@@ -136,18 +136,15 @@ class ReferencesError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NamedPorts:
-    """What composing needs. ``to_cluster``: as in ``References``. ``reads``: reads many upstreams in parallel."""
+    """What composing needs. ``to_cluster``: as in ``References``."""
 
     shard: str
     table: NamedUpstreamTable
-    upstreams: UpstreamTable
-    referrals: NamedReferrals
+    tables: Tables
     fenced_writer: FencedWriter
-    audit: AuditTable
     scheduler: Scheduler
     to_cluster: Callable[[str, object], bool]
     not_master: Callable[[NotMasterError], None]
-    reads: Map
 
 
 @dataclass(slots=True)
@@ -206,7 +203,7 @@ class Composer:
 
     def _names_of(self, upstream: str) -> Iterable[str]:
         """Return the names of named upstreams that are made of an upstream, itself included if it is a named one."""
-        names = self._ports.referrals.index.get(upstream, frozenset())
+        names = self._ports.tables.named.index.get(upstream, frozenset())
         own = {upstream.removeprefix(PREFIX)} if is_named(upstream) else set[str]()
         return sorted((names | own) - self._registry.unreadable)
 
@@ -233,7 +230,7 @@ class Composer:
         ours = {name: entry.upstream for name, entry in registry.entries.items() if entry.shard == shard}
         index = index_of(ours)
         self._registry, self.report.registered = registry, len(ours)
-        return self._ports.referrals.follow(index)
+        return self._ports.tables.named.follow(index)
 
     def _write(self, rewrites: Sequence[Rewrite], last: Sequence[Action] = (), *, all_or_nothing: bool = True) -> None:
         """Write each named upstream in one transaction, several together if they fit. ``last`` comes after all of them.
@@ -261,7 +258,9 @@ class Composer:
         fenced_writer, now = self._ports.fenced_writer, self._ports.scheduler.epoch()
         while actions:
             token = fenced_writer.token()
-            audit = [self._ports.audit.changes(NAMED, entries, fenced_writer.epoch, now, token)] if entries else []
+            audit = (
+                [self._ports.tables.audit.changes(NAMED, entries, fenced_writer.epoch, now, token)] if entries else []
+            )
             try:
                 fenced_writer.run([], [*actions, *audit], token)
             except StaleStateError as stale:
@@ -305,12 +304,12 @@ class Composer:
 
     def _names_to_compare(self, cluster: str, registry: Registry) -> Collection[str]:
         """Return the names that are made of a cluster's upstreams. Empty ``cluster``: all of this shard, and unregistered ones in the table."""
-        index = self._ports.referrals.index
+        index = self._ports.tables.named.index
         if cluster:
             return sorted({name for up, names in index.items() if up.partition("/")[0] == cluster for name in names})
         actual = {
             stored.upstream.removeprefix(PREFIX)
-            for stored in self._ports.upstreams.read_all()
+            for stored in self._ports.tables.upstreams.read_all()
             if is_named(stored.upstream) and not stored.deleted
         }
         ours = {name for name, entry in registry.entries.items() if entry.shard == self._ports.shard}

@@ -12,7 +12,7 @@ from functools import cache, partial
 from hashlib import sha256
 from itertools import accumulate, batched
 from json.encoder import encode_basestring_ascii as quoted
-from operator import eq
+from operator import attrgetter, eq
 from typing import Any, Final
 
 from kubesync.domain.dns.addresses import Address
@@ -35,6 +35,7 @@ _ALWAYS_FIT: Final = 1000
 _HASHED_AT_A_TIME: Final = 1000
 _BRACKETS: Final = 2
 
+_OF_ENDPOINT: Final = attrgetter("ready", "serving", "terminating", "node", "zone", "hostname", "pod")
 _ALWAYS: Final = ("ip", "port", "ready")
 _SOMETIMES: Final = {field.name: field.default for field in fields(Node) if field.name not in _ALWAYS}
 
@@ -230,17 +231,7 @@ def _chosen(
 
 
 def _node(ip: str, port: int, endpoint: Endpoint) -> Node:
-    return Node(
-        ip=ip,
-        port=port,
-        ready=endpoint.ready,
-        serving=endpoint.serving,
-        terminating=endpoint.terminating,
-        node=endpoint.node,
-        zone=endpoint.zone,
-        hostname=endpoint.hostname,
-        pod=endpoint.pod,
-    )
+    return Node(ip, port, *_OF_ENDPOINT(endpoint))
 
 
 def preference(endpoint: Endpoint | Node) -> tuple[bool, int, int, str, str, str, str]:
