@@ -69,7 +69,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="a window joins the long one, however much that holds",
         invariants="I9",
         file="cluster/run.py",
-        old="        full = self.content.size > self._most_bytes",
+        old="        full = self.content.size > self._served.ports.window_bytes",
         new="        full = False",
         caught_by=(_FULL + "test_i9_no_window_joins_a_long_one_that_is_full",),
     ),

@@ -117,7 +117,7 @@ OF_TURNS: Final[tuple[Mutant, ...]] = (
         without="names that were let go are handed on when a long window is recorded",
         invariants="I9",
         file="cluster/run.py",
-        old="        for task in self._tasks:\n",
+        old="        for task in (self._served.promoted, self._served.readers):\n",
         new="        for task in ():\n",
         caught_by=(_ATTACKS + "test_i9_next_in_line_does_not_wait_for_the_end_of_a_long_window",),
     ),

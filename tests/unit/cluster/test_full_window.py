@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 from harness.fakes.manual_clock import ManualClock
 from harness.seen.builders import SERVICES
@@ -65,7 +67,9 @@ def test_i9_no_window_joins_a_long_one_that_is_full() -> None:
         return WindowContent(tuple(map(event, versions)), {}, {SERVICES: versions[-1]}, 0.0, len(versions))
 
     def joined(most_bytes: int) -> int:
-        window = LongWindow(content(1, 2), lambda: content(3), (), lambda *_: None, ManualClock(), most_bytes)
+        ports = SimpleNamespace(scheduler=ManualClock(), window_bytes=most_bytes)
+        served: Any = SimpleNamespace(ports=ports)
+        window = LongWindow(content(1, 2), lambda: content(3), served)
         window.window()
         return len(window.content.events)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from kubesync import messages
@@ -245,12 +246,6 @@ def answer_request(
 
     An error goes to the caller. What is recorded is not published here: zones read it as open keys later.
     """
-
-    def claimed(state: KeyState) -> KeyState | None:
-        assert isinstance(asked, messages.Claim)
-        taken = {key: found for key, found in asked.sets[state.key].items() if state.intended.get(key) == found}
-        return _with_taken(state, taken) if taken else None
-
     try:
         match asked:
             case messages.RecordLists():
@@ -258,7 +253,7 @@ def answer_request(
                 recorded = yield from served.reconciler.record(asked.content, mode, flush=True)
                 asked.reply.set_result({r.value: why for r, why in recorded.held.items()})
             case messages.Claim():
-                yield from served.reconciler.transform(asked.sets, claimed, "recover")
+                yield from served.reconciler.transform(asked.sets, partial(_with_taken, asked.sets), "recover")
                 asked.reply.set_result(None)
             case messages.RemoveOrphans():
                 asked.reply.set_result(sum(_remove_orphan(served, *each) for each in asked.upstreams.items()))
@@ -291,8 +286,14 @@ def _remove_orphan(served: ServedKeys, upstream: str, stands: UpstreamState) -> 
     return True
 
 
-def _with_taken(state: KeyState, taken: messages.Sets) -> KeyState:
-    """The state with these record sets as applied. Ends the conflict of each name where no other set is missing."""
+def _with_taken(sets: Mapping[ObjectKey, messages.Sets], state: KeyState) -> KeyState | None:
+    """The state with those of these sets as applied that the key still wants so. None: there is none.
+
+    Ends the conflict of each name where no other set is missing.
+    """
+    taken = {key: found for key, found in sets[state.key].items() if state.intended.get(key) == found}
+    if not taken:
+        return None
     applied = {**state.applied, **taken}
     missing = {Name.of(key) for key in state.intended if key not in applied}
     over = {Name.of(key) for key in taken} - missing

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Host, Steps
-from kubesync.clock import Clock
 from kubesync.cluster.keys.key_writes import Recorded
 from kubesync.cluster.keys.observations import Following
 from kubesync.cluster.keys.reconciler import CHECKPOINT_SECONDS
@@ -16,7 +15,6 @@ from kubesync.cluster.listener import Listener, Listeners, ListRound, round_of
 from kubesync.cluster.listener_reports import CredentialDates, ListenerErrors
 from kubesync.cluster.ports import EventWriter
 from kubesync.cluster.served_keys import ServedKeys
-from kubesync.cluster.tasks import Task
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
@@ -36,27 +34,17 @@ class LongWindow(Following):
     Args:
         content: the window, with the windows that join. If a try fails, the next try records all of it.
         close_events: closes the next window, if it is due and holds no list.
-        tasks: other tasks, which must not wait until all is recorded.
-        follow_up: see ``ServedKeys.follow_up``.
-        most_bytes: no other window joins a window that is larger.
+        served: the keys whose window it is. Those that were given a name, and readers of shared objects, must not wait until all is recorded.
     """
 
     def __init__(
-        self,
-        content: WindowContent,
-        close_events: Callable[[], WindowContent | None],
-        tasks: Sequence[Task],
-        follow_up: Callable[..., None],
-        clock: Clock,
-        most_bytes: int,
+        self, content: WindowContent, close_events: Callable[[], WindowContent | None], served: ServedKeys
     ) -> None:
         super().__init__()
         self.content = content
         self._close_events = close_events
-        self._tasks = tasks
-        self._follow_up = follow_up
-        self._clock = clock
-        self._most_bytes = most_bytes
+        self._served = served
+        self._clock = served.ports.scheduler
         self._unpublished = Recorded()
         self._published_at = 0.0
         self._commands_wait = False
@@ -76,7 +64,7 @@ class LongWindow(Following):
         return self.turns.oldest() or (None if opened_at is None else (opened_at, ""))
 
     def window(self) -> WindowContent | None:
-        full = self.content.size > self._most_bytes
+        full = self.content.size > self._served.ports.window_bytes
         later = None if self._commands_wait or full else self._close_events()
         if later is not None:
             self.content = self.content.followed_by(later)
@@ -84,7 +72,7 @@ class LongWindow(Following):
 
     def others(self) -> Steps[None]:
         """Run each other task that is due."""
-        for task in self._tasks:
+        for task in (self._served.promoted, self._served.readers):
             if task.due_at() <= self._clock.monotonic():
                 yield from task.steps()
 
@@ -97,7 +85,7 @@ class LongWindow(Following):
         """Queue for publishing what is recorded and not published yet."""
         recorded, self._unpublished, self._published_at = self._unpublished, Recorded(), self._clock.monotonic()
         since = self.turns.since({*recorded.changed, *recorded.opened})
-        self._follow_up(recorded, since, of_list=bool(self.content.snapshots))
+        self._served.follow_up(recorded, since, of_list=bool(self.content.snapshots))
 
 
 GIVE_UP_SECONDS: Final = 15.0
@@ -220,17 +208,9 @@ class ListeningRun:
         """Record the window. If a try fails, the next one records the same content: nothing later goes before it (I1)."""
         if self._recording is None:
             content, rounds = self.listeners.window.close()
-            served, tasks = self._served, (self._served.promoted, self._served.readers)
             # Decided once for all tries of this window: before the next try another round may be requested, or this one withdrawn.
             self._requested = round_of(rounds.values())
-            self._recording = LongWindow(
-                content,
-                self.listeners.window.close_events,
-                tasks,
-                served.follow_up,
-                self._clock,
-                served.ports.window_bytes,
-            )
+            self._recording = LongWindow(content, self.listeners.window.close_events, self._served)
         yield 0.0  # first receive the messages that listeners have sent before
         window, began = self._recording, self._clock.monotonic()
         window.begin()

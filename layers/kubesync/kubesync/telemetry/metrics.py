@@ -143,12 +143,11 @@ class MetricsPublisher:
         failed = _failures(snapshot)
         self._by_code("ListenerErrors", failed - self._failed)
         self._failed = failed
-        recording = self._grown("RecordingTime", sum(each.recording_seconds for each in snapshot.clusters))
-        if recording > 0:
-            self._write({"RecordingTime": recording})
-        deleted = self._grown("RecordSetsDeleted", sum(zone["deleted"] for zone in snapshot.zones))
-        if deleted > 0:
-            self._write({"RecordSetsDeleted": deleted})
+        recording = sum(each.recording_seconds for each in snapshot.clusters)
+        deleted = sum(zone["deleted"] for zone in snapshot.zones)
+        for name, total in (("RecordingTime", recording), ("RecordSetsDeleted", deleted)):
+            if (grown := self._grown(name, total)) > 0:
+                self._write({name: grown})
         self._write(_states(snapshot))
         if snapshot.health:
             self._write(snapshot.health)

@@ -61,6 +61,7 @@ class ListMerge:
 
     ``compare`` reads creation times and live parts. Only windows change these, and only one window is recorded at a time.
 
+    ``keys``: all keys, stored or observed, the oldest first.
     ``reread``: resources that were last listed under other rules or another configuration.
     ``unwanted``: how many record sets the configuration, or the rules, do not want any more. The reconciler sets it, and ``hold``.
     ``hold``: whether these record sets are kept. False: a person forces the deletions through. None: only those are kept that are already.
@@ -87,14 +88,12 @@ class ListMerge:
         self.why_held: dict[Resource, str] = {}
         self.identity_actions: tuple[Action, ...] = ()
         self.missed: set[ObjectKey] = set()
+        self.keys: list[ObjectKey] = []
 
     def compare(
         self, observed: Observations, snapshots: Mapping[Resource, Snapshot], note: Callable[[KeyState], object]
-    ) -> Steps[list[ObjectKey]]:
-        """Read everything that is stored once (I7), and compare it with the lists. Counts names again, and calls ``note`` with each stored key.
-
-        Returns all keys, stored or observed, the oldest first.
-        """
+    ) -> Steps[None]:
+        """Read everything that is stored once (I7), and compare it with the lists. Counts names again, and calls ``note`` with each stored key."""
         created: dict[ObjectKey, str] = {}
         kept, tombstones = 0, defaultdict[Resource, Counter[int]](Counter)  # by version
         parts: list[LivePart] = []
@@ -123,7 +122,7 @@ class ListMerge:
             self._forget_slices(self._found.gone.get(resource, {}), observed)
             self._forget_slices(self._found.left.get(resource, {}), observed)
         self._forget_slices(_by_key(slices_of_old), observed)  # ``_without_unused_sources`` drops their parts
-        return sorted(created, key=lambda key: (created[key], key))
+        self.keys = sorted(created, key=lambda key: (created[key], key))
 
     @property
     def believed(self) -> Mapping[Resource, Believed]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import partial
 from itertools import batched, chain
 from types import MappingProxyType
@@ -44,15 +43,6 @@ _SWEPT_AT_A_TIME: Final = 200
 _USUAL: Final = Mode()
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """Complete lists, compared with what is stored. ``keys``: all keys, oldest first. ``names``: see ``names_asked``."""
-
-    keys: list[ObjectKey]
-    names: Mapping[ObjectKey, AbstractSet[str]]
-    merge: ListMerge
-
-
 class Reconciler:
     """Records what happens to the keys of one cluster, under one configuration. Its methods are steps of the cluster's actor.
 
@@ -69,7 +59,6 @@ class Reconciler:
     ) -> None:
         self._committer = committer
         self._states = committer.states
-        self._tables = committer.states.tables
         self._clock = committer.clock
         self._observe = observe
         self._probe_identity = probe_identity
@@ -125,7 +114,7 @@ class Reconciler:
         """Plan keys again although nothing new was seen of them, for example because they were given a name. Then remove their marks."""
         wanted = self._by_age(keys)
         # Marks are read before claims: a key that is given a name from now on gets a new mark, which is not removed here.
-        late = OrderedWrites(late=self._tables.state.unmark_promoted(self._states.config.name, wanted))
+        late = OrderedWrites(late=self._states.tables.state.unmark_promoted(self._states.config.name, wanted))
         return (yield from self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, late))))
 
     def transform(
@@ -141,19 +130,19 @@ class Reconciler:
             go_on: called between two steps. Raises to stop the preview.
         """
         preview = Preview()
-        listed = self._at_once(self._compare_lists(content, mode), go_on)
-        self._at_once(self._judge_configuration(listed, content.snapshots.keys(), note=False), go_on)
+        merge, _ = self._at_once(self._compare_lists(content, mode), go_on)
+        self._at_once(self._judge_configuration(merge, content.snapshots.keys(), note=False), go_on)
         self._states.counts.corrections()  # counts as the keys say; they are not written
-        planner = self._planner(mode, content.snapshots.keys(), listed.merge.hold)
+        planner = self._planner(mode, content.snapshots.keys(), merge.hold)
         change = Change(
-            listed.keys,
-            listed.merge.merged,
-            lambda pairs: planner.plan(pairs, "resync", listed.merge.observed.ordered),
+            merge.keys,
+            merge.merged,
+            lambda pairs: planner.plan(pairs, "resync", merge.observed.ordered),
             listed=content.snapshots.keys(),
-            news=listed.merge.observed.of,
+            news=merge.observed.of,
         )
         self._at_once(self._committer.foresee(change, preview.add), go_on)
-        preview.held = dict(listed.merge.why_held)
+        preview.held = dict(merge.why_held)
         return preview
 
     def sweep(self) -> Steps[None]:
@@ -181,17 +170,17 @@ class Reconciler:
         compare with everything that is stored ── hold back deletions that are too many ── note the believed deletions ── correct the counts
         of names ── commit all keys ── the views are complete
         """
-        listed = yield from self._compare_lists(content, mode)
-        yield from self._judge_configuration(listed, content.snapshots.keys(), note=True)
-        gone = listed.merge.unwanted if listed.merge.hold is None else 0
+        merge, names = yield from self._compare_lists(content, mode)
+        yield from self._judge_configuration(merge, content.snapshots.keys(), note=True)
+        gone = merge.unwanted if merge.hold is None else 0
         # The number is of all lists together, so only one listener has it.
         for at, resource in enumerate(content.snapshots):
             self._states.listeners[resource].unwanted = 0 if at else gone
-        yield from self._committer.begin_lists(listed.merge.believed)
+        yield from self._committer.begin_lists(merge.believed)
         yield from self._committer.correct_counts()
         resources, why = content.snapshots.keys(), "resync" if mode.reread_upstreams else "list"
-        plan = self._plan(why, mode, listed.merge.observed.ordered, resources, listed.merge.hold)
-        closing = partial(self._closing, listed=resources, extra=listed.merge.identity_actions)
+        plan = self._plan(why, mode, merge.observed.ordered, resources, merge.hold)
+        closing = partial(self._closing, listed=resources, extra=merge.identity_actions)
 
         def done() -> None:
             # Only now, after every key is merged with the lists (I5).
@@ -199,26 +188,23 @@ class Reconciler:
                 view = self._states.listeners[resource]
                 view.complete = not view.expired
 
-        merge = listed.merge
-        following.turns.add(
-            listed.keys, listed.names, content.opened_at or 0.0, fair=namespaces_apart(self._states.rules)
-        )
+        following.turns.add(merge.keys, names, content.opened_at or 0.0, fair=namespaces_apart(self._states.rules))
         ending = Ending(closing, done=done, midway=partial(self._midway, merge.observed, resources))
         more, written = partial(self._take_in_next, following, merge.observed, merge.merged), following.written
         change = Change(
             following.turns.keys, merge.merged, plan, ending, resources, merge.observed.of, more=more, written=written
         )
         recorded = yield from self._commit(change)
-        recorded.held, recorded.missed = listed.merge.why_held, listed.merge.missed
+        recorded.held, recorded.missed = merge.why_held, merge.missed
         self._gone[self._states.basis] += gone
         return recorded
 
-    def _judge_configuration(self, listed: _Listed, resources: AbstractSet[Resource], *, note: bool) -> Steps[None]:
+    def _judge_configuration(self, merge: ListMerge, resources: AbstractSet[Resource], *, note: bool) -> Steps[None]:
         """Hold back deletions that a changed configuration, or new rules, ask for, if they are too many and nobody has confirmed them (I5).
 
         Sets ``merge.hold`` and ``merge.unwanted``. Plans all keys to count the deletions. ``note``: see ``Committer.foresee``.
         """
-        merge, config = listed.merge, self._states.config
+        config = self._states.config
         if merge.hold is not None or not merge.reread or config.policy is not Policy.SYNC:
             return
         counts: dict[ObjectKey, tuple[int, int, int]] = {}
@@ -230,7 +216,7 @@ class Reconciler:
                 counts[seen.key] = len(remaining_sets(seen)), len(asked), len(asked - seen.kept)
             return Planned(())
 
-        change = Change(listed.keys, merge.merged, count, listed=resources, news=merge.observed.of)
+        change = Change(merge.keys, merge.merged, count, listed=resources, news=merge.observed.of)
         yield from self._committer.foresee(change, lambda _pairs, _planned: None, note=note)
         sets, unwanted, merge.unwanted = (
             (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0, 0)
@@ -243,8 +229,10 @@ class Reconciler:
             for resource in resources:
                 merge.tell(resource, why)
 
-    def _compare_lists(self, content: WindowContent, mode: Mode) -> Steps[_Listed]:
-        """Compare complete lists with everything that is stored. Writes nothing."""
+    def _compare_lists(
+        self, content: WindowContent, mode: Mode
+    ) -> Steps[tuple[ListMerge, Mapping[ObjectKey, AbstractSet[str]]]]:
+        """Compare complete lists with everything that is stored, and find out which names keys ask for (``names_asked``). Writes nothing."""
         probed = yield from probe_if_needed(self._states, content, self._probe_identity)
         self._states.begin_generations(content)
         self._note_versions(content)
@@ -259,10 +247,10 @@ class Reconciler:
             seen = with_observations(state, observed.of(state.key), generations)
             names[state.key] = names_asked(state, seen, self._states.rules)
 
-        keys = yield from merge.compare(observed, content.snapshots, note if fair else _as_stored)
+        yield from merge.compare(observed, content.snapshots, note if fair else _as_stored)
         for key in observed.by_key.keys() - names.keys() if fair else ():
             note(KeyState(key))
-        return _Listed(keys, names, merge)
+        return merge, names
 
     def _parsed(self, content: WindowContent) -> Steps[list[Observation]]:
         """Parse the events of a window, some at a time."""
@@ -316,7 +304,7 @@ class Reconciler:
         self, observations: Sequence[Observation], places: Mapping[tuple[str, str], str], *, every_slice: bool = False
     ) -> Observations:
         """Group observations by key. ``places``: see ``Observations``. ``every_slice``: read the stored places of all slices."""
-        cluster, table = self._states.config.name, self._tables.state
+        cluster, table = self._states.config.name, self._states.tables.state
         moving = [(o.namespace, o.name) for o in observations if SOURCES[o.resource].owner is not None]
         if not moving:
             earlier: Mapping[tuple[str, str], str] = {}
@@ -398,7 +386,7 @@ class Reconciler:
     ) -> Closing:
         """Make the actions that write changed checkpoints, and what to do once they are written. ``extra``: further actions."""
         moved = self._states.checkpoints(listed, below, self._clock.epoch())
-        name, table = self._states.config.name, self._tables.listeners
+        name, table = self._states.config.name, self._states.tables.listeners
         actions = [table.put_checkpoint(name, resource, new, token) for resource, new in moved.items()]
 
         def committed() -> None:
