@@ -26,7 +26,7 @@ from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import chunks_of
 from kubesync.cluster.keys.planner import Planner
-from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, ServicePort
+from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointsObject, Port
 from kubesync.domain.state import KeyState, Part, PartId
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html, less a fence check and an audit item.
@@ -76,8 +76,8 @@ def _tables() -> tuple[KeyStates, Tables]:
 
 def _seen(ports: int, slices: int, endpoints: int, *, headless: bool, full: bool) -> KeyState:
     key = a_key()
-    service = a_service(ports=[ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(ports)], headless=headless)
-    targets = tuple(EndpointPort(f"p{n}", "TCP", 8000 + n) for n in range(ports))
+    service = a_service(ports=[Port(f"p{n}", "TCP", 1000 + n) for n in range(ports)], headless=headless)
+    targets = tuple(Port(f"p{n}", "TCP", 8000 + n) for n in range(ports))
     parts = {PartId(SERVICES, key.name): Part("u", 5, 1, service)}
     for at in range(slices):
         members = (_endpoint(at * endpoints + n, headless=headless, full=full) for n in range(endpoints))

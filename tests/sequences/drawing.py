@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from harness.seen.builders import a_service
-from kubesync.domain.objects import EndpointGroup, EndpointPort, EndpointsObject, Resource, ServicePort
+from kubesync.domain.objects import EndpointGroup, EndpointsObject, Port, Resource
 from kubesync.domain.plan import Policy
 from sequences.orders import Place, place_of
 from sequences.outside import CLUSTERS, INNER, PRIVATE, PUBLIC
@@ -268,8 +268,8 @@ def _many_go(draw: st.DrawFn) -> tuple[_Drawn, ...]:
 def _composed(draw: st.DrawFn) -> tuple[_Drawn, ...]:
     """What stands behind a named upstream comes, changes and goes, also while a session ends."""
     cluster, name = draw(clusters), draw(names)
-    service = a_service(ports=(ServicePort("http", "TCP", 80),), annotations=draw(annotation_sets))
-    ports = (EndpointPort("http", "TCP", 8080),)
+    service = a_service(ports=(Port("http", "TCP", 80),), annotations=draw(annotation_sets))
+    ports = (Port("http", "TCP", 8080),)
 
     def seen() -> Put:
         found = tuple(draw(st.lists(endpoint, max_size=3)))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from harness.seen.builders import a_service
-from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, Service, ServicePort
+from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointsObject, Port, Service
 from kubesync.domain.sources.ingresses import Ingress
 from sequences.outside import CLUSTERS
 from simulation.scope_view import TEAM
@@ -74,10 +74,10 @@ annotation_sets: SearchStrategy[dict[str, str]] = st.one_of(
 _cluster_ips = st.sampled_from([("10.0.0.1",), ("10.0.0.2",), ("fd00:a::1",), ("10.0.0.1", "fd00:a::1")])
 _ports = st.sampled_from(
     [
-        (ServicePort("http", "TCP", 80),),
-        (ServicePort("", "TCP", 80),),
-        (ServicePort("http", "TCP", 8080), ServicePort("dns", "UDP", 53)),
-        (ServicePort("dns", "TCP", 53), ServicePort("dns-udp", "UDP", 53)),
+        (Port("http", "TCP", 80),),
+        (Port("", "TCP", 80),),
+        (Port("http", "TCP", 8080), Port("dns", "UDP", 53)),
+        (Port("dns", "TCP", 53), Port("dns-udp", "UDP", 53)),
         (),
     ]
 )
@@ -129,9 +129,9 @@ endpoint = st.builds(
 )
 _endpoint_ports = st.sampled_from(
     [
-        (EndpointPort("http", "TCP", 8080),),
-        (EndpointPort("", "TCP", 8080),),
-        (EndpointPort("http", "TCP", 8081), EndpointPort("dns", "UDP", 53)),
+        (Port("http", "TCP", 8080),),
+        (Port("", "TCP", 8080),),
+        (Port("http", "TCP", 8081), Port("dns", "UDP", 53)),
         (),
     ]
 )

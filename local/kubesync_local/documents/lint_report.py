@@ -26,10 +26,10 @@ from kubesync.domain.objects import (
     SERVICE,
     Endpoint,
     EndpointGroup,
-    EndpointPort,
     EndpointsObject,
     ObjectKey,
     Observation,
+    Port,
     Resource,
     Service,
 )
@@ -315,7 +315,7 @@ def _stand_in(found: _Found) -> list[EndpointsObject]:
     """One pod for a headless Service without endpoints, so that its names are checked."""
     if found.service is None or not found.service.headless:
         return []
-    ports = tuple(EndpointPort(port.name, port.protocol, port.port) for port in found.service.ports)
+    ports = tuple(Port(port.name, port.protocol, port.port) for port in found.service.ports)
     return [EndpointsObject(found.key.name, (EndpointGroup((Endpoint(_POD),), ports),))]
 
 

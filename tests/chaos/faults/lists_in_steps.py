@@ -15,12 +15,12 @@ from chaos.sections import Effort, Section, sample
 from harness.fakes.store_faults import CrashError, DiesAt
 from harness.fed import FedDeployment, FedSession
 from harness.seen.builders import a_list, a_service, identity, saw
-from kubesync.domain.objects import Observation, Resource, ServicePort
+from kubesync.domain.objects import Observation, Port, Resource
 
 _SHORT: Final = 12
 _ALL: Final = 40
 # So many that the first list of STEPS takes several transactions.
-_PORTS: Final = tuple(ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(15))
+_PORTS: Final = tuple(Port(f"p{n}", "TCP", 1000 + n) for n in range(15))
 
 type Told = Callable[[FedSession], None]
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from chaos.faults.struck import DONE, LATER, NOT_DONE
 from harness.seen.builders import HTTP, a_service, an_endpoint, an_endpoints
-from kubesync.domain.objects import Endpoint, Resource, ServicePort
+from kubesync.domain.objects import Endpoint, Port, Resource
 from sequences.notation import Written
 from sequences.steps import Compact, Compose, Configure, Cut, Delete, End, Kill, Put, Resync, Step
 
@@ -81,7 +81,7 @@ type Course = tuple[tuple[float, Happening], ...]
 _NAMES: Final = ("web", "db", "api", "lb")
 _CLUSTERS: Final = ("prod", "edge")
 _HOSTS: Final = ("a.example.com", "b.example.com", "c.inner.example.com", "taken.example.com")
-_DNS: Final = ServicePort("dns", "UDP", 53)
+_DNS: Final = Port("dns", "UDP", 53)
 
 
 def drawn(chance: random.Random, length: int) -> Course:

@@ -12,7 +12,7 @@ from typing import Final
 from chaos.faults.struck import LATER, UNREACHED
 from chaos.stories.happenings import Happening, Land, Storm
 from harness.seen.builders import a_service, an_endpoint, an_endpoints
-from kubesync.domain.objects import Resource, ServicePort
+from kubesync.domain.objects import Port, Resource
 from sequences.notation import Written
 from sequences.outside import INNER, PUBLIC
 from sequences.steps import Compose, Configure, Delete, End, Kill, Put, Register
@@ -150,7 +150,7 @@ def _refused_while_in_doubt(_number: int) -> Tale:
 
     One name alone: whatever else the batch holds would go with another batch, which shuts the first try out.
     """
-    name, port = "web.shop.svc.prod.example.com", ServicePort("", "TCP", 80)
+    name, port = "web.shop.svc.prod.example.com", Port("", "TCP", 80)
     doubt = AtCall((SENT, PUBLIC.id), (Stranger(PUBLIC.id, name, stands=True), Lost(LATER)))
     return (
         (4.0, doubt),

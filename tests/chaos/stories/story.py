@@ -7,7 +7,7 @@ from harness.seen.builders import HTTP, a_service, an_endpoint, an_endpoints
 from harness.seen.named import member, register
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.objects import Endpoint, EndpointPort, Resource, ServicePort
+from kubesync.domain.objects import Endpoint, Port, Resource
 from simulation.cluster import ScriptedCluster
 from simulation.world import World
 from simulation.zones import MemoryRoute53
@@ -22,7 +22,7 @@ FOREIGN = {
     RecordKey(ZONE, "taken.example.com", "A"): RecordSet(300, ("192.0.2.200",)),
     RecordKey(ZONE, "web.shop.svc.prod.example.com", "TXT"): RecordSet(300, ('"written by a person"',)),
 }
-_DNS = ServicePort("dns", "UDP", 53)
+_DNS = Port("dns", "UDP", 53)
 
 
 def a_world() -> World:
@@ -177,7 +177,7 @@ def _other_ttl(world: World) -> None:
 def _third_lets_go(world: World) -> None:
     edge = world.clusters["edge"]
     edge.apply("third", a_service(cluster_ips=("10.9.2.3",), created_at=_NEWEST))
-    edge.apply("web", an_endpoints("10.8.1.1", "10.8.1.2", ports=(EndpointPort("http", "TCP", 8081),), service="web"))
+    edge.apply("web", an_endpoints("10.8.1.1", "10.8.1.2", ports=(Port("http", "TCP", 8081),), service="web"))
     world.clusters["prod"].apply(
         "web", a_service(cluster_ips=("10.0.1.1",), annotations={"hostname": "shop.example.com"}, created_at=_OLD)
     )

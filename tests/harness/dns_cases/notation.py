@@ -25,13 +25,7 @@ from kubesync.domain.dns.routing.policies import (
     Routing,
     Weighted,
 )
-from kubesync.domain.objects import (
-    Endpoint,
-    EndpointGroup,
-    EndpointPort,
-    EndpointsObject,
-    ObjectKey,
-)
+from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointsObject, ObjectKey, Port
 
 PREFIX: Final = "external-dns.alpha.kubernetes.io/"
 ZONE: Final = Zone("Z1", "example.com")
@@ -59,7 +53,7 @@ def pods(*members: str, ports: Iterable[str] = ("http 8080/TCP",), truncated: bo
         ip, *words = member.split(" ")
         hostname = next((word.removeprefix("host=") for word in words if word.startswith("host=")), "")
         found.append(Endpoint(ip, ready="not-ready" not in words, hostname=hostname))
-    group = EndpointGroup(tuple(found), tuple(EndpointPort(*port) for port in ports_of(ports)))
+    group = EndpointGroup(tuple(found), tuple(Port(*port) for port in ports_of(ports)))
     return EndpointsObject("web", (group,), truncated)
 
 

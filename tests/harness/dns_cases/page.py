@@ -26,7 +26,7 @@ from harness.dns_cases.passing import PassingCase, read_passing
 from harness.dns_cases.table import UNKNOWN, Case, ChangeCase, RegistrationCase, Rule
 from kubesync.domain.dns.addresses import parse_networks
 from kubesync.domain.dns.records import Zone
-from kubesync.domain.objects import EndpointsObject, Service, ServicePort
+from kubesync.domain.objects import EndpointsObject, Port, Service
 from kubesync.domain.plan import Policy
 from kubesync.domain.sources.ingresses import Ingress
 
@@ -175,7 +175,7 @@ def _service(text: str) -> dict[str, Any]:
             case "to":
                 fields["external_name"] = found
             case "port":
-                fields["ports"] = tuple(ServicePort(*port) for port in ports_of(found.split(", ")))
+                fields["ports"] = tuple(Port(*port) for port in ports_of(found.split(", ")))
             case "status":
                 fields["ingress_ips"] = tuple(found.split(", "))
             case "status host":

@@ -44,16 +44,7 @@ from kubesync.domain.dns.routing.policies import (
     Weighted,
 )
 from kubesync.domain.errors import ErrorCode
-from kubesync.domain.objects import (
-    Endpoint,
-    EndpointGroup,
-    EndpointPort,
-    EndpointsObject,
-    ObjectKey,
-    Resource,
-    Service,
-    ServicePort,
-)
+from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointsObject, ObjectKey, Port, Resource, Service
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState, names_of
 from kubesync.domain.upstreams.named import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
 from kubesync_local.registration.named_upstreams import NamedRegistry
@@ -77,7 +68,7 @@ def a_web_state() -> KeyState:
         "LoadBalancer",
         ("10.0.0.1", "fd00::1"),
         "",
-        (ServicePort("http", "TCP", 80), ServicePort("dns", "UDP", 53)),
+        (Port("http", "TCP", 80), Port("dns", "UDP", 53)),
         True,
         ("192.0.2.1",),
         ("lb.eu-west-1.elb.amazonaws.com",),
@@ -92,7 +83,7 @@ def a_web_state() -> KeyState:
                     Endpoint("10.1.0.1", True, None, None, "node-1", "eu-west-1a", "web-0", "web-0"),
                     Endpoint("10.1.0.2", False, True, True, "node-2", "", "", "web-1"),
                 ),
-                (EndpointPort("http", "TCP", 8080),),
+                (Port("http", "TCP", 8080),),
             ),
         ),
         False,

@@ -11,19 +11,18 @@ from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
-    EndpointPort,
     EndpointsObject,
     ObjectKey,
     Observation,
+    Port,
     Resource,
     Service,
-    ServicePort,
     Snapshot,
 )
 
 KEY = ObjectKey("prod", "shop", "web")
 ZONE = Zone("Z1", "example.com")
-HTTP = ServicePort("http", "TCP", 80)
+HTTP = Port("http", "TCP", 80)
 SERVICES, SLICES, ENDPOINTS = Resource.SERVICES, Resource.ENDPOINTSLICES, Resource.ENDPOINTS
 IDENTITY = "uid-of-default-kubernetes"
 EXTERNAL_DNS = "external-dns.alpha.kubernetes.io/"
@@ -38,7 +37,7 @@ def a_service(
     type: str = "ClusterIP",  # noqa: A002
     *,
     cluster_ips: Iterable[str] = ("10.0.0.1",),
-    ports: Iterable[ServicePort] = (HTTP,),
+    ports: Iterable[Port] = (HTTP,),
     headless: bool = False,
     external_name: str = "",
     annotations: Mapping[str, str] | None = None,
@@ -76,7 +75,7 @@ def an_endpoint(ip: str = "10.1.0.1", **fields: Any) -> Endpoint:
 
 def an_endpoints(
     *endpoints: Endpoint | str,
-    ports: Iterable[EndpointPort] = (EndpointPort("http", "TCP", 8080),),
+    ports: Iterable[Port] = (Port("http", "TCP", 8080),),
     service: str = "web",
     truncated: bool = False,
 ) -> EndpointsObject:

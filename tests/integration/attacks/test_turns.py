@@ -17,7 +17,7 @@ from harness.slow_tables import EVIL, Slow, slow
 from kubesync.aws.dynamodb.store import UPSTREAMS
 from kubesync.cluster.keys import committer
 from kubesync.cluster.keys.planner import Planner
-from kubesync.domain.objects import EndpointPort, Resource, ServicePort
+from kubesync.domain.objects import Port, Resource
 from kubesync.domain.state import KeyState
 from simulation.writes import RECORD
 
@@ -119,11 +119,11 @@ def test_i9_change_of_a_friend_does_not_wait_for_another_namespace(
 
 def many_ports(deployment: Slow, slices: int, ports: int = 100) -> None:
     """A Service that takes several transactions."""
-    listed = [ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(ports)]
+    listed = [Port(f"p{n}", "TCP", 1000 + n) for n in range(ports)]
     deployment.apply("large", a_service(ports=listed), namespace=EVIL)
     for number in range(slices):
         ips = [f"10.8.{number * 4 + n // 250}.{n % 250}" for n in range(1000)]
-        targets = [EndpointPort(f"p{n}", "TCP", 8000 + n) for n in range(ports)]
+        targets = [Port(f"p{n}", "TCP", 8000 + n) for n in range(ports)]
         slice_of = an_endpoints(*ips, ports=targets, service="large")
         deployment.apply("large", slice_of, namespace=EVIL, slice_name=f"large-{number}")
 
@@ -185,7 +185,7 @@ def test_i9_large_service_that_changes_on_and_on_is_written_to_its_end(monkeypat
         for number in range(12):
             deployment.want("friend", f"10.0.1.{number}")
             moved = [f"10.9.{number}.{n % 250}" for n in range(250)]
-            targets = [EndpointPort(f"p{n}", "TCP", 8000 + n) for n in range(100)]
+            targets = [Port(f"p{n}", "TCP", 8000 + n) for n in range(100)]
             slice_of = an_endpoints(*moved, ports=targets, service="large")
             deployment.apply("large", slice_of, namespace=EVIL, slice_name="large-0")
             deployment.pass_time(1.5)

@@ -16,7 +16,7 @@ from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import RULES_VERSION
 from kubesync.domain.dns.records import Node, RecordKey, RecordSet
-from kubesync.domain.objects import Service, ServicePort
+from kubesync.domain.objects import Port, Service
 
 METADATA: Final = "169.254.169.254"
 AWS: Final = "fd00:ec2::254"
@@ -125,7 +125,7 @@ def test_i9_what_stands_is_no_way_in_for_more(deployment: Deployment) -> None:
     service = a_service(annotations={"target": METADATA})
     as_the_release_before_left_it(deployment, METADATA, Node(AWS, 8080, True), service=service)
     deployment.start()
-    ports = (ServicePort("http", "TCP", 80), ServicePort("http", "TCP", 81))
+    ports = (Port("http", "TCP", 80), Port("http", "TCP", 81))
     wide = a_service(ports=ports, annotations={"target": f"{METADATA},127.0.0.1", "hostname": "www.example.com"})
     deployment.apply("web", wide)
     deployment.pass_time()
@@ -176,7 +176,7 @@ def test_i9_name_that_is_waited_for_is_new_when_it_comes(deployment: Deployment)
 
 def test_networks_of_a_cluster_hold_for_all_sources_and_a_change_of_them_counts_at_once() -> None:
     deployment = Deployment(srv=True)
-    port = ServicePort("http", "TCP", 80)
+    port = Port("http", "TCP", 80)
     deployment.apply("lb", a_service("LoadBalancer", ports=(), ingress_ips=("192.0.2.1", "198.51.100.1")))
     deployment.apply("to", a_service(ports=(), annotations={"target": "198.51.100.2,lb.example.net"}))
     deployment.apply("web", a_service(headless=True, ports=(port,)))

@@ -12,7 +12,7 @@ from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service
 from kubesync.aws.dynamodb.store import STATE, Delete, Key, Put
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.objects import ServicePort
+from kubesync.domain.objects import Port
 from kubesync.domain.plan import Policy
 
 FILTER: Final = ("example.com",)
@@ -21,7 +21,7 @@ FILTER: Final = ("example.com",)
 def service(*names: str, address: str = "10.0.0.1", created: int = 1, ports: tuple[str, ...] = ()) -> Any:
     return a_service(
         cluster_ips=(address,),
-        ports=[ServicePort(port, "TCP", 80 + number) for number, port in enumerate(ports)],
+        ports=[Port(port, "TCP", 80 + number) for number, port in enumerate(ports)],
         annotations={"hostname": ",".join(names)} if names else {},
         created_at=f"2026-01-{created:02d}T00:00:00Z",
     )

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service, an_endpoints
 from kubesync.aws.tables.state import StateTable
-from kubesync.domain.objects import Endpoint, EndpointPort, ObjectKey, Resource, ServicePort
+from kubesync.domain.objects import Endpoint, ObjectKey, Port, Resource
 from kubesync.domain.state import KeyState
 from kubesync_local.standins.route53.zone.model import Limits
 from simulation.cluster import ScriptedCluster
 from simulation.writes import RECORD, SENT
 
-SQL: Final = ServicePort("sql", "TCP", 5432)
+SQL: Final = Port("sql", "TCP", 5432)
 WEB: Final = "web.shop.svc.prod.example.com"
 
 
@@ -95,7 +95,7 @@ def test_ports_and_hosts_of_endpoints_are_shared_too() -> None:
     for cluster, address in ((deployment.cluster, "10.1.0.1"), (deployment.east, "10.8.0.1")):
         cluster.apply("db", a_service(headless=True, ports=(SQL,)))
         pod = Endpoint(address, hostname="db-0")
-        ports = (EndpointPort("sql", "TCP", 5432),)
+        ports = (Port("sql", "TCP", 5432),)
         cluster.apply("db", an_endpoints(pod, ports=ports, service="db"), slice_name="db-1")
     deployment.pass_time(4.0)
     host = "db-0.db.shop.svc.prod.example.com"

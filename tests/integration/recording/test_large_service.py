@@ -17,15 +17,7 @@ import kubesync
 from harness.deployment import Deployment
 from harness.seen.builders import a_service
 from kubesync.aws.tables.state_codec import bounded
-from kubesync.domain.objects import (
-    Endpoint,
-    EndpointGroup,
-    EndpointPort,
-    EndpointsObject,
-    ObjectKey,
-    Resource,
-    ServicePort,
-)
+from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointsObject, ObjectKey, Port, Resource
 from kubesync.domain.state import KeyState, Part, PartId
 
 # The package that is under test, also where this process was given another copy of it.
@@ -90,13 +82,13 @@ def endpoints_that_do_not_deflate(number: int, count: int = 1000) -> EndpointsOb
         Endpoint(f"10.{number}.{n >> 8}.{n & 255}", node=text(63), zone=text(63), hostname=text(63), pod=text(253))
         for n in range(count)
     )
-    return EndpointsObject("large", (EndpointGroup(tuple(endpoints), (EndpointPort("p", "TCP", 80),)),))
+    return EndpointsObject("large", (EndpointGroup(tuple(endpoints), (Port("p", "TCP", 80),)),))
 
 
 def test_i4_service_whose_endpoints_fit_no_transaction_holds_up_no_other() -> None:
     deployment = Deployment()
     deployment.start()
-    deployment.apply("large", a_service(ports=[ServicePort("p", "TCP", 80)]))
+    deployment.apply("large", a_service(ports=[Port("p", "TCP", 80)]))
     for number in range(7):
         deployment.apply("large", endpoints_that_do_not_deflate(number), slice_name=f"large-{number}")
     deployment.pass_time(3.0)
@@ -116,7 +108,7 @@ def test_i4_as_many_endpoints_as_fill_ten_upstreams_are_stored_whole() -> None:
     parts = {}
     for number in range(52):
         found = tuple(Endpoint(f"10.{number}.{n >> 8}.{n & 255}", True, True, False, *names) for n in range(1000))
-        value = EndpointsObject("web", (EndpointGroup(found, (EndpointPort("p", "TCP", 80),)),))
+        value = EndpointsObject("web", (EndpointGroup(found, (Port("p", "TCP", 80),)),))
         parts[PartId(Resource.ENDPOINTSLICES, f"web-{number}")] = Part("u", 1, 1, value)
     state = KeyState(ObjectKey("prod", "shop", "web"), parts=parts)
     assert bounded(state) is not None

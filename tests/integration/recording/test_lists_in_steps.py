@@ -11,15 +11,15 @@ from chaos.faults import lists_in_steps
 from harness.fakes.store_faults import CrashError, DiesAt
 from harness.fed import FedDeployment, FedSession
 from harness.seen.builders import a_list, a_service, identity, saw
-from kubesync.domain.objects import Observation, ServicePort
+from kubesync.domain.objects import Observation, Port
 
 STEPS = (71, 50, 36, 26, 19, 13, 9)
 """How many of 100 Services each list still holds: always at most 30 % less than the one before."""
 # So many that a list takes several transactions.
-_PORTS = tuple(ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(15))
+_PORTS = tuple(Port(f"p{n}", "TCP", 1000 + n) for n in range(15))
 
 
-def services(number: int, ports: tuple[ServicePort, ...] = ()) -> list[Observation]:
+def services(number: int, ports: tuple[Port, ...] = ()) -> list[Observation]:
     return [saw(a_service(cluster_ips=(f"10.0.1.{n}",), ports=ports), 5, f"s{n:02d}") for n in range(number)]
 
 

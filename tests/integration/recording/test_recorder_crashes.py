@@ -11,9 +11,9 @@ from harness.fakes.memory_store import Call
 from harness.fed import FedDeployment, FedSession, runs_that_die
 from harness.seen.builders import SLICES, a_list, a_service, an_endpoints, identity, saw
 from kubesync.domain.errors import StoreOutcomeUnknownError
-from kubesync.domain.objects import Observation, ServicePort
+from kubesync.domain.objects import Observation, Port
 
-MANY_PORTS = a_service(ports=[ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(150)])
+MANY_PORTS = a_service(ports=[Port(f"p{n}", "TCP", 1000 + n) for n in range(150)])
 SOME_PORTS = a_service(ports=MANY_PORTS.ports[:60])
 MANY_NAMES = a_service(annotations={"hostname": ",".join(f"n{n:03d}.example.com" for n in range(100))}, ports=())
 PODS = an_endpoints("10.1.0.1")
@@ -21,7 +21,7 @@ PODS = an_endpoints("10.1.0.1")
 
 def services(count: int, version: int, number: int) -> list[Observation]:
     """Services whose addresses, ports, names and upstreams depend on a number."""
-    ports = [ServicePort(f"p{number}", "TCP", 1000 + number), ServicePort(f"q{number}", "UDP", 2000 + number)]
+    ports = [Port(f"p{number}", "TCP", 1000 + number), Port(f"q{number}", "UDP", 2000 + number)]
     return [
         saw(a_service(cluster_ips=(f"10.0.{number}.{n}",), ports=ports), version + n, f"s{n:02d}") for n in range(count)
     ]

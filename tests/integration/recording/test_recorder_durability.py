@@ -11,12 +11,12 @@ from harness.fakes.store_faults import StoreFaults
 from harness.fed import FedDeployment, FedSession, runs_that_die
 from harness.seen.builders import SERVICES, SLICES, a_service, an_endpoints, saw
 from kubesync.domain.errors import StoreUnavailableError
-from kubesync.domain.objects import Observation, ServicePort
+from kubesync.domain.objects import Observation, Port
 
 
 def services(count: int, version: int, number: int) -> list[Observation]:
     """Services that write enough for several transactions."""
-    ports = [ServicePort(f"p{number}", "TCP", 1000 + number), ServicePort(f"q{number}", "UDP", 2000 + number)]
+    ports = [Port(f"p{number}", "TCP", 1000 + number), Port(f"q{number}", "UDP", 2000 + number)]
     return [
         saw(a_service(cluster_ips=(f"10.0.{number}.{n}",), ports=ports), version + n, f"s{n:02d}") for n in range(count)
     ]
@@ -96,7 +96,7 @@ def test_i4_key_that_cannot_be_planned_is_reported_and_blocks_no_other() -> None
     session.begin(saw(a_service(), 5, "odd"), saw(a_service(), 6, "good"))
     before = session.intended("odd")
     # No parser lets this through; it stands for a fault of ours that one object brings out.
-    impossible = ServicePort("http", None, 80)  # type: ignore[arg-type]
+    impossible = Port("http", None, 80)  # type: ignore[arg-type]
     session.record(
         saw(a_service(cluster_ips=("10.0.0.98",), ports=[impossible]), 20, "odd"),
         saw(a_service(cluster_ips=("10.0.0.99",)), 21, "good"),

@@ -10,15 +10,7 @@ from hypothesis import strategies as st
 
 from harness.seen.builders import a_service, an_endpoints
 from kubesync.domain.dns.records import RecordKey
-from kubesync.domain.objects import (
-    Endpoint,
-    EndpointGroup,
-    EndpointPort,
-    EndpointsObject,
-    Resource,
-    Service,
-    ServicePort,
-)
+from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointsObject, Port, Resource, Service
 from kubesync.domain.plan import Policy
 from kubesync.domain.sources.ingresses import Ingress
 from sequences import steps
@@ -84,7 +76,7 @@ def test_script_in_words_is_the_script() -> None:
         End(),
     )
     shown = script_of(script)
-    words = (Service, ServicePort, EndpointsObject, EndpointGroup, Endpoint, EndpointPort, Resource, Policy, Ingress)
+    words = (Service, Port, EndpointsObject, EndpointGroup, Endpoint, Port, Resource, Policy, Ingress)
     known = {word.__name__: word for word in words} | vars(steps) | {"ZoneReference": type(PUBLIC)}
     assert eval(shown, known) == script
     assert shown.splitlines()[4:] == [

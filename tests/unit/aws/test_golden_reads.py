@@ -23,15 +23,7 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import AliasTarget, Problem, RecordChange, RecordKey, RecordSet
 from kubesync.domain.dns.routing.policies import Weighted
-from kubesync.domain.objects import (
-    Endpoint,
-    EndpointGroup,
-    EndpointPort,
-    EndpointsObject,
-    Resource,
-    Service,
-    ServicePort,
-)
+from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointsObject, Port, Resource, Service
 from kubesync.domain.sources import services
 from kubesync.domain.state import Name, OpenMark, Part, PartId, UpstreamState
 from kubesync.domain.upstreams.named import Member, NamedOf, NamedUpstream, parse_service, parse_static
@@ -58,7 +50,7 @@ def test_load_balancer_with_alias_and_endpoints() -> None:
         PartId(Resource.SERVICES, "web"): Part(
             "00000001-0000-4000-8000-000000000004", 207, 1,
             Service(
-                "LoadBalancer", ("10.61.0.10",), "", (ServicePort("http", "TCP", 80), ServicePort("dns", "UDP", 53)),
+                "LoadBalancer", ("10.61.0.10",), "", (Port("http", "TCP", 80), Port("dns", "UDP", 53)),
                 False, (), ("lb-1.eu-west-1.elb.amazonaws.com",),
                 (("external-dns.kubernetes.io/hostname", "www.example.com"),), "2027-01-15T08:00:00Z",
             ),
@@ -72,7 +64,7 @@ def test_load_balancer_with_alias_and_endpoints() -> None:
                         Endpoint("10.42.0.3", False, False, False, _NODES[0], "eu-west-1a", "", "web-00003"),
                         Endpoint("10.42.0.4", True, True, False, _NODES[1], "eu-west-1b", "", "web-00004"),
                     ),
-                    (EndpointPort("dns", "UDP", 53), EndpointPort("http", "TCP", 8080)),
+                    (Port("dns", "UDP", 53), Port("http", "TCP", 8080)),
                 ),
             ), False),
         ),

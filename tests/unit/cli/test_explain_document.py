@@ -12,7 +12,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
-from kubesync.domain.objects import Resource, Service, ServicePort
+from kubesync.domain.objects import Port, Resource, Service
 from kubesync.domain.plan import Policy
 from kubesync.domain.sources.services import desired
 from kubesync.domain.state import KeyState, OpenMark, Part, PartId
@@ -163,9 +163,7 @@ def test_unknown_endpoints_leave_records_and_upstreams_as_they_are() -> None:
 
 def test_upstream_that_is_not_written_yet_is_planned() -> None:
     parts = {
-        PartId(Resource.SERVICES, "web"): Part(
-            "u", 7, 1, a_service(ports=(ServicePort("", "TCP", 80),), headless=True)
-        ),
+        PartId(Resource.SERVICES, "web"): Part("u", 7, 1, a_service(ports=(Port("", "TCP", 80),), headless=True)),
         PartId(Resource.ENDPOINTSLICES, "web-1"): Part("v", 8, 1, an_endpoints("10.1.0.1", ports=())),
     }
     (upstream,) = document(evidence(KeyState(KEY, parts=parts)))["upstreams"]

@@ -20,7 +20,7 @@ from kubesync.cluster.keys.key_states import KeyStates, size_of
 from kubesync.cluster.keys.key_writes import Chunk, Planned, Recorded
 from kubesync.domain.errors import NotMasterError
 from kubesync.domain.large_keys import Deaths, LargeKeys
-from kubesync.domain.objects import EndpointPort, EndpointsObject, ObjectKey, Observation, Resource, Service
+from kubesync.domain.objects import EndpointsObject, ObjectKey, Observation, Port, Resource, Service
 from kubesync.domain.state import KeyState, Name, Part, PartId
 from toy.rules import Toy
 
@@ -198,7 +198,7 @@ def test_i4_small_keys_do_not_wait_for_a_large_one() -> None:
     "long_part",
     [
         (PartId(SERVICES, "long"), a_service(annotations={"hostname": "x" * 250_000})),
-        (PartId(SLICES, "long-0"), an_endpoints(ports=[EndpointPort("p", "TCP", 80)] * 992)),
+        (PartId(SLICES, "long-0"), an_endpoints(ports=[Port("p", "TCP", 80)] * 992)),
     ],
 )
 def test_i9_services_with_long_annotations_or_many_ports_count_as_several_keys(
@@ -271,5 +271,5 @@ def test_memory_of_large_keys_is_bounded() -> None:
 
 @pytest.mark.parametrize(("endpoints", "ports", "size"), [(3, 0, 3), (3, 2, 8), (0, 2, 2)])
 def test_size_of_a_key_is_endpoints_times_ports_and_ports(endpoints: int, ports: int, size: int) -> None:
-    one = an_endpoints(*[ENDPOINT] * endpoints, ports=[EndpointPort("p", "TCP", 80)] * ports)
+    one = an_endpoints(*[ENDPOINT] * endpoints, ports=[Port("p", "TCP", 80)] * ports)
     assert size_of([a_service(), one, one]) == 2 * size

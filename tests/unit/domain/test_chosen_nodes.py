@@ -14,7 +14,7 @@ from harness.seen.builders import a_key, a_service, an_endpoint, an_endpoints, r
 from kubesync.domain.dns.addresses import Address
 from kubesync.domain.dns.endpoints import AddressedGroup, addressed_groups
 from kubesync.domain.dns.records import Held, Node
-from kubesync.domain.objects import Endpoint, EndpointPort, EndpointsObject, Service, ServicePort
+from kubesync.domain.objects import Endpoint, EndpointsObject, Port, Service
 from kubesync.domain.sources.services import desired
 from kubesync.domain.upstreams import nodes as limits
 from kubesync.domain.upstreams.nodes import ChosenNodes, digest, node_document, preference, upstreams_of
@@ -96,18 +96,18 @@ endpoints = st.builds(
     pod=st.sampled_from(["", "web-0", "w" * 60, "w" * 150]),
 )
 names = st.sampled_from(["http", "admin", ""])
-targets = st.builds(EndpointPort, names, st.sampled_from(["TCP", "UDP"]), st.sampled_from(NUMBERS))
+targets = st.builds(Port, names, st.sampled_from(["TCP", "UDP"]), st.sampled_from(NUMBERS))
 objects = st.builds(
     lambda of_it, ports: an_endpoints(*of_it, ports=ports),
     st.lists(endpoints, max_size=8),
     st.lists(targets, max_size=4),
 )
-ports = st.lists(st.builds(ServicePort, names, st.sampled_from(["TCP", "UDP"]), st.sampled_from([80, 81])), max_size=5)
+ports = st.lists(st.builds(Port, names, st.sampled_from(["TCP", "UDP"]), st.sampled_from([80, 81])), max_size=5)
 
 
 @given(st.lists(objects, max_size=4), ports)
 def test_choice_is_that_of_building_all_nodes_and_cutting(
-    of_service: list[EndpointsObject], listed: list[ServicePort]
+    of_service: list[EndpointsObject], listed: list[Port]
 ) -> None:
     service, groups = a_service(ports=listed), addressed_groups(of_service, set())
     every = every_node("prod/shop/web", service, groups)
@@ -124,7 +124,7 @@ def test_choice_is_that_of_building_all_nodes_and_cutting(
 
 @given(st.lists(objects, max_size=4), ports, st.integers(0, 2500))
 def test_i9_upstreams_of_a_service_share_its_cap(
-    of_service: list[EndpointsObject], listed: list[ServicePort], cap: int
+    of_service: list[EndpointsObject], listed: list[Port], cap: int
 ) -> None:
     service, groups = a_service(ports=listed), addressed_groups(of_service, set())
     every = every_node("prod/shop/web", service, groups)
@@ -154,9 +154,9 @@ def test_i9_upstreams_of_a_service_share_its_cap(
 
 
 def test_i9_small_upstreams_leave_their_share_to_large_ones() -> None:
-    many = an_endpoints(*(f"10.0.0.{n}" for n in range(10, 20)), ports=[EndpointPort("http", "TCP", 80)])
-    few = an_endpoints("10.0.1.1", ports=[EndpointPort("admin", "TCP", 81)])
-    service = a_service(ports=[ServicePort("http", "TCP", 80), ServicePort("admin", "TCP", 81)])
+    many = an_endpoints(*(f"10.0.0.{n}" for n in range(10, 20)), ports=[Port("http", "TCP", 80)])
+    few = an_endpoints("10.0.1.1", ports=[Port("admin", "TCP", 81)])
+    service = a_service(ports=[Port("http", "TCP", 80), Port("admin", "TCP", 81)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "MAX_SERVICE_BYTES", 240)
         plan = desired(a_key(), service, [many, few], rules())
@@ -171,10 +171,8 @@ def test_i9_small_upstreams_leave_their_share_to_large_ones() -> None:
 
 
 def test_ports_with_the_same_target_have_the_same_nodes_once_in_memory() -> None:
-    service = a_service(
-        ports=[ServicePort("http", "TCP", 80), ServicePort("http", "TCP", 81), ServicePort("tls", "TCP", 443)]
-    )
-    of_service = an_endpoints("10.0.0.1", ports=[EndpointPort("http", "TCP", 8080), EndpointPort("tls", "TCP", 8443)])
+    service = a_service(ports=[Port("http", "TCP", 80), Port("http", "TCP", 81), Port("tls", "TCP", 443)])
+    of_service = an_endpoints("10.0.0.1", ports=[Port("http", "TCP", 8080), Port("tls", "TCP", 8443)])
 
     found = upstreams_of(a_key(), service, addressed_groups([of_service], set()))
 
@@ -184,11 +182,11 @@ def test_ports_with_the_same_target_have_the_same_nodes_once_in_memory() -> None
 
 def many_numbers(ports: int, pods: int) -> tuple[Service, Sequence[AddressedGroup]]:
     """Two slices whose ports have different numbers: no port's choice is that of another. Every second pod is ready."""
-    service = a_service(ports=[ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(ports)])
+    service = a_service(ports=[Port(f"p{n}", "TCP", 1000 + n) for n in range(ports)])
     slices = [
         an_endpoints(
             *(an_endpoint(f"10.{at}.{n >> 8}.{n & 255}", ready=n % 2 == 1) for n in range(pods)),
-            ports=[EndpointPort(f"p{n}", "TCP", 2000 + 1000 * at + n) for n in range(ports)],
+            ports=[Port(f"p{n}", "TCP", 2000 + 1000 * at + n) for n in range(ports)],
         )
         for at in range(2)
     ]
@@ -210,7 +208,7 @@ def test_i4_choices_of_a_service_look_at_a_bounded_number_of_endpoints(most: int
 
 def test_i9_ready_nodes_stay_where_not_all_fit() -> None:
     of_service = an_endpoints(*(an_endpoint(f"10.0.0.{n}", ready=n >= 25) for n in range(30)))
-    service = a_service(ports=[ServicePort("http", "TCP", 80)])
+    service = a_service(ports=[Port("http", "TCP", 80)])
     nodes = upstreams_of(a_key(), service, addressed_groups([of_service], set()))["prod/shop/web/80/TCP"]
 
     assert [node.ip for node in nodes if node.ready] == [f"10.0.0.{n}" for n in range(25, 30)]
@@ -219,8 +217,8 @@ def test_i9_ready_nodes_stay_where_not_all_fit() -> None:
 
 def test_digests_of_all_ports_of_the_same_addresses_are_computed_at_once() -> None:
     ips = [f"10.0.0.{n}" for n in range(50)]
-    of_service = an_endpoints(*ips, ports=[EndpointPort(f"p{n}", "TCP", 8000 + n) for n in range(9)])
-    service = a_service(ports=[ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(9)])
+    of_service = an_endpoints(*ips, ports=[Port(f"p{n}", "TCP", 8000 + n) for n in range(9)])
+    service = a_service(ports=[Port(f"p{n}", "TCP", 1000 + n) for n in range(9)])
     found = upstreams_of(a_key(), service, addressed_groups([of_service], set()))
     made: list[str] = []
     real = limits._canonical
@@ -240,7 +238,7 @@ def test_digests_of_all_ports_of_the_same_addresses_are_computed_at_once() -> No
 
 def test_forbidden_address_that_stands_is_the_only_reason_to_choose_twice() -> None:
     service, groups = many_numbers(3, 2)
-    groups = [*groups, *addressed_groups([an_endpoints("127.0.0.1", ports=[EndpointPort("p0", "TCP", 1)])], set())]
+    groups = [*groups, *addressed_groups([an_endpoints("127.0.0.1", ports=[Port("p0", "TCP", 1)])], set())]
     standing = upstreams_of(a_key(), service, groups)["prod/shop/web/1000/TCP"]
     held = Held(digests={"prod/shop/web/1000/TCP": digest(standing), "prod/shop/web/1001/TCP": "of other nodes"})
     chosen: list[int] = []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.seen.builders import KEY, a_service, an_endpoint, an_endpoints, rules
-from kubesync.domain.objects import EndpointsObject, Service, ServicePort
+from kubesync.domain.objects import EndpointsObject, Port, Service
 from kubesync.domain.sources.services import desired
 
 OLD, NEW = "annotation external-dns.alpha.kubernetes.io/", "annotation external-dns.kubernetes.io/"
@@ -94,7 +94,7 @@ def test_internal_hostname_with_targets_leads_to_the_targets() -> None:
 
 def test_host_names_of_endpoints_and_their_srv_are_told_apart() -> None:
     pods = an_endpoints(an_endpoint("10.1.0.1", hostname="web-0"))
-    found = origins(a_service(headless=True, ports=(ServicePort("http", "TCP", 80),)), [pods])
+    found = origins(a_service(headless=True, ports=(Port("http", "TCP", 80),)), [pods])
 
     assert found == {
         WEB: [(TEMPLATE, "ready endpoints")],

@@ -11,11 +11,11 @@ import pytest
 
 from harness.seen.builders import a_key, a_service, an_endpoint, an_endpoints, rules
 from kubesync.domain.dns.records import Node
-from kubesync.domain.objects import Endpoint, EndpointPort, EndpointsObject, Service, ServicePort
+from kubesync.domain.objects import Endpoint, EndpointsObject, Port, Service
 from kubesync.domain.sources.services import desired
 from kubesync.domain.upstreams.nodes import digest, fitting, node_document, slice_nodes
 
-UNNAMED = EndpointPort("", "TCP", 8080)
+UNNAMED = Port("", "TCP", 8080)
 
 
 def upstreams_for(service: Service, *endpoints: EndpointsObject) -> dict[str, Sequence[Node]]:
@@ -51,7 +51,7 @@ def test_nodes_are_sorted_by_family_then_number_then_port() -> None:
     upstreams = upstreams_for(
         a_service(),
         an_endpoints("fd00::1", "10.1.0.10", "10.1.0.9"),
-        an_endpoints("10.1.0.9", "9.255.0.1", ports=[EndpointPort("http", "TCP", 80)]),
+        an_endpoints("10.1.0.9", "9.255.0.1", ports=[Port("http", "TCP", 80)]),
     )
 
     assert pairs(upstreams["prod/shop/web/80/TCP"]) == [
@@ -80,10 +80,8 @@ def test_nodes_not_ready_are_listed_as_such() -> None:
 
 
 def test_ports_match_by_name_and_protocol() -> None:
-    service = a_service(
-        ports=[ServicePort("dns", "UDP", 53), ServicePort("dns-tcp", "TCP", 53), ServicePort("admin", "TCP", 9000)]
-    )
-    ports = [EndpointPort("dns", "UDP", 5353), EndpointPort("dns-tcp", "TCP", 5354), EndpointPort("admin", "UDP", 1)]
+    service = a_service(ports=[Port("dns", "UDP", 53), Port("dns-tcp", "TCP", 53), Port("admin", "TCP", 9000)])
+    ports = [Port("dns", "UDP", 5353), Port("dns-tcp", "TCP", 5354), Port("admin", "UDP", 1)]
 
     upstreams = upstreams_for(service, an_endpoints("10.1.0.1", ports=ports))
 
@@ -95,7 +93,7 @@ def test_ports_match_by_name_and_protocol() -> None:
 
 
 def test_single_unnamed_port_matches_unnamed_endpoints_port() -> None:
-    service = a_service(ports=[ServicePort("", "TCP", 80)])
+    service = a_service(ports=[Port("", "TCP", 80)])
 
     upstreams = upstreams_for(service, an_endpoints("10.1.0.1", ports=[UNNAMED]), an_endpoints("10.1.0.2"))
 
@@ -105,8 +103,8 @@ def test_single_unnamed_port_matches_unnamed_endpoints_port() -> None:
 def test_subsets_with_other_port_numbers_are_kept_apart() -> None:
     upstreams = upstreams_for(
         a_service(),
-        an_endpoints("10.1.0.1", ports=[EndpointPort("http", "TCP", 8080)]),
-        an_endpoints("10.1.0.2", ports=[EndpointPort("http", "TCP", 8081)]),
+        an_endpoints("10.1.0.1", ports=[Port("http", "TCP", 8080)]),
+        an_endpoints("10.1.0.2", ports=[Port("http", "TCP", 8081)]),
     )
 
     assert pairs(upstreams["prod/shop/web/80/TCP"]) == [("10.1.0.1", 8080, True), ("10.1.0.2", 8081, True)]

@@ -10,7 +10,7 @@ import pytest
 
 from harness.seen.builders import a_config
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
-from kubesync.domain.objects import ObjectKey, Resource, Service, ServicePort
+from kubesync.domain.objects import ObjectKey, Port, Resource, Service
 from kubesync.domain.sources.ingresses import INGRESSES, Ingress
 from kubesync.domain.state import KeyState, Part, PartId
 from kubesync_local.recovery.not_wanted import ClusterView, view_of, why_not_wanted
@@ -71,7 +71,7 @@ def why(view: ClusterView, label: str = "www.example.com A", resource: str = "se
         ("excluded", a_view(asking(annotations={"kubesync.io/exclude": "true"})), "www.example.com A"),
         ("not included", a_view(asking(), opt_in=True), "www.example.com A"),
         ("pod name", a_view(asking(cluster_ips=("None",))), "web-0.www.example.com A"),
-        ("node port", a_view(asking("NodePort", ports=(ServicePort("", "TCP", 80),))), "_web._tcp.www.example.com SRV"),
+        ("node port", a_view(asking("NodePort", ports=(Port("", "TCP", 80),))), "_web._tcp.www.example.com SRV"),
         ("external IPs", a_view(asking("LoadBalancer")), "www.example.com A"),
         ("other type", a_view(asking(), wanted="www.example.com A"), "www.example.com AAAA"),
         ("nothing", a_view(asking()), "www.example.com A"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Final
 
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Steps
@@ -223,6 +224,19 @@ class PromotedKeys:
         self._served.follow_up((yield from self._served.reconciler.replan(keys, why)))
 
 
+@dataclass(slots=True, eq=False)
+class _Changed:
+    """A shared object that changed.
+
+    ``number``: of its durable mark. ``left``: its readers that are not planned yet; None: not read yet. ``early``: readers that were planned
+    before everything was known.
+    """
+
+    number: int
+    left: list[ObjectKey] | None = None
+    early: list[ObjectKey] = field(default_factory=list)
+
+
 class Readers:
     """Plans the readers of shared objects that changed, some at a time. If an object changes again, all its readers are planned again.
 
@@ -231,24 +245,14 @@ class Readers:
 
     def __init__(self, served: ServedKeys) -> None:
         self._served = served
-        self._changed: dict[Reference, int] = {}  # objects that changed, with the numbers of their durable marks
-        self._left: dict[Reference, list[ObjectKey]] = {}  # by object, the readers that are not planned yet
-        self._early: dict[Reference, list[ObjectKey]] = {}  # by object, those planned before everything was known
+        self._changed: dict[Reference, _Changed] = {}
 
     def changed(self, shared: Mapping[Reference, int]) -> None:
-        self._changed |= shared
-        for reference in shared:
-            self._start_over(reference)
-
-    def _start_over(self, reference: Reference) -> None:
-        self._left.pop(reference, None)
-        self._early.pop(reference, None)
+        self._changed |= {reference: _Changed(number) for reference, number in shared.items()}
 
     def forget(self) -> None:
         """Drop everything, because the durable marks will be read again."""
         self._changed.clear()
-        self._left.clear()
-        self._early.clear()
 
     def due_at(self) -> float:
         return AT_ONCE if self._next() is not None else ON_MESSAGE
@@ -256,34 +260,31 @@ class Readers:
     def _next(self) -> Reference | None:
         """The first object that has readers to plan, or whose mark can perhaps be removed."""
         states = self._served.states
-        for reference in self._changed:
-            early = self._early.get(reference)
-            if self._left.get(reference, True) or not early or not states.provisional(early[-1]):
+        for reference, known in self._changed.items():
+            if known.left != [] or not known.early or not states.provisional(known.early[-1]):
                 return reference
         return None
 
     def steps(self) -> Steps[None]:
         reference = self._next()
         assert reference is not None, "only where it is due"
-        number, states, table = self._changed[reference], self._served.states, self._served.states.tables.state
+        known, states, table = self._changed[reference], self._served.states, self._served.states.tables.state
         name = states.config.name
-        if reference not in self._left:
-            self._left[reference] = sorted(table.readers(name, reference))
-        if some := self._left[reference][:_AT_A_TIME]:
+        if known.left is None:
+            known.left = sorted(table.readers(name, reference))
+        if some := known.left[:_AT_A_TIME]:
             yield from self._served.promoted.plan(some, f"{reference.kind} {reference.name} changed")
-            if self._changed.get(reference) != number:
+            if self._changed.get(reference) is not known:
                 return  # the object changed again
-            self._left[reference] = self._left[reference][_AT_A_TIME:]
-            self._early.setdefault(reference, []).extend(filter(states.provisional, some))
-        early = self._early.get(reference, [])
-        while early and not states.provisional(early[-1]):
-            early.pop()  # it was planned again when the rest was known
-        if not self._left[reference] and not early:
+            known.left = known.left[_AT_A_TIME:]
+            known.early += filter(states.provisional, some)
+        while known.early and not states.provisional(known.early[-1]):
+            known.early.pop()  # it was planned again when the rest was known
+        if not known.left and not known.early:
             writer = self._served.ports.fenced_writer
             # Stale: an earlier try has removed the mark, and its answer was lost.
             with suppress(StaleStateError):
-                writer.run([name], [table.unmark_changed(name, reference, number)], writer.token())
-            self._start_over(reference)
+                writer.run([name], [table.unmark_changed(name, reference, known.number)], writer.token())
             del self._changed[reference]
 
 

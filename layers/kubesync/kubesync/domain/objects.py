@@ -83,8 +83,8 @@ def neighbours(one: ObjectKey, other: ObjectKey) -> bool:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class ServicePort:
-    """A port of a Service; ``name`` is empty where the Service gives none."""
+class Port:
+    """A port of a Service, or of its endpoints. ``name`` is empty where there is none."""
 
     name: str
     protocol: str
@@ -103,7 +103,7 @@ class Service:
     type: str
     cluster_ips: tuple[str, ...] = ()
     external_name: str = ""
-    ports: tuple[ServicePort, ...] = ()
+    ports: tuple[Port, ...] = ()
     publish_not_ready: bool = False
     ingress_ips: tuple[str, ...] = ()
     ingress_hostnames: tuple[str, ...] = ()
@@ -119,15 +119,6 @@ class Service:
         ports = ((port.name, port.protocol) for port in self.ports)
         texts = (self.external_name, *self.cluster_ips, *self.ingress_ips, *self.ingress_hostnames)
         return chain(texts, *ports, *self.annotations)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class EndpointPort:
-    """A port of an Endpoints subset or EndpointSlice; ``name`` is empty where there is none."""
-
-    name: str
-    protocol: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +140,7 @@ class EndpointGroup:
     """Addresses that share ports: a subset of Endpoints, or a whole EndpointSlice."""
 
     endpoints: tuple[Endpoint, ...]
-    ports: tuple[EndpointPort, ...]
+    ports: tuple[Port, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,15 +36,7 @@ from kubesync.domain.dns.routing.policies import (
     Routing,
     Weighted,
 )
-from kubesync.domain.objects import (
-    Endpoint,
-    EndpointGroup,
-    EndpointPort,
-    EndpointsObject,
-    Resource,
-    Service,
-    ServicePort,
-)
+from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointsObject, Port, Resource, Service
 from kubesync.domain.sources.services import KIND
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, UpstreamState
 
@@ -61,7 +53,7 @@ services = st.builds(
     strange,
     strings,
     strange,
-    st.lists(st.builds(ServicePort, strange, strange, ports), max_size=3).map(tuple),
+    st.lists(st.builds(Port, strange, strange, ports), max_size=3).map(tuple),
     st.booleans(),
     strings,
     strings,
@@ -72,7 +64,7 @@ endpoints = st.builds(Endpoint, strange, st.booleans(), flags, flags, strange, s
 groups = st.builds(
     EndpointGroup,
     st.lists(endpoints, max_size=3).map(tuple),
-    st.lists(st.builds(EndpointPort, strange, strange, ports), max_size=2).map(tuple),
+    st.lists(st.builds(Port, strange, strange, ports), max_size=2).map(tuple),
 )
 endpoints_objects = st.builds(EndpointsObject, strange, st.lists(groups, max_size=2).map(tuple), st.booleans())
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from harness.seen.builders import a_key, a_service, an_endpoint, an_endpoints, plain, rules
 from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.records import NOTHING_HELD, Held
-from kubesync.domain.objects import EndpointPort, EndpointsObject, Service, ServicePort
+from kubesync.domain.objects import EndpointsObject, Port, Service
 from kubesync.domain.sources.services import desired
 
 NAME = "pg.data.svc.prod.example.com"
-PG = ServicePort("pg", "TCP", 5432)
-PG_PORT = EndpointPort("pg", "TCP", 5433)
+PG = Port("pg", "TCP", 5432)
+PG_PORT = Port("pg", "TCP", 5433)
 
 
 def plan(service: Service, *endpoints: EndpointsObject, held: Held = NOTHING_HELD) -> Desired:
     return desired(a_key("pg", "data"), service, endpoints, rules(), held)
 
 
-def headless(*, publish_not_ready: bool = False, ports: tuple[ServicePort, ...] = (PG,), **annotations: str) -> Service:
+def headless(*, publish_not_ready: bool = False, ports: tuple[Port, ...] = (PG,), **annotations: str) -> Service:
     asked = {name.replace("_", "-"): value for name, value in annotations.items()}
     return a_service(headless=True, ports=ports, publish_not_ready=publish_not_ready, annotations=asked)
 
@@ -67,9 +67,9 @@ def test_i9_at_most_10_000_host_names_of_endpoints_get_names_in_any_order_of_sli
 
 def test_i9_srv_sets_of_a_service_share_40_000_values() -> None:
     members = [an_endpoint(f"10.1.{n >> 8}.{n & 255}", hostname=f"h{n:03}") for n in range(300)]
-    many = tuple(ServicePort(f"p{n}", "TCP", 1000 + n) for n in range(500))
-    every = [EndpointPort(port.name, "TCP", 8000) for port in many]
-    few = [EndpointPort("pg", "TCP", 8000)]
+    many = tuple(Port(f"p{n}", "TCP", 1000 + n) for n in range(500))
+    every = [Port(port.name, "TCP", 8000) for port in many]
+    few = [Port("pg", "TCP", 8000)]
 
     found = plan(
         headless(ports=(*many, PG)), an_endpoints(*members, ports=every), an_endpoints(*members[:40], ports=few)

@@ -15,7 +15,7 @@ from kubesync.domain.dns.desired import Desired, DnsRules
 from kubesync.domain.dns.names import why_illegal
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.dns.routing.policies import SIMPLE
-from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, Service, ServicePort
+from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointsObject, Port, Service
 from kubesync.domain.sources.services import desired
 
 ZONES = (
@@ -43,13 +43,13 @@ hosts = st.sampled_from(
     ["a.example.org", "B.example.org.", "web-1.eu-west-1.elb.amazonaws.com", "10.9.0.1", "2001:db8::9", "no name", ""]
 )
 service_ports = st.builds(
-    ServicePort,
+    Port,
     st.sampled_from(["http", "dns", "", "p" * 63]),
     st.sampled_from(["TCP", "UDP"]),
     st.sampled_from([53, 80]),
 )
 endpoint_ports = st.builds(
-    EndpointPort, st.sampled_from(["http", "dns", ""]), st.sampled_from(["TCP", "UDP"]), st.sampled_from([8080, 53])
+    Port, st.sampled_from(["http", "dns", ""]), st.sampled_from(["TCP", "UDP"]), st.sampled_from([8080, 53])
 )
 flags = st.sampled_from([None, True, False])
 endpoints = st.builds(

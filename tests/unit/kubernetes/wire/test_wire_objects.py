@@ -14,13 +14,12 @@ from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import (
     Endpoint,
     EndpointGroup,
-    EndpointPort,
     EndpointsObject,
     Observation,
+    Port,
     RawEvent,
     Resource,
     Service,
-    ServicePort,
 )
 from kubesync.domain.sources import services
 from kubesync.kubernetes.wire.decode import observe, read_list_page
@@ -54,7 +53,7 @@ def test_service_of_a_real_server() -> None:
         value=Service(
             type="LoadBalancer",
             cluster_ips=("10.68.74.225",),
-            ports=(ServicePort("http", "TCP", 80),),
+            ports=(Port("http", "TCP", 80),),
             ingress_hostnames=("a1b2c3-123456789.eu-west-1.elb.amazonaws.com",),
             annotations=(
                 ("external-dns.alpha.kubernetes.io/hostname", "shop.example.com"),
@@ -149,7 +148,7 @@ def test_endpoints_are_ready_by_the_list_they_stand_in() -> None:
                     Endpoint("10.0.0.1", ready=True, node="n1", hostname="pg-0", pod="pg-0"),
                     Endpoint("10.0.0.2", ready=False),
                 ),
-                (EndpointPort("pg", "TCP", 5432), EndpointPort("", "UDP", 53)),
+                (Port("pg", "TCP", 5432), Port("", "UDP", 53)),
             ),
             EndpointGroup((), ()),
         ),
@@ -177,7 +176,7 @@ def test_slice_conditions_and_first_address() -> None:
                     Endpoint("10.0.0.2", ready=False, serving=True, terminating=True),
                     Endpoint("10.0.0.3"),
                 ),
-                (EndpointPort("http", "TCP", 8080),),
+                (Port("http", "TCP", 8080),),
             ),
         ),
     )

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from kubesync.domain.dns.addresses import Address, Network, lies_in, parse_address
 from kubesync.domain.dns.records import Problem
-from kubesync.domain.objects import Endpoint, EndpointPort, EndpointsObject
+from kubesync.domain.objects import Endpoint, EndpointsObject, Port
 
 
 class AddressedGroup(NamedTuple):
     """An EndpointGroup whose addresses are values."""
 
     members: tuple[tuple[Endpoint, Address], ...]
-    ports: tuple[EndpointPort, ...]
+    ports: tuple[Port, ...]
 
 
 def not_let_in(address: str, why: str, *, stands: bool = False) -> Problem:

@@ -77,12 +77,11 @@ from kubesync.domain.objects import (
     SERVICE,
     Endpoint,
     EndpointGroup,
-    EndpointPort,
     EndpointsObject,
     ObjectKey,
+    Port,
     Resource,
     Service,
-    ServicePort,
 )
 from kubesync.domain.sources.port import Kind, Shared, Source
 from kubesync.domain.state import KeyState
@@ -300,7 +299,7 @@ def _decode_service(row: Sequence[Any]) -> Service:
         kind,
         tuple(ips),
         external,
-        tuple(ServicePort(*p) for p in ports),
+        tuple(Port(*p) for p in ports),
         not_ready,
         tuple(ingress_ips),
         tuple(ingress_names),
@@ -320,7 +319,7 @@ def _encode_endpoints(value: EndpointsObject) -> list[object]:
 def _decode_endpoints(row: Sequence[Any]) -> EndpointsObject:
     service, groups, truncated, *fqdn = row
     decoded = tuple(
-        EndpointGroup(tuple(_decode_endpoint(*e) for e in endpoints), tuple(EndpointPort(*p) for p in ports))
+        EndpointGroup(tuple(_decode_endpoint(*e) for e in endpoints), tuple(Port(*p) for p in ports))
         for endpoints, ports in groups
     )
     return EndpointsObject(service, decoded, truncated, bool(fqdn))

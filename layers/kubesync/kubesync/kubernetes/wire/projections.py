@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from sys import intern
 from typing import Final
 
 from kubesync.domain.dns.annotations.known import kept
-from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointPort, EndpointsObject, Service, ServicePort
+from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointsObject, Port, Service
 from kubesync.kubernetes.wire.models import (
     Address,
     EndpointSliceModel,
     EndpointsModel,
+    PortModel,
     ServiceModel,
     ServiceStatus,
     SliceEndpoint,
+    SlicePort,
     TargetRef,
 )
 
@@ -38,15 +40,21 @@ def project_service(model: ServiceModel, prefixes: tuple[str, ...]) -> Service:
         type=spec.get("type") or "ClusterIP",
         cluster_ips=tuple(cluster_ips),
         external_name=spec.get("externalName") or "",
-        ports=tuple(
-            ServicePort(port.get("name") or "", port.get("protocol") or "TCP", port["port"])
-            for port in spec.get("ports") or ()
-        ),
+        ports=_ports(spec.get("ports")),
         publish_not_ready=bool(spec.get("publishNotReadyAddresses")),
         ingress_ips=ingress_ips,
         ingress_hostnames=ingress_hostnames,
         annotations=kept(metadata.get("annotations") or {}, prefixes),
         created_at=metadata.get("creationTimestamp") or "",
+    )
+
+
+def _ports(models: Sequence[PortModel | SlicePort] | None) -> tuple[Port, ...]:
+    """The ports that have a number."""
+    return tuple(
+        Port(port.get("name") or "", port.get("protocol") or "TCP", number)
+        for port in models or ()
+        if (number := port.get("port")) is not None
     )
 
 
@@ -64,11 +72,7 @@ def project_endpoints(model: EndpointsModel, _prefixes: tuple[str, ...] = ()) ->
     for subset in model.get("subsets") or ():
         endpoints = [_from_address(address, ready=True) for address in subset.get("addresses") or ()]
         endpoints += [_from_address(address, ready=False) for address in subset.get("notReadyAddresses") or ()]
-        ports = tuple(
-            EndpointPort(port.get("name") or "", port.get("protocol") or "TCP", port["port"])
-            for port in subset.get("ports") or ()
-        )
-        groups.append(EndpointGroup(tuple(endpoints), ports))
+        groups.append(EndpointGroup(tuple(endpoints), _ports(subset.get("ports"))))
     truncated = (metadata.get("annotations") or {}).get(_OVER_CAPACITY) == "truncated"
     return EndpointsObject(service=metadata["name"], groups=tuple(groups), truncated=truncated)
 
@@ -79,11 +83,7 @@ def project_endpoint_slice(model: EndpointSliceModel, _prefixes: tuple[str, ...]
     if model["addressType"] not in _ADDRESS_TYPES:
         return EndpointsObject(service=service, fqdn=True)
     endpoints = tuple(_from_slice(model.get("endpoints") or ()))
-    ports = tuple(
-        EndpointPort(port.get("name") or "", port.get("protocol") or "TCP", number)
-        for port in model.get("ports") or ()
-        if (number := port.get("port")) is not None
-    )
+    ports = _ports(model.get("ports"))
     groups = (EndpointGroup(endpoints, ports),) if endpoints or ports else ()
     return EndpointsObject(service=service, groups=groups)
 
