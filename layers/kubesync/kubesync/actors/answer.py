@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kubesync.actors.scheduler import Scheduler
 
 
@@ -20,6 +22,13 @@ class Answer[T]:
     def set_exception(self, error: BaseException) -> None:
         self._error = error
         self._event.set()
+
+    def fulfil(self, call: Callable[[], T]) -> None:
+        """Call this, and set what it returns or raises."""
+        try:
+            self.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+            self.set_exception(error)
 
     def done(self) -> bool:
         return self._event.is_set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
@@ -90,12 +91,9 @@ class KubernetesConnector:
         return KubernetesLister(self.client(config), resource, config.scope, reservation, self._scheduler)
 
     def identity(self, config: ClusterConfig) -> str | None:
-        api = self.client(config)
-        try:
+        with closing(self.client(config)) as api:
             until = self._scheduler.monotonic() + _IDENTITY_SECONDS
             return cluster_identity(api, until, lists=config.lists_services)
-        finally:
-            api.close()
 
     def observe(self, config: ClusterConfig, event: RawEvent) -> Observation:
         return decode.observe(event, config.annotation_prefixes)

@@ -13,7 +13,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from types import FrameType
 from typing import Final
@@ -50,8 +50,7 @@ def register_for_sigterm(environment: Mapping[str, str] | None = None) -> Thread
 
 
 def _register(address: str) -> str:
-    connection = http.client.HTTPConnection(address, timeout=_REGISTER_SECONDS)
-    try:
+    with closing(http.client.HTTPConnection(address, timeout=_REGISTER_SECONDS)) as connection:
         connection.request("POST", f"{_PATH}/register", json.dumps({"events": []}), {"Lambda-Extension-Name": _NAME})
         answer = connection.getresponse()
         body = answer.read(1000)
@@ -59,20 +58,14 @@ def _register(address: str) -> str:
         if answer.status != http.HTTPStatus.OK or identifier is None:
             raise http.client.HTTPException(f"{answer.status} {body.decode(errors='replace')}")
         return identifier
-    finally:
-        connection.close()
 
 
 def _wait(address: str, identifier: str) -> None:
     """Ask for the next event, which never comes. Only this makes the extension ready and ends the init phase."""
-    connection = http.client.HTTPConnection(address)
-    try:
+    ended = suppress(OSError, http.client.HTTPException)  # the environment ends
+    with closing(http.client.HTTPConnection(address)) as connection, ended:
         connection.request("GET", f"{_PATH}/event/next", headers={"Lambda-Extension-Identifier": identifier})
         connection.getresponse().read()
-    except (OSError, http.client.HTTPException):
-        return  # the environment ends
-    finally:
-        connection.close()
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Steps
@@ -294,14 +295,8 @@ def reconciler_of(committer: Committer, connector: Connector, scheduler: Schedul
 
     def probe_identity() -> Answer[str | None]:
         config, answer = states.config, Answer[str | None](scheduler)
-
-        def run() -> None:
-            try:
-                answer.set_result(connector.identity(config))
-            except BaseException as error:  # noqa: BLE001 - the actor raises it again
-                answer.set_exception(error)
-
-        scheduler.thread(f"{config.name}/identity", run).start()
+        identify = partial(answer.fulfil, partial(connector.identity, config))
+        scheduler.thread(f"{config.name}/identity", identify).start()
         return answer
 
     return Reconciler(committer, lambda event: connector.observe(states.config, event), probe_identity)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -72,7 +73,7 @@ def _list_now(
     clock = master.parts.scheduler
     began = clock.monotonic()
     lists = _Lists(master, config, reservation)
-    thread = master.parts.scheduler.thread(f"{config.name}/lists", lists.run)
+    thread = master.parts.scheduler.thread(f"{config.name}/lists", partial(lists.done.fulfil, lists.list_all))
     thread.start()
 
     def in_time() -> None:
@@ -99,7 +100,7 @@ def preview_lists(master: Master, config: ClusterConfig, mode: Mode, check: Call
 
 
 class _Lists:
-    """Lists one resource after another. ``run`` it in a thread that may be left behind."""
+    """Lists one resource after another. Let a thread that may be left behind ``list_all``, and put it into ``done``."""
 
     def __init__(self, master: Master, config: ClusterConfig, reservation: ClusterReservation) -> None:
         self.done: Answer[dict[Resource, Snapshot]] = Answer(master.parts.scheduler)
@@ -110,12 +111,9 @@ class _Lists:
         self._lister: Lister | None = None
         self._stopped = False
 
-    def run(self) -> None:
-        """List all resources, and put the lists or the error into ``done``."""
-        try:
-            self.done.set_result(dict(self._all()))
-        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for the lists
-            self.done.set_exception(error)
+    def list_all(self) -> dict[Resource, Snapshot]:
+        """List all resources."""
+        return dict(self._all())
 
     def stop(self) -> None:
         """Cut the list under way, and begin no other. Any thread may call it."""

@@ -237,23 +237,20 @@ class Composer:
 
         It removes marks. Unless ``all_or_nothing``, marks that were renewed since they were read stay.
         """
+        parts = [(rewrite.actions, [rewrite.entry]) for rewrite in rewrites]
+        parts += [((action,), []) for action in last]
         actions: list[Action] = []
         entries: list[Entry] = []
-        for rewrite in rewrites:
-            together = [*actions, *rewrite.actions]
+        for of_part, of_audit in parts:
+            together = [*actions, *of_part]
             if len(together) > _MAX_ACTIONS or sum(isinstance(action, Put) for action in together) > _MAX_PUTS:
-                self._run(actions, entries)
-                actions, entries = [], []
-            actions += rewrite.actions
-            entries.append(rewrite.entry)
-        for action in last:
-            if len(actions) >= _MAX_ACTIONS:
                 self._run(actions, entries, all_or_nothing=all_or_nothing)
                 actions, entries = [], []
-            actions.append(action)
+            actions += of_part
+            entries += of_audit
         self._run(actions, entries, all_or_nothing=all_or_nothing)
 
-    def _run(self, actions: Sequence[Action], entries: Sequence[Entry], *, all_or_nothing: bool = True) -> None:
+    def _run(self, actions: Sequence[Action], entries: Sequence[Entry], *, all_or_nothing: bool) -> None:
         """Write these actions and audit entries in one transaction. Unless ``all_or_nothing``, repeats it without marks that were renewed."""
         fenced_writer, now = self._ports.fenced_writer, self._ports.scheduler.epoch()
         while actions:
