@@ -21,7 +21,7 @@ ALLOWED: Final[dict[str, frozenset[str]]] = {
     "aws/route53/rate.py": frozenset({"threading"}),
     "aws/route53/accounts.py": frozenset({"threading"}),
     "aws/dynamodb/store_calls.py": frozenset({"threading"}),
-    "aws/secrets/issued_tokens.py": frozenset({"threading"}),
+    "aws/kept.py": frozenset({"threading"}),
     "kubernetes/transport/connections.py": frozenset({"threading"}),
     "kubernetes/transport/credential_ends.py": frozenset({"threading"}),
     # Tokens that make one transaction idempotent; nothing is decided by them, and nothing stored holds them.

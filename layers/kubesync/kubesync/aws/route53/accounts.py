@@ -11,11 +11,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.kept import Kept
 from kubesync.aws.route53 import errors as route53_errors
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.rate import Buckets
@@ -56,7 +58,7 @@ class ZoneAccounts:
         # A boto3 session is not thread-safe. The lock is never held during a request, so that accounts do not delay one another.
         self._lock = threading.RLock()
         self._own_client: ZoneClient | None = None
-        self._roles: dict[ZoneAccess, _Role] = {}
+        self._roles: dict[ZoneAccess, Kept[Route53ZoneClient]] = {}
         self._buckets: dict[str, Buckets] = {}
         self._sts: Any = None
         self._own_account: str | None = None
@@ -68,8 +70,9 @@ class ZoneAccounts:
                 if self._own_client is None:
                     self._own_client = self.zone_client(build_route53_client(self._session), "")
                 return self._own_client
-            role = self._roles.setdefault(access, _Role(access, self, self._scheduler))
-        return role.client()
+            kept = Kept(partial(self._renewed, access), self._scheduler.epoch, ZoneError, _RETRY_SECONDS)
+            role = self._roles.setdefault(access, kept)
+        return role.value()
 
     def zone_client(self, client: Route53Client, account: str) -> Route53ZoneClient:
         """A zone client over a boto3 client, with the buckets of an account (empty: our own)."""
@@ -78,6 +81,11 @@ class ZoneAccounts:
         with self._lock:
             buckets = self._buckets.setdefault(account, self._new_buckets())
         return Route53ZoneClient(client, self._scheduler, buckets)
+
+    def _renewed(self, access: ZoneAccess, _fresh: bool, _now: float) -> tuple[Route53ZoneClient, float, float]:
+        """Make a client of a role. It is renewed before its credentials expire; if that fails, it is used until they do."""
+        client, expires_at = self.assume(access)
+        return self.zone_client(client, access.account), expires_at - _REFRESH_SECONDS, expires_at
 
     def assume(self, access: ZoneAccess) -> tuple[Route53Client, float]:
         """A boto3 client with fresh credentials of a role, and their expiry (seconds since 1970).
@@ -114,36 +122,6 @@ class ZoneAccounts:
             if self._sts is None:
                 self._sts = self._session.client("sts", config=STS_CONFIG)
             return self._sts
-
-
-class _Role:
-    """Keeps one zone client for a role, and renews its credentials before they expire."""
-
-    def __init__(self, access: ZoneAccess, accounts: ZoneAccounts, clock: Clock) -> None:
-        self._access = access
-        self._accounts = accounts
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._client: Route53ZoneClient | None = None
-        self._renew_at = 0.0
-        self._expires_at = 0.0
-
-    def client(self) -> Route53ZoneClient:
-        """Return the client, with credentials that last. If they cannot be renewed, the old ones are used until they expire."""
-        with self._lock:
-            now = self._clock.epoch()
-            if self._client is not None and now < self._renew_at:
-                return self._client
-            try:
-                client, self._expires_at = self._accounts.assume(self._access)
-            except ZoneError:
-                if self._client is None or now >= self._expires_at:
-                    raise
-                self._renew_at = now + _RETRY_SECONDS
-            else:
-                self._client = self._accounts.zone_client(client, self._access.account)
-                self._renew_at = self._expires_at - _REFRESH_SECONDS
-            return self._client
 
 
 class RoutedZoneClient:

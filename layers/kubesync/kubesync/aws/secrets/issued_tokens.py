@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
-import threading
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from kubesync.aws.kept import Kept
 from kubesync.aws.sts import STS_CONFIG, RoleCredentials, assume, code_of, why_not_assumed
 from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError
@@ -44,10 +45,8 @@ class AssumedRole:
         self.role = role
         self._session = session
         self._external_id = external_id
-        self._clock = clock
         self._region = region
-        self._lock = threading.Lock()
-        self._known: RoleCredentials | None = None
+        self._kept = Kept(self._assume, clock.epoch)
 
     def credentials(self, *, fresh: bool = False) -> RoleCredentials:
         """Credentials that outlast a token signed now, if the role's session is long enough for that.
@@ -55,11 +54,7 @@ class AssumedRole:
         Raises:
             DeniedError: the role may not be assumed, or STS cannot be reached.
         """
-        with self._lock:
-            now = self._clock.epoch()
-            if fresh or self._known is None or self._known.expires_at < now + _TOKEN_LIFETIME_SECONDS:
-                self._known = self._assume()
-            return self._known
+        return self._kept.value(fresh=fresh)
 
     def client(self, service: str, **options: Any) -> Any:
         """A boto3 client of this role. Raises like ``credentials``."""
@@ -67,12 +62,13 @@ class AssumedRole:
         # The stubs know literal names only.
         return self._session.client(service, region_name=self._region, **known, **options)  # type: ignore[call-overload]  # boto3-stubs want a literal name
 
-    def _assume(self) -> RoleCredentials:
+    def _assume(self, _fresh: bool, _now: float) -> tuple[RoleCredentials, float, float]:
         try:
             sts: Any = self._session.client("sts", region_name=self._region, config=STS_CONFIG)
-            return assume(sts, self.role, self._external_id, _SESSION_NAME)
+            given = assume(sts, self.role, self._external_id, _SESSION_NAME)
         except (BotoCoreError, ClientError, ValueError) as error:
             raise DeniedError(f"no token: {why_not_assumed(error, self.role, self._external_id)}") from None
+        return given, given.expires_at - _TOKEN_LIFETIME_SECONDS, given.expires_at
 
 
 class _IssuedToken(ABC):
@@ -80,18 +76,12 @@ class _IssuedToken(ABC):
 
     def __init__(self, session: boto3.Session, clock: Clock) -> None:
         self._session = session
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._value = ""
-        self._made_at = 0.0
+        self._kept = Kept(
+            lambda fresh, now: (self._issued(fresh=fresh), now + _KEPT_SECONDS, math.inf), clock.monotonic
+        )
 
     def token(self, *, fresh: bool = False) -> str:
-        with self._lock:
-            now = self._clock.monotonic()
-            if fresh or not self._value or now - self._made_at >= _KEPT_SECONDS:
-                self._value = self._issued(fresh=fresh)
-                self._made_at = now
-            return self._value
+        return self._kept.value(fresh=fresh)
 
     @abstractmethod
     def _issued(self, *, fresh: bool) -> str: ...

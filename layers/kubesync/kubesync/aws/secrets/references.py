@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import math
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ from urllib.parse import urlsplit
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from kubesync.aws.kept import Kept
 from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, UsageError
 
@@ -141,12 +143,9 @@ class Secret[T]:
     ) -> None:
         self.reference = reference
         self._client_for = client_for
-        self._clock = clock
         self._form = form
         self._pick = _member if pick is None else pick
-        self._lock = threading.Lock()
-        self._value: T | None = None
-        self._read_again_monotonic = 0.0
+        self._kept = Kept(self._made, clock.monotonic, UnreadableError, RETRY_SECONDS)
 
     def __repr__(self) -> str:
         return f"Secret({self.reference})"
@@ -158,20 +157,11 @@ class Secret[T]:
             UnreadableError: the secret cannot be read or is malformed. If only its age made a new read due, the known value is
                 returned instead; the server then decides whether it still works.
         """
-        with self._lock:
-            now = self._clock.monotonic()
-            if self._value is not None and not fresh and now < self._read_again_monotonic:
-                return self._value
-            try:
-                text = _read(self.reference, self._client_for)
-                self._value = self._form(self._pick(text, self.reference.json_key))
-            except UnreadableError:
-                if fresh or self._value is None:
-                    raise
-                self._read_again_monotonic = now + RETRY_SECONDS
-            else:
-                self._read_again_monotonic = now + MAX_AGE_SECONDS
-            return self._value
+        return self._kept.value(fresh=fresh)
+
+    def _made(self, _fresh: bool, now: float) -> tuple[T, float, float]:
+        text = _read(self.reference, self._client_for)
+        return self._form(self._pick(text, self.reference.json_key)), now + MAX_AGE_SECONDS, math.inf
 
 
 class SecretToken:
