@@ -369,8 +369,8 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         without="the note that an alias follows a name goes when a session has planned it",
         invariants="I10",
         file="cluster/keys/planner.py",
-        old="                late = [mark for mark in late if mark.key not in kept]\n",
-        new="                late = [*late]\n",
+        old="                unmark = [mark for mark in unmark if mark.key not in kept]\n",
+        new="                unmark = [*unmark]\n",
         caught_by=(_ALIASES + "test_alias_follows_over_sessions",),
     ),
     Mutant(

@@ -61,11 +61,20 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="who was given a name keeps its mark until it is known what it wants",
         invariants="I1",
         file="cluster/keys/planner.py",
-        old="            if want.records is None:\n                late = ()",
-        new="            if False:\n                late = ()",
+        old="            if want.records is None:\n                unmark = ()",
+        new="            if False:\n                unmark = ()",
         caught_by=(
             _LATE + "test_i1_heir_whose_endpoints_are_not_known_is_planned_by_the_session_after_one_that_dies_early",
         ),
+    ),
+    Mutant(
+        name="places-wait-until-wants-are-known",
+        without="a slice that goes is forgotten although it is not known what its Service wants",
+        invariants="I1",
+        file="cluster/keys/planner.py",
+        old="                unmark = ()  # a key keeps",
+        new="                late = unmark = ()  # a key keeps",
+        caught_by=(_LATE + "test_slice_that_goes_while_its_service_is_not_known_is_forgotten",),
     ),
     Mutant(
         name="note-goes-before-its-readers-are-planned",

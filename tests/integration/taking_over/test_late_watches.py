@@ -61,6 +61,24 @@ def test_i7_checkpoint_that_was_taken_back_is_valid_again_soon_after_its_keys_ar
     assert [call.what for call in deployment.start().gate.calls if call.what.startswith("list ")] == []
 
 
+def places(deployment: Deployment) -> dict[tuple[str, str], str]:
+    """Of each slice that is remembered, its Service."""
+    return dict(StateTable(deployment.store).all_slices("prod"))
+
+
+def test_slice_that_goes_while_its_service_is_not_known_is_forgotten(deployment: Deployment) -> None:
+    deployment.apply("web", an_endpoints("10.1.0.1"), slice_name="web-1")
+    deployment.apply("db", an_endpoints("10.1.0.2", service="db"), slice_name="db-1")
+    deployment.want("web", "10.0.0.1")
+    deployment.run_session()
+    assert places(deployment) == {("shop", "db-1"): "db", ("shop", "web-1"): "web"}
+    deployment.cluster.delete(SLICES, "db-1")
+    deployment.apply("web", an_endpoints("10.1.0.3", service="other"), slice_name="web-1")
+    resumes_but_for(deployment, Resource.SERVICES, 10.0)
+    deployment.pass_time(30.0)
+    assert places(deployment) == {("shop", "web-1"): "other"}
+
+
 def test_i1_heir_whose_endpoints_are_not_known_is_planned_by_the_session_after_one_that_dies_early(
     deployment: Deployment,
 ) -> None:

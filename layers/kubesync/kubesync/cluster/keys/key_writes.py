@@ -34,10 +34,14 @@ MAX_CLUSTERS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class OrderedWrites:
-    """Further actions for keys. ``early`` actions are written with the key's final state or before, ``late`` ones with it or after."""
+    """Further actions for keys. ``early`` actions are written with the key's final state or before, ``late`` ones with it or after.
+
+    ``unmark``: removals of marks that say "plan this key". They are late, and wait until it is known what the key wants.
+    """
 
     early: dict[ObjectKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
     late: dict[ObjectKey, list[Action]] = field(default_factory=lambda: defaultdict(list))
+    unmark: Mapping[ObjectKey, Sequence[Action]] = field(default_factory=dict)
 
     def add(self, later: OrderedWrites) -> None:
         """Add later actions. They replace earlier ones of the same items."""

@@ -114,12 +114,13 @@ class Planner:
         stands = self._upstreams.stands(wants)
         writes: list[KeyWrite] = []
         for before, seen, want in wants:
-            early, late = ordered.early.get(before.key, ()), ordered.late.get(before.key, ())
+            early, late, unmark = (each.get(before.key, ()) for each in (ordered.early, ordered.late, ordered.unmark))
             if want.records is None:
-                late = ()  # a key keeps its marks until it is known what it wants, so that the next session finds them (I1)
-            if late and (kept := {mark.key for mark in self._targets.marks(before.key)}):
-                late = [mark for mark in late if mark.key not in kept]
-            write = self._write(before, seen, want, stands, why, notified=bool(late))
+                unmark = ()  # a key keeps its marks until it is known what it wants, so that the next session finds them (I1)
+            if unmark and (kept := {mark.key for mark in self._targets.marks(before.key)}):
+                unmark = [mark for mark in unmark if mark.key not in kept]
+            write = self._write(before, seen, want, stands, why, notified=bool(unmark))
+            late = [*late, *unmark]
             if early or late:
                 write = write or KeyWrite(before, seen)
                 written = {action.key for piece in write.pieces for action in piece.actions} if late else set()

@@ -114,8 +114,8 @@ class Reconciler:
         """Plan keys again although nothing new was seen of them, for example because they were given a name. Then remove their marks."""
         wanted = self._by_age(keys)
         # Marks are read before claims: a key that is given a name from now on gets a new mark, which is not removed here.
-        late = OrderedWrites(late=self._states.tables.state.unmark_promoted(self._states.config.name, wanted))
-        return (yield from self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, late))))
+        marks = OrderedWrites(unmark=self._states.tables.state.unmark_promoted(self._states.config.name, wanted))
+        return (yield from self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, marks))))
 
     def transform(
         self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState | None], why: str
