@@ -155,7 +155,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="a large key gives way to others that want its names, before it is decided who has them",
         invariants="I9",
         file="cluster/keys/committer.py",
-        old="                if (own or not names) and self",
+        old="                if may_stop and self",
         new="                if self",
         caught_by=(_LARGE_KEYS + "test_i9_large_key_gives_way_once_what_is_left_decides_about_no_name_of_others",),
     ),

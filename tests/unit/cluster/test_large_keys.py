@@ -133,7 +133,7 @@ def test_i9_large_key_gives_way_once_what_is_left_decides_about_no_name_of_other
     section = Section([key], large=True, end=1, last=True, may_stop=True)
 
     began = committer.clock.monotonic()
-    assert list(committer._write_large(Recorded(), chunks, section, began)) == ([key] if gives_way else [])
+    assert list(committer._write_until_it_gives_way(Recorded(), chunks, section, began)) == ([key] if gives_way else [])
     assert written == (["first"] if gives_way else ["first", "second"])
 
 

@@ -342,7 +342,7 @@ class Committer:
             if not section.last:
                 writes = self._plan(change, keys, part)
                 if section.large:
-                    rest = self._write_large(part, self._chunks(writes), section, began)
+                    rest = self._write_until_it_gives_way(part, self._chunks(writes), section, began)
                 else:
                     rest = write_full(self._chunks(writes), partial(self._write, part))
                 left = chain(rest, section.unfinished, change.keys[section.end :])
@@ -353,7 +353,7 @@ class Committer:
             writes = self._plan(change, [*keys, *self._planned_too_early(change, keys)], part)
             ends = ending is not None and ending.due()
             chunks = self._chunks(writes, ending.closing if ending is not None and ends else no_closing)
-            if rest := self._write_large(part, chunks, section, began):
+            if rest := self._write_until_it_gives_way(part, chunks, section, began):
                 return rest
         finally:
             recorded.add(part)
@@ -362,21 +362,28 @@ class Committer:
             ending.done()
         return ()
 
-    def _write_large(
+    def _write_until_it_gives_way(
         self, part: Recorded, chunks: Iterable[Chunk], section: Section, began: float
     ) -> Sequence[ObjectKey]:
-        """Write chunks. A large key gives way once writing has taken as long as planning did, unless the rest of it changes claims that
-        other keys may want. Returns the key in this case."""
+        """Write chunks. A large key gives way once writing has taken as long as planning did. Then it is returned: it is not written to its end.
+
+        It does not give way while the rest of it changes claims that other namespaces may want.
+        """
         planned = self.clock.monotonic()
         for chunk in chunks:
             self._write(part, chunk)
             if section.may_stop and chunk.left is not None and chunk.left[0].key == section.keys[0]:
-                state, after = chunk.left
-                names = (state.claims ^ after.claims) | (state.waits ^ after.waits)
-                own = namespaces_apart(self.states.rules) and not self.states.counts.held(replace(state, claims=names))
-                if (own or not names) and self.clock.monotonic() - planned >= planned - began:
+                may_stop = not self._others_may_want(*chunk.left)
+                if may_stop and self.clock.monotonic() - planned >= planned - began:
                     return section.keys
         return ()
+
+    def _others_may_want(self, state: KeyState, after: KeyState) -> bool:
+        """Whether a key that comes from one state to the other changes claims that other namespaces may want, too."""
+        names = (state.claims ^ after.claims) | (state.waits ^ after.waits)
+        if not names:
+            return False
+        return not namespaces_apart(self.states.rules) or bool(self.states.counts.held(replace(state, claims=names)))
 
     def _planned_too_early(self, change: Change, keys: Sequence[ObjectKey]) -> list[ObjectKey]:
         """Keys that other changes planned before the lists were complete. No checkpoint is valid before they are planned again (I5)."""

@@ -64,7 +64,7 @@ class ListMerge:
     ``keys``: all keys, stored or observed, the oldest first.
     ``reread``: resources that were last listed under other rules or another configuration.
     ``unwanted``: how many record sets the configuration, or the rules, do not want any more. The reconciler sets it, and ``hold``.
-    ``hold``: whether these record sets are kept. False: a person forces the deletions through. None: only those are kept that are already.
+    ``hold``: True: these record sets are kept. False: a person forces their deletion. None: those that are kept already, and no others.
     ``why_held``: by resource, why deletions are held back.
     ``missed``: keys with an object whose change a watch should have reported, but only the list shows it.
 
@@ -191,17 +191,10 @@ class ListMerge:
         """
         found = Absences()
         uid = self._identify(snapshots.get(IDENTITY[0]))
-        scope = self._states.config.scope
         for resource, snapshot in snapshots.items():
-            absent = absent_from(snapshot, parts, self._states.listeners[resource].generation)
-            in_scope = [part for part in absent if scope.holds(part.place[0])]
-            same = not in_scope or self._same_cluster(uid)
-            # An object that a changed configuration put out of scope is not missing, because it was not listed. After a change of the label
-            # selector only the API server knows which objects these are. So all absences count as out of scope, if it is the same cluster.
-            reselected = same and self._states.reselected(resource)
-            missing = [] if reselected else in_scope
-            unlisted = absent if reselected else [part for part in absent if not scope.holds(part.place[0])]
-            live = sum(1 for part in parts if part.part_id.resource is resource and scope.holds(part.place[0]))
+            missing, unlisted, same = self._absent_parts(resource, snapshot, parts, uid)
+            in_scope = self._states.config.scope.holds
+            live = sum(1 for part in parts if part.part_id.resource is resource and in_scope(part.place[0]))
             moved = moved_in(snapshot, parts, self._states.listeners[resource].generation)
             checkpoint = self._states.listeners[resource].checkpoint
             earlier = Believed() if checkpoint is None else checkpoint.believed
@@ -227,6 +220,24 @@ class ListMerge:
                     f"a configuration or release would have deleted {sets_kept or len(kept)}, too many at once",
                 )
         return found
+
+    def _absent_parts(
+        self, resource: Resource, snapshot: Snapshot, parts: list[LivePart], uid: str | None
+    ) -> tuple[list[LivePart], list[LivePart], bool]:
+        """The parts that a list lacks: those that are missing, and those that the configuration leaves out.
+
+        An object that a changed configuration put out of scope is not missing, because it was not listed. After a change of the label
+        selector only the API server knows which objects these are. So then all are left out, if it is the same cluster.
+
+        ``uid``: what identifies the cluster that was listed. The last value: it is the same cluster as before, or nothing is missing.
+        """
+        in_scope = self._states.config.scope.holds
+        absent = absent_from(snapshot, parts, self._states.listeners[resource].generation)
+        missing = [part for part in absent if in_scope(part.place[0])]
+        same = not missing or self._same_cluster(uid)
+        if same and self._states.reselected(resource):
+            return [], absent, same
+        return missing, [part for part in absent if not in_scope(part.place[0])], same
 
     def tell(self, resource: Resource, why: str) -> None:
         """Note for reports why deletions of a resource are held back."""

@@ -153,8 +153,7 @@ class Outcomes:
         """
         committer = self.committer
         tables, counts = committer.states.tables, committer.states.counts
-        intended = PublishedSets(tables.state, Behind()).intended
-        book = ClaimBook(tables, intended, counts.reserve)
+        book = ClaimBook(tables, PublishedSets(tables.state, Behind()).intended, counts.reserve)
         in_question = (
             (b.claims - a.claims)
             | _landed_unclaimed(b, a)
@@ -164,42 +163,52 @@ class Outcomes:
             for b, a in pairs
         )
         book.read(frozenset().union(*in_question))
-        writes: list[KeyWrite] = []
-        for before, after in pairs:
-            book.promoted += sorted(committer.followers.of(before.applied.keys() ^ after.applied.keys()))
-            pieces: list[Piece] = []
-            # The key let the name go while the batch that creates its set was under way. Until the set is deleted, the key owns the name
-            # again, unless another key owns it by now.
-            for name in sorted(name for name in _landed_unclaimed(before, after) if book.owner(name) is None):
-                pieces.append(Piece(tuple(book.gain(name, before.key)), claiming(name)))
-                after = replace(after, claims=after.claims | {name})
-            for name, reason in self._rejected(before).items():
-                # The next key in line gets the name. This key queues again once a check finds the name taken.
-                if book.is_awaited(name):
-                    after = _in_conflict(
-                        replace(after, claims=after.claims - {name}), {**after.conflicts, name: reason}
-                    )
-            for name in sorted(before.claims - after.claims):
-                actions, others = book.let_go(name, before.key)
-                pieces.append(Piece(tuple(actions), unclaiming(name), others))
-            # A foreign set keeps this key's new sets out. Waiting keys that want the same sets reported nothing so far, and must report it now.
-            for name in _kept_out(before, after):
-                book.promoted += [
-                    each for each in book.waiters_in_order(name)[:IN_LINE] if each.cluster in tables.fenced_here
-                ]
-            # Other sets stand at the name now. Waiting keys may have waited for that, or turn with this key.
-            for name in sorted(self._turned(before, after)):
-                for key in (each for each in book.waiters_in_order(name) if each.cluster in tables.fenced_here):
-                    note = tables.state.mark_promoted(key, name)
-                    pieces.append(Piece((note,), clusters=frozenset({key.cluster})))
-                    book.promoted.append(key)
-            if any(each.code == "NameTaken" for each in self._by_key[before.key]):
-                book.promoted.append(before.key)
-            self.marks.pop(before.key, None)
-            if after != before or pieces:
-                self.marks[before.key] = after.opened
-                writes.append(KeyWrite(before, after, tuple(pieces), tuple(self._audit_entries(before))))
+        writes = [write for before, after in pairs if (write := self._plan_key(before, after, book)) is not None]
         return Planned(tuple(writes), tuple(book.promoted))
+
+    def _plan_key(self, before: KeyState, after: KeyState, book: ClaimBook) -> KeyWrite | None:
+        """Plan what closing writes for one key. None: nothing."""
+        book.promoted += sorted(self.committer.followers.of(before.applied.keys() ^ after.applied.keys()))
+        pieces: list[Piece] = []
+        # The key let the name go while the batch that creates its set was under way. Until the set is deleted, the key owns the name
+        # again, unless another key owns it by now.
+        for name in sorted(name for name in _landed_unclaimed(before, after) if book.owner(name) is None):
+            pieces.append(Piece(tuple(book.gain(name, before.key)), claiming(name)))
+            after = replace(after, claims=after.claims | {name})
+        # The next key in line gets the name. This key queues again once a check finds the name taken.
+        for name, reason in self._rejected(before).items():
+            if book.is_awaited(name):
+                left = replace(after, claims=after.claims - {name})
+                after = _in_conflict(left, {**after.conflicts, name: reason})
+        for name in sorted(before.claims - after.claims):
+            actions, others = book.let_go(name, before.key)
+            pieces.append(Piece(tuple(actions), unclaiming(name), others))
+        pieces += self._promote_who_waits(before, after, book)
+        self.marks.pop(before.key, None)
+        if after == before and not pieces:
+            return None
+        self.marks[before.key] = after.opened
+        return KeyWrite(before, after, tuple(pieces), tuple(self._audit_entries(before)))
+
+    def _promote_who_waits(self, before: KeyState, after: KeyState, book: ClaimBook) -> Iterator[Piece]:
+        """Promote the keys that wait for names of this one. Returns the marks that say so in their clusters' tables.
+
+        what happened at the name                          who is planned again, and why
+        -------------------------                          -----------------------------
+        a foreign set keeps the key's new sets out         who waits and wants the same reported nothing so far, and must report it now
+        other sets of the key stand there now              who waited for that, or turns with the key: marked, so that none is lost (I1)
+        a batch met sets of another key (``NameTaken``)    the key itself, which waits for that one then
+        """
+        tables = self.committer.states.tables
+        for name in _kept_out(before, after):
+            first = book.waiters_in_order(name)[:IN_LINE]
+            book.promoted += [each for each in first if each.cluster in tables.fenced_here]
+        for name in sorted(self._turned(before, after)):
+            for key in (each for each in book.waiters_in_order(name) if each.cluster in tables.fenced_here):
+                yield Piece((tables.state.mark_promoted(key, name),), clusters=frozenset({key.cluster}))
+                book.promoted.append(key)
+        if any(each.code == "NameTaken" for each in self._by_key[before.key]):
+            book.promoted.append(before.key)
 
     def _rejected(self, state: KeyState) -> dict[Name, str]:
         """Names where Route 53 refuses for the first time what the key wants, with the reason. The key has no set there, nor has anybody else."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from kubesync.aws.dynamodb.store import Action
 from kubesync.cluster.claims.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.claims.published import Behind, PublishedSets
@@ -61,16 +62,17 @@ type _Wants = tuple[KeyState, KeyState, Desired]
 
 
 class Planner:
-    """Plans keys of one cluster.
+    """Plans keys of one cluster. One is made for each commit; ``behind`` and ``followers`` outlive it, and are kept up to date by it.
 
     Args:
         clock_epoch: current time in seconds since 1970, for labels only.
         reread_upstreams: compare with what the upstreams table and the claims hold, and do not trust the keys' own states (a full resync).
         listed: resources whose complete lists are being recorded. For the keys planned here, the views of these resources are complete.
         untrusted: see ``UpstreamPlans``.
-        hold: whether to keep record sets that the configuration, or the rules, no longer want (I5). None: keep those that are kept already.
-        behind: which keys wait for which owner, as far as the session knows.
-        followers: which keys have aliases that lead to which names.
+        hold: record sets that the configuration, or the rules, no longer want (I5). True: all are kept. False: none. None: those that are
+            kept already, and no others.
+        behind: which keys wait for a name, and which key owns it, as far as the session knows.
+        followers: which keys have aliases that lead to which names, likewise.
     """
 
     def __init__(
@@ -122,12 +124,7 @@ class Planner:
             write = self._write(before, seen, want, stands, why, notified=bool(unmark))
             late = [*late, *unmark]
             if early or late:
-                write = write or KeyWrite(before, seen)
-                written = {action.key for piece in write.pieces for action in piece.actions} if late else set()
-                first = [Piece((action,)) for action in early]
-                # ``late`` removes marks of the key. A mark that this plan writes again must stay.
-                trailing = tuple(action for action in late if action.key not in written)
-                write = replace(write, pieces=(*first, *write.pieces), trailing=trailing)
+                write = _with_further(write or KeyWrite(before, seen), early, late)
             if write is not None:
                 writes.append(write)
         promoted, self._book.promoted = tuple(self._book.promoted), []
@@ -442,3 +439,11 @@ class Planner:
 def _beyond(state: KeyState) -> bool:
     """Whether a limit of its namespace keeps the key from something that it asks for."""
     return any(problem.message.endswith(OF_NAMESPACE) for problem in state.problems)
+
+
+def _with_further(write: KeyWrite, early: Iterable[Action], late: Iterable[Action]) -> KeyWrite:
+    """A write with actions before and after it. ``late`` removes marks and places; those that the write makes anew stay."""
+    written = {action.key for piece in write.pieces for action in piece.actions}
+    first = [Piece((action,)) for action in early]
+    trailing = tuple(action for action in late if action.key not in written)
+    return replace(write, pieces=(*first, *write.pieces), trailing=trailing)
