@@ -419,13 +419,9 @@ steps = st.builds(
 @example([Step(each[0], int(each[1])) for each in ("a3", "b3", "c2", "a4", "a8", "a0", "a3", "c8", "b0", "b4")])
 @example(
     [
-        Step("b", 1, seconds=0.6),
-        Step("c", 7, seconds=0.0),
-        Step("b", 0, seconds=0.0),
-        Step("b", 4),
-        Step("a", 8, seconds=0.6),
+        *(Step("b", 1, seconds=0.6), Step("c", 7, seconds=0.0), Step("b", 0, seconds=0.0), Step("b", 4)),
+        *(Step("a", 8, seconds=0.6), Step("b", 7), Step("b", 0), Step("b", 3, seconds=0.6), Step("b", 1, seconds=0.6)),
     ]
-    + [Step("b", 7), Step("b", 0), Step("b", 3, seconds=0.6), Step("b", 1, seconds=0.6)]
 )
 @given(st.lists(steps, min_size=2, max_size=14))
 @settings(max_examples=8, deadline=None)
