@@ -151,6 +151,15 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         caught_by=(_TESTS + "test_who_turns_and_then_wants_a_region_of_another_one_keeps_what_stands",),
     ),
     Mutant(
+        name="who-turned-back-exchanges-what-it-never-had",
+        without="a key that turned back lets go what it turned to, and exchanges what it has",
+        invariants="I9",
+        file="cluster/claims/claim_book.py",
+        old="            for mine in sorted(kept - wanted):\n",
+        new="            for mine in sorted(seen.claims - wanted):\n",
+        caught_by=(_DRAWN,),
+    ),
+    Mutant(
         name="who-turns-gives-its-region-away-before",
         without="a key that turns hands on what it leaves only once it has turned",
         invariants="I9",

@@ -423,6 +423,7 @@ steps = st.builds(
         *(Step("a", 8, seconds=0.6), Step("b", 7), Step("b", 0), Step("b", 3, seconds=0.6), Step("b", 1, seconds=0.6)),
     ]
 )
+@example([Step("a", 3), Step("c", 2), Step("a", 5), Step("c", 4, dies=RECORD), Step("a", 2)])
 @given(st.lists(steps, min_size=2, max_size=14))
 @settings(max_examples=8, deadline=None)
 def test_i9_clusters_that_change_policies_at_random_never_lose_the_name_nor_are_refused(drawn: list[Step]) -> None:

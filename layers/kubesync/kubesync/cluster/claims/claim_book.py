@@ -26,7 +26,7 @@ from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import EMPTY_SET, ObjectKey, neighbours
 from kubesync.domain.plan import waits_for
-from kubesync.domain.state import KeyState, Name, claims_beside_waits, form_of, names_of, policies_of
+from kubesync.domain.state import KeyState, Name, claims_beside_waits, form_of, names_of, policies_of, turning
 
 
 @dataclass(slots=True)
@@ -168,10 +168,14 @@ class ClaimBook:
         """Swap claims with another owner at the same name, if each of the two keys wants the other's claim and no longer its own.
 
         For example, two keys swap the seats PRIMARY and SECONDARY. Both claims change hands in one transaction: otherwise each key would
-        wait for the other for ever.
+        wait for the other for ever. A key that turned back has never published what it turned to: it lets that go, and exchanges nothing.
 
         Yields: the claim that the key gives, the claim that it gets, actions, and clusters besides the key's own.
         """
+        back = {name.place for name in turning(seen)}
+        of_sets = {key: each for key, each in seen.intended.items() if key.place not in back}
+        of_sets |= {key: each for key, each in seen.applied.items() if key.place in back}
+        kept = seen.claims & names_of(of_sets)
         for theirs in sorted(wanted - seen.claims):
             owner, claim = owners.get(theirs), self._claims.get(theirs)
             if owner in (None, seen.key) or claim is None or claim.owner != owner:
@@ -181,7 +185,7 @@ class ClaimBook:
             third = [each for each, key in self.owners_at(theirs).items() if key not in (owner, seen.key)]
             if len({each.seat.split(" ")[0] for each in (theirs, *third) if each.seat}) > 1:
                 continue  # the name changes its policy: a third key still has the old one, which excludes the sets of both keys
-            for mine in sorted(seen.claims - wanted):
+            for mine in sorted(kept - wanted):
                 if mine.place != theirs.place or self.owner(mine) != seen.key:
                     continue
                 place = next(iter(self._waiters.places_of(mine, owner)), None)
