@@ -150,7 +150,7 @@ variable "architecture" {
 }
 
 variable "shards" {
-  description = "How many masters run side by side, each for the clusters of its shard. One serves at most 300 clusters."
+  description = "How many masters run side by side, each for the clusters of its shard. One serves at most 300 clusters, or 225 that read Ingresses too."
   type        = number
   default     = 1
   validation {

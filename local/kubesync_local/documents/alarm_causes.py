@@ -23,7 +23,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from kubesync.actors.backoff import Backoff
-from kubesync.aws.tables.control.clusters import MOST_CLUSTERS
 from kubesync.domain.reasons import waits_for_person
 
 ALARM_SECONDS: Final = 180.0
@@ -111,8 +110,8 @@ def _too_many(seen: Seen) -> Iterator[Cause]:
 
 def too_many_in_words(each: Mapping[str, Any]) -> str:
     """A shard with more clusters than one session serves."""
-    left_out = each["clusters"] - MOST_CLUSTERS
-    return f"{each['clusters']} clusters, and one session serves {MOST_CLUSTERS}: {left_out} of them are not watched"
+    left_out = each["clusters"] - each["served"]
+    return f"{each['clusters']} clusters, and one session serves {each['served']}: {left_out} of them are not watched"
 
 
 def _zones(seen: Seen) -> Iterator[Cause]:

@@ -11,7 +11,7 @@ import pytest
 from harness.stack import Stack, a_stack
 from harness.watched_deployment import WatchedDeployment
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
+from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, served_at_once
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.kubernetes.transport.connections import ClientCertificate, Interrupter, StoppedError, build_tls_context
 from kubesync_local.commands.show import status
@@ -21,7 +21,7 @@ FDS = Path("/proc/self/fd")
 
 
 def test_session_serves_as_many_as_it_can_and_keeps_those_that_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubesync.session.health.MOST_CLUSTERS", 2)
+    monkeypatch.setattr("kubesync.aws.tables.control.clusters.MOST_THREADS", 6)
     with a_stack() as stack:
         stack.add_cluster("b", namespaces=("b",))
         stack.add_cluster("c", namespaces=("c",))
@@ -42,26 +42,41 @@ def _served(stack: Stack) -> set[str]:
 
 
 def test_i10_clusters_above_the_ceiling_raise_the_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubesync.session.health.MOST_CLUSTERS", 0)
+    monkeypatch.setattr("kubesync.aws.tables.control.clusters.MOST_THREADS", 0)
     watched = WatchedDeployment()
     watched.schedule(10)
     assert watched.cloud.on == {"ListenersFailing"}
 
 
 def test_i10_status_says_how_many_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (status, alarm_causes):
-        monkeypatch.setattr(module, "MOST_CLUSTERS", 2)
+    monkeypatch.setattr("kubesync.aws.tables.control.clusters.MOST_THREADS", 6)
     zones = (ZoneReference(id="Z1", name="example.com"),)
     known = {
         name: ClusterConfig(name=name, server="https://x.test", domain="example.com", zones=zones, shard="1")
         for name in ("a", "b", "c")
     }
     (found,) = status._too_many(known)
-    assert found == {"shard": "1", "clusters": 3}
+    assert found == {"shard": "1", "clusters": 3, "served": 2}
     seen = alarm_causes.Seen({"too_many": [found]}, ThreadScheduler().epoch(), {})
     (cause,) = alarm_causes._too_many(seen)
     assert (cause.cause, cause.subject) == ("ListenersFailing", "shard 1")
     assert cause.message == "3 clusters, and one session serves 2: 1 of them are not watched"
+
+
+def test_cluster_that_reads_ingresses_takes_another_thread() -> None:
+    zones = (ZoneReference(id="Z1", name="example.com"),)
+
+    def served(number: int, *sources: str) -> int:
+        of = {"server": "https://x.test", "domain": "example.com", "zones": zones, "sources": sources}
+        return served_at_once([ClusterConfig(name=f"c{each}", **of) for each in range(number)])
+
+    # A cluster's own thread, and one for each of services, endpointslices and ingresses: at most 1,024 in a function.
+    assert [served(310, "service"), served(310, "service", "ingress"), served(200, "service", "ingress")] == [
+        300,
+        225,
+        200,
+    ]
+    assert served_at_once([None] * 301) == 300
 
 
 # --- what a cluster takes ---

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from kubesync.actors.actor import Activity
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Item, Store
-from kubesync.aws.tables.control.clusters import MOST_CLUSTERS, ClusterConfig, ClusterTable, lost_clusters
+from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, lost_clusters, served_at_once
 from kubesync.aws.tables.items import MAX_SLICE_BYTES, pack
 from kubesync.cluster.serving import ClusterFigures
 from kubesync.domain.report import SessionReport, percentiles
@@ -167,7 +167,8 @@ class Registry:
         """
         served = self.found.keys() - self.over
         self.found = self.table.read(self._shard)
-        self.over = frozenset(sorted(self.found, key=lambda name: (name not in served, name))[MOST_CLUSTERS:])
+        in_order = sorted(self.found, key=lambda name: (name not in served, name))
+        self.over = frozenset(in_order[served_at_once([self.found[name] for name in in_order]) :])
         if self.over:
             logger.error("more clusters than one session serves", left_out=sorted(self.over)[:10])
         with harmless("lost registrations could not be looked for"):

@@ -7,7 +7,7 @@ import json
 import os
 from dataclasses import replace
 
-from kubesync.aws.tables.control.clusters import MOST_CLUSTERS, ClusterConfig, valid_cluster_name
+from kubesync.aws.tables.control.clusters import ClusterConfig, served_at_once, valid_cluster_name
 from kubesync.domain.errors import UsageError
 from kubesync_local.commands.cluster.changes import Change, agree, refuse_clash, registered
 from kubesync_local.commands.cluster.form import read_form
@@ -107,9 +107,10 @@ def _shard(arguments: argparse.Namespace, known: ClusterConfig | None, work: Wor
         shard = str(arguments.shard or work.settings.shard)
     else:
         shard = roomiest(work.store, configs, work.settings.shard, work.now())
-    if known is None and sum(config.shard == shard for config in configs) >= MOST_CLUSTERS:
+    of_shard = [config for config in configs if config.shard == shard]
+    if known is None and served_at_once([*of_shard, None]) <= len(of_shard):
         raise UsageError(
-            f"shard {shard} has {MOST_CLUSTERS} clusters, the most that one session serves: raise the stack's parameter Shards, and give --shard"
+            f"shard {shard} has {len(of_shard)} clusters, the most that one session serves: raise the stack's parameter Shards, and give --shard"
         )
     return shard
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, Final, Protocol
 
 from kubesync.aws.dynamodb.store import CONTROL, Key, Store
-from kubesync.aws.tables.control.clusters import MOST_CLUSTERS, ClusterConfig, lost_clusters
+from kubesync.aws.tables.control.clusters import ClusterConfig, lost_clusters, served_at_once
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.aws.tables.control.listeners import failing_since
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
@@ -127,8 +127,16 @@ def status_document(work: Place, chosen: Sequence[ClusterConfig], *, every: bool
 
 def _too_many(registered: Mapping[str, ClusterConfig | None]) -> list[dict[str, Any]]:
     """Shards with more clusters than one session serves."""
-    counts = Counter(config.shard for config in registered.values() if config is not None)
-    return [{"shard": shard, "clusters": each} for shard, each in sorted(counts.items()) if each > MOST_CLUSTERS]
+    of_shards: dict[str, list[ClusterConfig]] = {}
+    for _, config in sorted(registered.items()):
+        if config is not None:
+            of_shards.setdefault(config.shard, []).append(config)
+    served = {shard: served_at_once(configs) for shard, configs in of_shards.items()}
+    return [
+        {"shard": shard, "clusters": len(configs), "served": served[shard]}
+        for shard, configs in sorted(of_shards.items())
+        if len(configs) > served[shard]
+    ]
 
 
 def _shard(shard: str, work: Place) -> dict[str, Any]:

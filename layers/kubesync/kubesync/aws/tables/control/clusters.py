@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
+from itertools import accumulate
 from typing import Annotated, Final, Self
 from urllib.parse import SplitResult, urlsplit
 
@@ -52,10 +53,11 @@ from kubesync.domain.sources.scope import Scope
 logger = logging.getLogger(f"kubesync.{__name__}")
 
 PARTITION: Final = "clusters"
-MOST_CLUSTERS: Final = 300
-"""One session serves so many: each takes three threads, and Lambda allows 1,024 threads and as many file descriptors.
+MOST_THREADS: Final = 900
+"""One session serves clusters until their threads are so many. Lambda allows 1,024 threads and as many file descriptors.
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 """
+_THREADS: Final = 3  # of a cluster with Services alone
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LABELS = r"^[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9_])?)*$"
 
@@ -232,6 +234,11 @@ class ClusterConfig(BaseModel):
         return tuple(resource for resource in self.remembered if resource not in others)
 
     @property
+    def threads(self) -> int:
+        """How many threads it takes: its own, and one for each listener."""
+        return 1 + len(self.resources)
+
+    @property
     def shows_identity(self) -> bool:
         """Whether a list holds default/kubernetes, whose uid identifies the cluster; where none does, the cluster is asked for it (I5)."""
         return self.lists_services and self.scope.shows_identity
@@ -328,6 +335,12 @@ class ClusterTable(Table):
     def forget(config: ClusterConfig) -> Delete:
         """The last step of a deletion."""
         return Delete(Key(CONTROL, PARTITION, config.name), (Equals("revision", config.revision),))
+
+
+def served_at_once(configs: Sequence[ClusterConfig | None]) -> int:
+    """How many of these clusters, from the first on, one session serves. None: a configuration that cannot be read."""
+    threads = accumulate((_THREADS if config is None else config.threads for config in configs), initial=0)
+    return sum(before < MOST_THREADS for before, _ in zip(threads, configs, strict=False))
 
 
 def valid_cluster_name(name: str) -> bool:
