@@ -230,6 +230,7 @@ def test_i9_cluster_without_rules_of_names_waits_too() -> None:
     deployment = Sharing("", "weighted=10", domain_filter=())
     assert deployment.stands() == {"A": "simple: 10.0.0.1"}
     assert [problem.code for problem in deployment.of_east().problems] == ["NameTaken"]
+    assert deployment.of_east().version == 1, "it waits at once: nothing is planned, kept back and planned again"
     deployment.route("prod", "weighted=90", domain_filter=())
     assert deployment.stands() == {"A prod": "weighted 90: 10.0.0.1", "A east": "weighted 10: 10.9.0.1"}
     assert (deployment.of_east().problems, deployment.refusals) == ((), [])

@@ -129,11 +129,11 @@ def test_refused_probe_waits_longer_each_time_and_what_goes_ends_that() -> None:
     for _ in range(8):
         full.record_refused([a_unit("a", comes=True)], 100.0)
         assert full.allowed_units(100.0) == 0
-        delays.append(waits.earliest(Reason.FULL) - 100.0)
+        delays.append(waits.put_off_until(Reason.FULL) - 100.0)
     assert delays == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0]
     full.record_landed([a_unit("b")], 100.0)
     assert full.allowed_units(100.0) == 0, "a change makes no room"
     full.record_landed([a_unit("b", goes=True)], 100.0)
     assert full.allowed_units(100.0) == 1
     full.record_refused([a_unit("a", comes=True)], 100.0)
-    assert waits.earliest(Reason.FULL) == 105.0
+    assert waits.put_off_until(Reason.FULL) == 105.0

@@ -181,7 +181,8 @@ class Host[F]:
             return self._actor.failed(error)
 
     def _sleep(self, seconds: float) -> None:
-        """Sleep until a message comes, at most this long. Publish first: between two steps of one piece of work much is not as it will be."""
+        """Sleep until a message comes, at most this long. Figures are published before, and not between two steps of one piece of work: there
+        much is not as it will be."""
         with self._activity.lock:
             if seconds <= 0 or self._woken or self._mailbox:
                 self._woken = False

@@ -48,7 +48,7 @@ class ListenerErrors:
         yield from ()
 
     def failed(self, resource: Resource, error: ListenerError) -> None:
-        """Persist an error of a listener, whether or not it continues."""
+        """Persist an error of a listener, whether it goes on or has ended."""
         name = self._states.config.name
         details: dict[str, object] = {"cluster": name, "resource": resource.value, "message": error.message}
         if error.status is not None:

@@ -5,8 +5,8 @@ How an observation changes the stored part of its object:
     part              observation                      becomes
     ----              -----------                      -------
     any               older generation                 dropped
-    live              the part's own version and uid,  the new value: this release, or this configuration, keeps more
-                      read again, or now understood     of the same object than the one before it, or there is room for it now
+    live              the part's own version and uid,  the new value: a new release or configuration keeps more of the
+                      read again, or now understood     same object, or there was no room for it before
     same generation   version not above the part's     dropped: late or repeated (I1), whatever its uid. A tombstone
                                                        that a later complete list disproves is removed first
     none              DELETED                          dropped: there is nothing to delete

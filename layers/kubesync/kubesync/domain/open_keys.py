@@ -5,6 +5,8 @@ key                                         counts as                        sin
 planned, not yet in the zone                going by itself                  its mark says it
 the same, and a part of it landed           going by itself                  then, if what is left was planned meanwhile
 all that is left is in conflict             waiting for a person
+all that is left changes its form with      waiting for a person: these
+ sets of others, which do not (ADR 0072)     must change too
 refused, with a code                        as ``domain.reasons`` says
 refused before, and there is news of it     going by itself                  the news
 """
@@ -97,7 +99,7 @@ def waiting_for_person(state: KeyState, policy: Policy) -> bool:
         return False
     code, places = state.opened.code, {name.place for name in turning(state)}
     if places and all((change.key.zone_id, change.key.name) in places for change in changes_of(state, policy)):
-        return True  # or for others to change theirs
+        return True  # these change in one batch with sets of others
     if state.conflicts or code == "Conflict":
         return all(Name.of(change.key) in state.conflicts for change in changes_of(state, policy))
     return waits_for_person(code)

@@ -218,7 +218,7 @@ def claims_beside_waits(state: KeyState) -> frozenset[Name]:
 
 
 def form_of(key: RecordKey, record_set: RecordSet) -> str:
-    """What all sets of a name that share it have in common: the policy, and whether they are CNAMEs (RFC 1034 3.6.2)."""
+    """What sets that share a name must have in common: the policy, and whether they are CNAMEs (RFC 1034 3.6.2)."""
     return f"{record_set.routing.kind} CNAME" if key.type == "CNAME" else record_set.routing.kind
 
 
@@ -237,7 +237,7 @@ def turned_by(changes: Iterable[RecordChange]) -> dict[Name, str]:
 
 
 def turning(state: KeyState) -> frozenset[Name]:
-    """Claims of other keys that a key waits for to change the form of a name's sets together (ADR 0072).
+    """Claims of other keys. This key waits until their sets can change their form in the same batch as its own (ADR 0072).
 
     All sets of a name have one form. The key has a set there and wants another form, so the sets of these claims change in the same
     batch, or go in it.

@@ -189,7 +189,7 @@ class Window:
         }
         earlier = self._snapshots.get(resource)
         if earlier is not None:
-            # The generation that the earlier list began is not recorded yet: the new list must carry it on, and its room too.
+            # The earlier list is not recorded yet. The new one carries on the generation that it began, and the room that it took.
             went_back = snapshot.store_went_back or earlier.store_went_back
             snapshot = replace(snapshot, store_went_back=went_back, size=snapshot.size + earlier.size)
         self._snapshots[resource] = snapshot

@@ -70,15 +70,19 @@ class CheckSchedule:
             self._check_at(self._newly_settled.pop(), self._stored_check_time() + CONFLICT_CHECK_SECONDS)
 
     def limit_checks(self, awake: Iterable[ObjectKey], *, checks: bool) -> list[ObjectKey]:
-        """Return these keys without most of those that only need a check: the zone does not even ask for their intents (I7).
+        """Return the keys to look at in this step, without most of those that only need a check: the zone does not ask for their intents (I7).
 
-        Keys that only need a check come last. ``checks``: False: leave out all of them.
+        A key only needs a check if it has slept because its names are in conflict. These come last, at most ``_KEYS_IN_A_CHECK`` of them, and
+        none while checks are put off, because Route 53 throttles reads. Such a key may also have a unit to try again: it waits with it.
+
+        Args:
+            checks: False: none of them.
         """
         first: list[ObjectKey] = []
         only_checks: list[ObjectKey] = []
         for key in awake:
             (only_checks if self._waits.has_slept(key) and key in self._check_times else first).append(key)
-        checks = checks and self._waits.earliest(Reason.CONFLICT) <= self._ports.scheduler.epoch()
+        checks = checks and self._waits.put_off_until(Reason.CONFLICT) <= self._ports.scheduler.epoch()
         return first + only_checks[: _KEYS_IN_A_CHECK if checks else 0]
 
     def set_listed(self, cluster: str, resources: frozenset[Resource]) -> None:

@@ -103,8 +103,11 @@ class KnownSets:
         return {name for name, after in policies if after is not None and after.routing != SIMPLE}
 
     def blocked(self, units: Iterable[Unit]) -> dict[Unit, bool]:
-        """Units that Route 53 would refuse, as far as is known, and those that go together with them (False): a set stands in the way that none
-        of these units takes away."""
+        """Which of these units cannot be sent.
+
+        True: a known set is in the unit's way, and none of the units deletes it. False: nothing is in its way, but it must go in one batch
+        with such a unit.
+        """
         units = list(units)
         taken = {change.key for unit in units for change in unit.changes if change.before is not None}
         bad = {unit for unit in units if self._is_blocked(unit, taken)}

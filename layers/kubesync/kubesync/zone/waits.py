@@ -76,9 +76,9 @@ class Waits:
     def not_before(self, key: ObjectKey, reason: Reason) -> float | None:
         """Return when a key's wait for this reason is over, ``put_off`` included. None: the key does not wait for it."""
         own = self._keys[reason].get(key)
-        return None if own is None else max(own, self.earliest(reason))
+        return None if own is None else max(own, self.put_off_until(reason))
 
-    def earliest(self, reason: Reason) -> float:
+    def put_off_until(self, reason: Reason) -> float:
         """Return until when this reason is put off as a whole. 0: it never was."""
         return self._put_off.get(reason, 0.0)
 
@@ -125,7 +125,7 @@ class Waits:
         """Return when the first of these keys, or of the keys that wait for room in a full zone, is due. None: nothing waits."""
         times = [at if (at := self.wakes_at(key)) > now else now + _TRY_AGAIN_SECONDS for key in keys]
         if self._keys[Reason.FULL]:
-            times.append(self.earliest(Reason.FULL))
+            times.append(self.put_off_until(Reason.FULL))
         return min(times, default=None)
 
     def forget(self, key: ObjectKey) -> None:
@@ -162,7 +162,7 @@ class FullZone:
 
     def allowed_units(self, now: float) -> int:
         """Return how many units that add sets may be tried now. 0: the next try is later."""
-        return self._share if now >= self._waits.earliest(Reason.FULL) else 0
+        return self._share if now >= self._waits.put_off_until(Reason.FULL) else 0
 
     def record_refused(self, units: Sequence[Unit], now: float) -> None:
         """Allow one unit only, after a batch was refused because the zone is full. If that batch had one such unit: after a delay."""

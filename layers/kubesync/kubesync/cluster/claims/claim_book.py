@@ -119,7 +119,8 @@ class ClaimBook:
         case                                                            needed claim (``domain.plan.waits_for``)
         ----                                                            ------------
         no other claim excludes these sets                              ``name`` itself
-        all owners of claims at the name want this form now             found as if no claim had another policy
+        all owners of claims at the name turn to this form now          found as if no claim had another policy: only the same claim, or as many
+                                                                        as there may be, stands in the way
         the key was given a claim at the name                           the first that excludes the sets, of claims that are taken
         else                                                            the first that excludes the sets
         """
@@ -135,10 +136,10 @@ class ClaimBook:
         return needed
 
     def agreed_form(self, name: Name) -> str:
-        """The form (``form_of``) that all holders of claims at a name want, or an empty text if they do not agree.
+        """The form (``form_of``) that all holders of claims at a name turn to together, in one batch (ADR 0072). Empty: they do not agree.
 
-        They agree if all of them are planned in this commit, all their sets at the name have one form with a policy, and no two of them want
-        the same claim.
+        They do not agree if one of them is not planned in this commit, wants no set there, is in conflict there, wants a claim of another key,
+        or wants another form; or if two of them want one seat.
         """
         simple, forms, seats = _simple(name), set[str](), list[Name]()
         for holder in {*self.owners_at(name).values()}:

@@ -1,4 +1,4 @@
-"""What stands in a zone, to the key that knows of a set there, and what becomes of the key where it is not as known (I3)."""
+"""Compares what stands in a zone with what a key knows of it, and says what follows if they differ (I3)."""
 
 from __future__ import annotations
 

@@ -135,13 +135,14 @@ def names_given(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> lis
     only = None if text is None else text.strip().lower()
     if only not in (None, _ANNOTATION_ONLY, _HOSTS_ONLY):
         return None
-    of_hosts, of_annotation = (f"annotation {key}: {only}" * (only == word) for word in (_ANNOTATION_ONLY, _HOSTS_ONLY))
-    of_rules = of_hosts or "--ignore-ingress-rules-spec" * rules.ignore_ingress_rules_spec
-    of_tls = of_hosts or "--ignore-ingress-tls-spec" * rules.ignore_ingress_tls_spec
+    no_hosts = f"annotation {key}: {only}" if only == _ANNOTATION_ONLY else ""
+    no_annotation = f"annotation {key}: {only}" if only == _HOSTS_ONLY else ""
+    no_rules = no_hosts or ("--ignore-ingress-rules-spec" if rules.ignore_ingress_rules_spec else "")
+    no_tls = no_hosts or ("--ignore-ingress-tls-spec" if rules.ignore_ingress_tls_spec else "")
     places = (
-        ("spec.rules", ingress.hosts, of_rules),
-        ("spec.tls", ingress.tls_hosts, of_tls),
-        (by_annotation(ingress.annotations, asked, "hostname"), asked.hostnames, of_annotation),
+        ("spec.rules", ingress.hosts, no_rules),
+        ("spec.tls", ingress.tls_hosts, no_tls),
+        (by_annotation(ingress.annotations, asked, "hostname"), asked.hostnames, no_annotation),
     )
     return [(place, [*filter(None, map(canonical_name, names))], left) for place, names, left in places]
 

@@ -41,7 +41,7 @@ class _Policy:
         unique: its values belong to one set of the name.
         most: so many sets of one name and type may have it; 0: any number.
         since: the schema version of items with it. Releases that do not know it leave them alone (ADR 0013), so each new policy has a
-            version of its own, above those of ``aws.tables.items``.
+            version of its own, as each new kind (``domain.sources.port``).
     """
 
     kind: ClassVar[str]
