@@ -10,7 +10,7 @@ form waits for the claim of the first of them: claims show the policies (``waits
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,7 +18,6 @@ from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.claims.claim_book import ClaimBook
-from kubesync.cluster.claims.published import PublishedSets
 from kubesync.domain.dns.desired import Desired, DnsRules
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet, exclude_each_other
@@ -85,13 +84,16 @@ def turns_of(book: ClaimBook, tables: Tables, seen: KeyState, wanted: Mapping[Re
 
 def types_in_the_way(
     book: ClaimBook,
-    published: PublishedSets,
+    stands: Callable[[ObjectKey], Iterable[RecordKey]],
     seen: KeyState,
     wanted: Iterable[RecordKey],
     needed: Mapping[Name, Name],
     turns: Iterable[Turn],
 ) -> dict[Name, Name]:
-    """Of names that no policy keeps from the key, those that the type of another set does, each with the claim of the first such set."""
+    """Names that the key could have by policy, but at which a set of another type stands, each with the claim of the first such set.
+
+    ``stands``: the sets that a key intends, and those that stand.
+    """
     found, at = dict[Name, Name](), defaultdict[tuple[str, str], list[RecordKey]](list)
     for key in wanted if needed else ():
         at[key.place].append(key)
@@ -101,7 +103,7 @@ def types_in_the_way(
             continue
         owners = {each: owner for each, owner in book.owners_at(name).items() if each.identifier and owner != seen.key}
         for each in sorted(owners):
-            theirs = [key for key in published.stands(owners[each]) if Name.of(key) == each]
+            theirs = [key for key in stands(owners[each]) if Name.of(key) == each]
             if any(exclude_each_other(one, other) for one in theirs for other in at[name.place]):
                 found.setdefault(name, each)
     return found

@@ -322,7 +322,7 @@ class Planner:
         if contested:
             turns = turns_of(book, self._states.tables, seen, want.records or {})
             needed |= {name: name for turn in turns for name in needed if turn.holds(name)}
-        needed |= (types := types_in_the_way(book, self._published, seen, want.records or {}, needed, turns))
+        needed |= (types := types_in_the_way(book, self._published.stands, seen, want.records or {}, needed, turns))
         owners = {name: book.owner(needed.get(name, name)) for name in names_of(want.records or {})}
         want = self._limit.within(seen, want, owners, needed, book.heir)
         records = want.records or {}
