@@ -170,7 +170,16 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         file="domain/dns/desired.py",
         old="    routing = routing_of_cluster(rules.routing, rules.health_check, rules.cluster)\n",
         new='    routing = routing_of_cluster("", "", rules.cluster)\n',
-        caught_by=(_ROWS, _CLUSTERS + "test_clusters_of_one_domain_publish_one_name"),
+        caught_by=(_ROWS,),
+    ),
+    Mutant(
+        name="policy-of-a-cluster-is-for-objects-with-annotations",
+        without="objects without annotations have the policy of their cluster",
+        invariants="I9",
+        file="domain/dns/desired.py",
+        old="    return read_annotations((), prefixes, routing=routing_of_cluster(routing, health_check, cluster))\n",
+        new="    return read_annotations((), prefixes)\n",
+        caught_by=(_CLUSTERS + "test_clusters_of_one_domain_publish_one_name",),
     ),
     Mutant(
         name="annotation-replaces-the-whole-policy",

@@ -208,6 +208,7 @@ def test_i9_cluster_waits_for_one_that_is_not_listed_under_its_new_policy_yet() 
     deployment = Sharing("", "weighted=10")  # the commands refuse it: so it looks while ``prod`` is listed again
     assert deployment.stands() == {"A": "simple: 10.0.0.1"}
     assert [problem.code for problem in deployment.of_east().problems] == ["NameTaken"]
+    assert deployment.of_east().version == 1, "it waits at once: nothing is planned, kept back and planned again"
     deployment.route("prod", "weighted=90")
     assert deployment.stands() == {"A prod": "weighted 90: 10.0.0.1", "A east": "weighted 10: 10.9.0.1"}
     assert (deployment.of_east().problems, deployment.refusals) == ((), [])

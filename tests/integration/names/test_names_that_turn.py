@@ -236,7 +236,9 @@ def test_i3_set_of_another_cluster_is_no_conflict_where_a_name_turns(deployment:
     deployment.ask("b", ASIA)
     deployment.ask("a", {})
     deployment.ask("c", US, 0.0)
-    deployment.ask("b", {}, 30.0)
+    deployment.ask("b", {}, 4.0)
+    assert "Conflict" not in {problem.code for name in "abc" for problem in deployment.of(name).problems}
+    deployment.pass_time(26.0)
     assert deployment.www() == {
         "a": "latency eu-west-1 at 1", "b": "latency ap-east-1 at 2", "c": "latency us-east-1 at 3"
     }  # fmt: skip
@@ -306,6 +308,7 @@ def test_i4_who_is_given_a_name_that_turns_has_nothing_to_turn(deployment: Turni
     deployment.clusters["a"].delete(Resource.SERVICES, "web", "shop")
     deployment.pass_time(8.0)
     assert deployment.www() == {"b": "latency eu-west-1 at 2", "c": "latency us-east-1 at 3"}
+    assert deployment.of("b").version == 6, "it is planned no further time for a set that is not there"
     deployment.at_rest()
 
 
@@ -344,6 +347,8 @@ def test_who_exchanges_its_region_waits_for_the_other_one_though_a_third_comes(d
     deployment.ask("a", EU)
     deployment.ask("b", US)
     deployment.ask("a", US)
+    assert deployment.end().clean  # the next session has met none of these sets
+    deployment.start()
     deployment.at(RECORD, lambda: deployment.hold(2.0), skip=2)  # that of ``a``, which hears of it last
     deployment.ask("c", ASIA, 0.0)
     deployment.ask("b", EU, 12.0)
