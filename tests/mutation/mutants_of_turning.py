@@ -169,15 +169,6 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         caught_by=(_DRAWN,),
     ),
     Mutant(
-        name="who-wanted-to-turn-leaves-alone",
-        without="a key that wanted to turn, and exchanges what it has instead, waits for the other one",
-        invariants="I9",
-        file=_PASSING,
-        old="        for name in self._turning_forms.pop(key, turning).keys() - turning.keys():\n",
-        new="        for name in ():\n",
-        caught_by=(_DRAWN,),
-    ),
-    Mutant(
         name="anybody-who-comes-is-the-heir",
         without="who exchanges what it has goes with the one that gets it, not with another one that comes to the name",
         invariants="I9",
