@@ -178,7 +178,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="a Service that waits to change from weighted to simple loses its weighted set",
         invariants="I9",
         file="domain/plan.py",
-        old="    own = {key: each for key, each in state.intended.items() if",
+        old="    own = {key: each for key, each in kept_sets(state).items() if",
         new="    own = {key: each for key, each in () if",
         caught_by=(_KEPT + "test_i9_weighted_service_that_wants_a_simple_set_waits_and_keeps_what_it_has",),
     ),

@@ -145,9 +145,9 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         name="who-turns-goes-on-though-it-wants-something-else",
         without="a key that turns, and then wants what another one has, keeps what stands",
         invariants="I9",
-        file="domain/plan.py",
-        old="for name in turning(state)} & places\n",
-        new="for name in ()} & places\n",
+        file="domain/state.py",
+        old="    back = {name.place for name in turning(state)}\n",
+        new="    back = set[tuple[str, str]]()\n",
         caught_by=(_TESTS + "test_who_turns_and_then_wants_a_region_of_another_one_keeps_what_stands",),
     ),
     Mutant(

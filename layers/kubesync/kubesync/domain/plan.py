@@ -29,7 +29,7 @@ from types import MappingProxyType
 from kubesync.domain.dns.records import Problem, RecordChange, RecordKey, RecordSet, clash, exclude_each_other
 from kubesync.domain.dns.routing.policies import POLICIES, Simple, Weighted
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.state import KeyState, Name, names_of, policies_of, turned_by, turning
+from kubesync.domain.state import KeyState, Name, kept_sets, names_of, policies_of, turned_by, turning
 
 
 class Policy(StrEnum):
@@ -149,10 +149,7 @@ def _kept_while_waiting(state: KeyState, waits: Mapping[Name, Name]) -> dict[Rec
     places = {name.place for name, claim in waits.items() if name.seat or claim != name}
     if not places:
         return {}
-    # It had set out to change its policy there, and does not any more: what is applied is what it has.
-    turned_back = {name.place for name in turning(state)} & places
-    own = {key: each for key, each in state.intended.items() if key.place in places - turned_back}
-    own |= {key: each for key, each in state.applied.items() if key.place in turned_back}
+    own = {key: each for key, each in kept_sets(state).items() if key.place in places}
     # What it has no claim of any more goes: two keys exchange their seats.
     return {key: each for key, each in own.items() if names_of({key: each}) <= state.claims}
 

@@ -246,6 +246,16 @@ def turning(state: KeyState) -> frozenset[Name]:
     return frozenset(name for name in state.waits if name.place in places)
 
 
+def kept_sets(state: KeyState) -> Mapping[RecordKey, RecordSet]:
+    """The sets that a key keeps if it wants something else that it cannot have yet: what it intends; at names where it waits to turn, what is
+    applied, because it has never published what it turns to."""
+    back = {name.place for name in turning(state)}
+    if not back:
+        return state.intended
+    own = {key: each for key, each in state.intended.items() if key.place not in back}
+    return own | {key: each for key, each in state.applied.items() if key.place in back}
+
+
 def policies_of(record_sets: Mapping[RecordKey, RecordSet]) -> dict[Name, str]:
     """The claims that these record sets need, each with the routing policy of its sets."""
     found: dict[Name, str] = {}

@@ -70,8 +70,10 @@ class ZoneAccounts:
                 if self._own_client is None:
                     self._own_client = self.zone_client(build_route53_client(self._session), "")
                 return self._own_client
-            kept = Kept(partial(self._renewed, access), self._scheduler.epoch, ZoneError, _RETRY_SECONDS)
-            role = self._roles.setdefault(access, kept)
+            if access not in self._roles:
+                made = partial(self._renewed, access)
+                self._roles[access] = Kept(made, self._scheduler.epoch, ZoneError, _RETRY_SECONDS)
+            role = self._roles[access]
         return role.value()
 
     def zone_client(self, client: Route53Client, account: str) -> Route53ZoneClient:

@@ -26,7 +26,7 @@ from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import EMPTY_SET, ObjectKey, neighbours
 from kubesync.domain.plan import waits_for
-from kubesync.domain.state import KeyState, Name, claims_beside_waits, form_of, names_of, policies_of, turning
+from kubesync.domain.state import KeyState, Name, claims_beside_waits, form_of, kept_sets, names_of, policies_of
 
 
 @dataclass(slots=True)
@@ -173,10 +173,7 @@ class ClaimBook:
 
         Yields: the claim that the key gives, the claim that it gets, actions, and clusters besides the key's own.
         """
-        back = {name.place for name in turning(seen)}
-        of_sets = {key: each for key, each in seen.intended.items() if key.place not in back}
-        of_sets |= {key: each for key, each in seen.applied.items() if key.place in back}
-        kept = seen.claims & names_of(of_sets)
+        kept = seen.claims & names_of(kept_sets(seen))
         for theirs in sorted(wanted - seen.claims):
             owner, claim = owners.get(theirs), self._claims.get(theirs)
             if owner in (None, seen.key) or claim is None or claim.owner != owner:
