@@ -302,7 +302,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="keys that want the same policy at a name wait for one another",
         invariants="I9",
         file=_BOOK,
-        old='        if self.agreed_form(name).split(" ")[0] == policy:\n',
+        old="        if agreed is not None and agreed.policy == policy:\n",
         new="        if not policy:\n",
         caught_by=(_SHARE + "test_name_changes_its_policy_in_one_batch_once_all_holders_want_it",),
     ),

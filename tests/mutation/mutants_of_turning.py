@@ -35,8 +35,8 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="all sets of a name turn to one policy",
         invariants="I9",
         file=_PASSING,
-        old='forms.get(name) not in ("", form)',
-        new="forms.get(name) is None",
+        old="not (name in forms and forms[name] in (None, form))",
+        new="name not in forms",
         caught_by=(_TESTS + "test_holders_that_want_different_policies_keep_what_they_have_until_they_agree",),
     ),
     Mutant(
@@ -193,8 +193,8 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="sets of a name become CNAMEs, or stop being some, together",
         invariants="I9",
         file="domain/state.py",
-        old='    return f"{record_set.routing.kind} CNAME" if key.type == "CNAME" else record_set.routing.kind\n',
-        new="    return record_set.routing.kind\n",
+        old='    return Form(record_set.routing.kind, key.type == "CNAME")\n',
+        new="    return Form(record_set.routing.kind, cname=False)\n",
         caught_by=(_CHANGES,),
     ),
     Mutant(
@@ -248,8 +248,8 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="all sets of a key wait at a name at which it turns, those of another address family too",
         invariants="I9",
         file=_PASSING,
-        old='        form = self._turning_forms.get(unit.key, {}).get(unit.name, "")\n',
-        new='        form = next(iter(turned_by(unit.changes).values()), "")\n',
+        old="        form = self._turning_forms.get(unit.key, {}).get(unit.name)\n",
+        new="        form = next(iter(turned_by(unit.changes).values()), None)\n",
         caught_by=(_TYPES + "test_address_family_and_policy_change_together",),
     ),
     Mutant(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kubesync.domain.dns.records import Held, Problem, RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import EMPTY_SET, EndpointsObject, ObjectKey, Resource, Service
@@ -217,19 +217,26 @@ def claims_beside_waits(state: KeyState) -> frozenset[Name]:
     return frozenset(name for name in state.claims if name.place in places)
 
 
-def form_of(key: RecordKey, record_set: RecordSet) -> str:
+class Form(NamedTuple):
     """What sets that share a name must have in common: the policy, and whether they are CNAMEs (RFC 1034 3.6.2)."""
-    return f"{record_set.routing.kind} CNAME" if key.type == "CNAME" else record_set.routing.kind
+
+    policy: str
+    cname: bool
 
 
-def turned(before: Mapping[RecordKey, RecordSet], after: Mapping[RecordKey, RecordSet]) -> dict[Name, str]:
+def form_of(key: RecordKey, record_set: RecordSet) -> Form:
+    """The form of a set."""
+    return Form(record_set.routing.kind, key.type == "CNAME")
+
+
+def turned(before: Mapping[RecordKey, RecordSet], after: Mapping[RecordKey, RecordSet]) -> dict[Name, Form]:
     """The claims of sets with identifiers that sets of another form (``form_of``) replace, each with that form; also under another identifier."""
     wanted = {key.place: form_of(key, each) for key, each in after.items() if key.identifier}
     stands = ((Name.of(key), form_of(key, each)) for key, each in before.items() if key.identifier)
     return {name: wanted[name.place] for name, form in stands if wanted.get(name.place, form) != form}
 
 
-def turned_by(changes: Iterable[RecordChange]) -> dict[Name, str]:
+def turned_by(changes: Iterable[RecordChange]) -> dict[Name, Form]:
     """As ``turned``, by these changes."""
     changes = list(changes)
     before = {each.key: each.before for each in changes if each.before is not None}

@@ -35,7 +35,7 @@ from kubesync.domain.batches import Unit, together
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, in_the_way
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Intent
-from kubesync.domain.state import Name, form_of, turned_by
+from kubesync.domain.state import Form, Name, form_of, turned_by
 from kubesync.log import logger
 from kubesync.zone.waits import Waits
 
@@ -61,7 +61,7 @@ class Passing:
         self._too_large: set[tuple[str, ObjectKey]] = set()  # heirs that fit no batch together with their leavers
         self._left_names: dict[ObjectKey, frozenset[str]] = {}  # by leaver, the names that it leaves
         # By key, the names at which it turns, each with the new form; and claims that must turn in the same batch, or go.
-        self._turning_forms: dict[ObjectKey, dict[str, str]] = {}
+        self._turning_forms: dict[ObjectKey, dict[str, Form]] = {}
         self._turning_claims: dict[ObjectKey, frozenset[Name]] = {}
         self._inherited_names: dict[ObjectKey, frozenset[str]] = {}  # by heir, names of leavers that it wants
 
@@ -206,11 +206,11 @@ class Passing:
                 found += group
         return found
 
-    def _waits_to_turn(self, unit: Unit, forms: Mapping[Name, str]) -> bool:
+    def _waits_to_turn(self, unit: Unit, forms: Mapping[Name, Form | None]) -> bool:
         """Whether a unit that turns must wait: after this batch, a claim that must turn with it would have sets of another form."""
-        form = self._turning_forms.get(unit.key, {}).get(unit.name, "")
-        claims = self._turning_claims.get(unit.key, ()) if form else ()
-        return any(name.name == unit.name and forms.get(name) not in ("", form) for name in claims)
+        form = self._turning_forms.get(unit.key, {}).get(unit.name)
+        claims = self._turning_claims.get(unit.key, ()) if form is not None else ()
+        return any(name.name == unit.name and not (name in forms and forms[name] in (None, form)) for name in claims)
 
     def _waits_for_leaver(self, unit: Unit, going: Mapping[str, set[ObjectKey]]) -> bool:
         """Whether a unit that adds a set must wait, because a leaver of the name is not in this batch: the leaver's set still exists."""
@@ -234,13 +234,13 @@ class Passing:
         return False
 
 
-def _forms_after(units: Iterable[Unit]) -> dict[Name, str]:
-    """The claims whose sets come, get another form or are deleted by these units, each with the new form. Empty: the sets are deleted."""
-    forms, by_key = dict[Name, str](), defaultdict[ObjectKey, list[RecordChange]](list)
+def _forms_after(units: Iterable[Unit]) -> dict[Name, Form | None]:
+    """The claims whose sets come, get another form or are deleted by these units, each with the new form. None: the sets are deleted."""
+    forms, by_key = dict[Name, Form | None](), defaultdict[ObjectKey, list[RecordChange]](list)
     for unit in units:
         by_key[unit.key] += unit.changes
     for changes in by_key.values():
-        forms |= {Name.of(each.key): "" for each in changes if each.after is None}
+        forms |= {Name.of(each.key): None for each in changes if each.after is None}
         comes = ((each.key, each.after) for each in changes if each.before is None)
         forms |= {Name.of(key): form_of(key, after) for key, after in comes if after is not None}
         forms |= turned_by(changes)

@@ -26,7 +26,7 @@ from kubesync.domain.dns.routing.policies import Simple, Weighted
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import EMPTY_SET, ObjectKey, neighbours
 from kubesync.domain.plan import waits_for
-from kubesync.domain.state import KeyState, Name, claims_beside_waits, form_of, kept_sets, names_of, policies_of
+from kubesync.domain.state import Form, KeyState, Name, claims_beside_waits, form_of, kept_sets, names_of, policies_of
 
 
 @dataclass(slots=True)
@@ -128,31 +128,32 @@ class ClaimBook:
         needed = waits_for(name, policy, key, owners)
         if needed == name:
             return name
-        if self.agreed_form(name).split(" ")[0] == policy:
+        agreed = self.agreed_form(name)
+        if agreed is not None and agreed.policy == policy:
             return waits_for(name, policy, key, owners, agreed=True)
         given = owners.get(name) == key if policy == Simple.kind else key in owners.values() and policy != Weighted.kind
         if given:
             return waits_for(name, policy, key, {each: owner for each, owner in owners.items() if self._is_taken(each)})
         return needed
 
-    def agreed_form(self, name: Name) -> str:
-        """The form (``form_of``) that all holders of claims at a name turn to together, in one batch (ADR 0072). Empty: they do not agree.
+    def agreed_form(self, name: Name) -> Form | None:
+        """The form that all holders of claims at a name turn to together, in one batch (ADR 0072). None: they do not agree.
 
         They do not agree if one of them is not planned in this commit, wants no set there, is in conflict there, wants a claim of another key,
         or wants another form; or if two of them want one seat.
         """
-        simple, forms, seats = _simple(name), set[str](), list[Name]()
+        simple, forms, seats = _simple(name), set[Form](), list[Name]()
         for holder in {*self.owners_at(name).values()}:
             seen, records = self._commit.wants.get(holder, (None, None))
             here = {k: each for k, each in (records or {}).items() if k.place == simple.place}
             if seen is None or not here or any(_simple(each) == simple for each in seen.conflicts):
-                return ""
+                return None
             forms |= {form_of(key, each) for key, each in here.items()}
             seats += [each for each in names_of(here) if each.seat and self.owner(each) in (None, holder)]
             if any(self.owner(each) not in (None, holder) for each in names_of(here)):
-                return ""
-        agreed = next(iter(forms), "") if len(forms) == 1 else ""
-        return agreed if not agreed.startswith(Simple.kind) and len(seats) == len(set(seats)) else ""
+                return None
+        agreed = next(iter(forms)) if len(forms) == 1 and len(seats) == len(set(seats)) else None
+        return None if agreed is None or agreed.policy == Simple.kind else agreed
 
     def _is_taken(self, name: Name) -> bool:
         """Whether the owner of a claim was planned since it was given the claim, and took it.

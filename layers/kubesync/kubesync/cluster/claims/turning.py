@@ -24,7 +24,7 @@ from kubesync.domain.dns.records import Problem, RecordKey, RecordSet, exclude_e
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Assignment, waits_for
-from kubesync.domain.state import KeyState, Name, form_of, policies_of, turned, turning
+from kubesync.domain.state import Form, KeyState, Name, form_of, policies_of, turned, turning
 
 _CNAMES_ONLY: Final = (
     "a CNAME shares a name with CNAMEs only; --load-balancer-alias publishes load balancers as aliases"
@@ -77,7 +77,7 @@ def turns_of(book: ClaimBook, tables: Tables, seen: KeyState, wanted: Mapping[Re
         others = {of_sets[each].key for each in waits if _forms(of_sets[each].intended, each) != {form}}
         wants = f"{names[min(names)]} too: all sets of a name have one policy"
         if only_type:
-            wants = f"{'a CNAME' if form.endswith('CNAME') else 'no CNAME'} too: {_CNAMES_ONLY}"
+            wants = f"{'a CNAME' if form.cname else 'no CNAME'} too: {_CNAMES_ONLY}"
         found.append(Turn(*place, wants, frozenset(waits), tuple(sorted(others))))
     return found
 
@@ -144,7 +144,7 @@ def agreeing(
     return marks
 
 
-def _forms(sets: Mapping[RecordKey, RecordSet], name: Name) -> set[str]:
+def _forms(sets: Mapping[RecordKey, RecordSet], name: Name) -> set[Form]:
     """The forms of the sets of a claim; none: it has no set there, as one that was just given the name."""
     return {form_of(key, each) for key, each in sets.items() if Name.of(key) == name}
 
