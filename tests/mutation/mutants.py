@@ -12,6 +12,7 @@ from mutation.mutant import Mutant
 from mutation.mutants_of_absence import OF_ABSENCE
 from mutation.mutants_of_actors import OF_ACTORS
 from mutation.mutants_of_alarms import OF_ALARMS
+from mutation.mutants_of_aliases import OF_ALIASES
 from mutation.mutants_of_annotations import OF_ANNOTATIONS
 from mutation.mutants_of_fencing import OF_FENCING
 from mutation.mutants_of_heartbeats import OF_HEARTBEATS
@@ -26,11 +27,13 @@ from mutation.mutants_of_routing import OF_ROUTING
 from mutation.mutants_of_sources import OF_SOURCES
 from mutation.mutants_of_turning import OF_TURNING
 from mutation.mutants_of_turns import OF_TURNS
+from mutation.mutants_of_views import OF_VIEWS
 from mutation.mutants_of_what_is_let_in import OF_WHAT_IS_LET_IN
 from mutation.mutants_of_writing import OF_WRITING
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
     *OF_WRITING,
+    *OF_VIEWS,
     *OF_FENCING,
     *OF_ACTORS,
     *OF_READING,
@@ -39,6 +42,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *OF_LIMITS,
     *OF_TURNS,
     *OF_ROUTING,
+    *OF_ALIASES,
     *OF_PASSING,
     *OF_TURNING,
     *OF_LARGE_KEYS,

@@ -18,7 +18,7 @@ _KNOWN = "unit/zone/test_known_sets.py::"
 _TYPES = "integration/names/test_types_that_turn.py::"
 _CHANGES = _TYPES + "test_who_shares_a_name_changes_to_a_cname_or_from_it_in_one_batch_once_all_want_it"
 _COMES = _TYPES + "test_i9_who_comes_with_a_type_that_cannot_stand_there_is_not_sent_and_told_who_has_it"
-_DRAWN = _TESTS + "test_i9_clusters_that_change_policies_at_random_never_lose_the_name_nor_are_refused"
+_DRAWN = "integration/names/test_names_that_turn_at_random.py::test_i9_clusters_that_change_policies_at_random_never_lose_the_name_nor_are_refused"
 
 OF_TURNING: Final[tuple[Mutant, ...]] = (
     Mutant(

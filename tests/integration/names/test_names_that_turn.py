@@ -2,79 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
-from harness.deployment import ZONE_ID, Deployment
+from harness.deployment import ZONE_ID
 from harness.seen.builders import a_service
-from kubesync.aws.tables.state import StateTable, state_key
-from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.state import KeyState
-from kubesync_local.standins.route53.zone.model import Limits
-from simulation.writes import RECORD, SENT
-
-WWW: Final = "www.example.com"
-EU: Final = {"aws-region": "eu-west-1"}
-US: Final = {"aws-region": "us-east-1"}
-ASIA: Final = {"aws-region": "ap-east-1"}
-PRIMARY: Final = {"aws-failover": "PRIMARY", "aws-health-check-id": "known"}
-SECONDARY: Final = {"aws-failover": "SECONDARY"}
-MANY: Final = {"aws-multi-value-answer": "true"}
-NUMBERS: Final = {"a": 1, "b": 2, "c": 3}
-
-
-class Turning(Deployment):
-    """Service ``web`` in clusters ``a``, ``b`` and ``c``, which are 10.9.0.1, 10.9.0.2 and 10.9.0.3 at ``WWW``."""
-
-    def __init__(self) -> None:
-        super().__init__(limits=Limits(health_checks=frozenset({"known"})), domain_filter=("example.com",))
-        self.clusters = {name: self.add_cluster(name) for name in NUMBERS}
-        self.start()
-
-    def ask(
-        self, cluster: str, policy: dict[str, str] | None, seconds: float = 4.0, *, cname: bool = False, **asked: str
-    ) -> None:
-        """The Service of a cluster asks for the name; without a policy: a simple set. ``cname``: in place of its address."""
-        asked = {"hostname": WWW, **({} if policy is None else {"set-identifier": cluster, **policy}), **asked}
-        service = a_service(cluster_ips=(f"10.9.0.{NUMBERS[cluster]}",), ports=(), annotations=asked)
-        if cname:
-            host = f"lb-{NUMBERS[cluster]}.example.net"
-            service = a_service("LoadBalancer", ports=(), ingress_hostnames=(host,), annotations=asked)
-        self.clusters[cluster].apply("web", service)
-        self.pass_time(seconds)
-
-    def www(self) -> dict[str, str]:
-        """What stands at the name: by set identifier, the policy and the last digit of the address or CNAME."""
-        return {
-            key.identifier: f"{found.routing.words} at {re.findall('[0-9]', found.values[0])[-1]}"
-            for key, found in self.route53.records(ZONE_ID).items()
-            if key.name == WWW
-        }
-
-    def of(self, cluster: str) -> KeyState:
-        key = ObjectKey(cluster, "shop", "web")
-        return StateTable(self.store).load([key])[key]
-
-    def told(self, cluster: str) -> list[str]:
-        return [problem.message for problem in self.of(cluster).problems]
-
-    def batches(self, since: int) -> int:
-        return len([batch for batch in self.sent[since:] if any(change.key.name == WWW for change in batch)])
-
-    def at_rest(self) -> None:
-        assert (self.refusals, self.open(), self.heirs(), self.waiters()) == ([], {}, [], [])
-        assert [self.told(name) for name in NUMBERS] == [[], [], []]
-        assert [self.of(name).opened for name in NUMBERS] == [None, None, None]
-
-    def version(self, cluster: str) -> object:
-        item = self.store.get(state_key(ObjectKey(cluster, "shop", "web")))
-        return item and item["v"]
+from harness.turning import ASIA, EU, MANY, NUMBERS, PRIMARY, SECONDARY, US, Turning
+from kubesync.domain.objects import Resource
+from simulation.writes import RECORD
 
 
 @pytest.fixture
@@ -378,99 +314,3 @@ def test_i1_turn_goes_on_where_the_session_dies_and_its_own_cluster_comes_last(d
     assert deployment.www() == {"a": "latency eu-west-1 at 1", "b": "latency us-east-1 at 2"}
     assert deployment.batches(sent) == 1
     deployment.at_rest()
-
-
-POLICIES: Final[tuple[dict[str, str] | None, ...]] = (
-    {},
-    {"aws-weight": "5"},
-    EU,
-    US,
-    ASIA,
-    PRIMARY,
-    SECONDARY,
-    MANY,
-    {"aws-geoproximity-region": "eu-west-1"},
-    None,
-)
-
-
-@dataclass(frozen=True)
-class Step:
-    """``policy``: an index of ``POLICIES``; -1: the Service is deleted. ``dies``: the session, at its next write of this kind.
-
-    ``seconds``: before the next step; None: until nothing happens any more. ``cname``: of a set that is not multivalue.
-    """
-
-    cluster: str
-    policy: int
-    dies: str = ""
-    seconds: float | None = None
-    cname: bool = False
-
-
-steps = st.builds(
-    Step,
-    st.sampled_from("abc"),
-    st.integers(-1, len(POLICIES) - 1),
-    st.sampled_from(["", "", "", "", RECORD, SENT]),
-    st.sampled_from([None, None, 0.0, 0.6]),
-    st.sampled_from([False, False, True]),
-)
-
-
-@example([Step("a", 4), Step("c", 2), Step("c", 0)])
-@example([Step("a", 6), Step("b", 5), Step("b", 0), Step("c", 0), Step("b", 6)])
-@example([Step("a", 6), Step("b", 5), Step("a", 5), Step("b", 0), Step("b", 6)])
-@example([Step(each[0], int(each[1])) for each in ("a3", "b3", "c2", "a4", "a8", "a0", "a3", "c8", "b0", "b4")])
-@example(
-    [
-        *(Step("b", 1, seconds=0.6), Step("c", 7, seconds=0.0), Step("b", 0, seconds=0.0), Step("b", 4)),
-        *(Step("a", 8, seconds=0.6), Step("b", 7), Step("b", 0), Step("b", 3, seconds=0.6), Step("b", 1, seconds=0.6)),
-    ]
-)
-@example([Step("a", 3), Step("c", 2), Step("a", 5), Step("c", 4, dies=RECORD), Step("a", 2)])
-@given(st.lists(steps, min_size=2, max_size=14))
-@settings(max_examples=8, deadline=None)
-def test_i9_clusters_that_change_policies_at_random_never_lose_the_name_nor_are_refused(drawn: list[Step]) -> None:
-    deployment = Turning()
-    asked: dict[str, Step] = {}
-    before, moved = deployment.www(), set[str]()  # when nothing happened any more, and whose Services changed since
-    for step in drawn:
-        if step.policy < 0 and asked.pop(step.cluster, None) is None:
-            continue
-        if step.dies:
-            deployment.at(step.dies, deployment.kill)
-        if step.policy < 0:
-            deployment.clusters[step.cluster].delete(Resource.SERVICES, "web", "shop")
-        else:
-            asked[step.cluster] = step
-            policy = POLICIES[step.policy]
-            deployment.ask(step.cluster, policy, seconds=0.0, cname=step.cname and policy is not MANY)
-        moved.add(step.cluster)
-        if step.seconds is not None and not step.dies:
-            deployment.pass_time(step.seconds)
-            continue
-        deployment.pass_time(5.0)
-        deployment.spare()
-        if step.dies:
-            deployment.kill()
-            deployment.pass_time(30.0)
-            deployment.start()
-        deployment.pass_time(12.0)
-        stands = deployment.www()
-        assert len({text.split(" ")[0] for text in stands.values()}) <= 1
-        assert deployment.refusals == []
-        held = {text[-1] for text in before.values()} - {str(NUMBERS[each]) for each in moved}
-        assert held <= {text[-1] for text in stands.values()}, "who had it and did not change has it"
-        assert stands or not asked
-        assert deployment.heirs() == []
-        before, moved = stands, set()
-    deployment.pass_time(12.0)
-    assert deployment.refusals == []
-    # In the end all want the same policy: whatever was asked before, they have it.
-    for cluster in NUMBERS:
-        deployment.ask(cluster, MANY, 12.0)
-    deployment.pass_time(30.0)
-    assert deployment.www() == {"a": "multivalue at 1", "b": "multivalue at 2", "c": "multivalue at 3"}
-    deployment.at_rest()
-    deployment.close()
