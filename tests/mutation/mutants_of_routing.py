@@ -251,8 +251,8 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         without="a cluster with a policy is left out by the release that stored it",
         invariants="I5",
         file="aws/tables/schema_guard.py",
-        old="of_policies if of_sets else SCHEMA_OF_SHARING, of_kinds)",
-        new="of_policies if of_sets else 2, 2)",
+        old="_OF_POLICIES if of_sets else SCHEMA_OF_SHARING, of_kinds)",
+        new="_OF_POLICIES if of_sets else 2, 2)",
         caught_by=(_OPTIONS + "test_policy_is_stored_with_a_schema_version_that_older_releases_leave_out",),
     ),
     Mutant(

@@ -37,6 +37,7 @@ from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, Trans
 from kubesync.domain.sources.registry import KINDS
 
 _VERSION: Final = "v"
+_OF_POLICIES: Final = max(policy.since for policy in POLICIES.values())
 
 
 class SchemaGuard:
@@ -97,14 +98,13 @@ class SchemaGuard:
 
     def _highest_known(self, table: str, partition: object) -> int:
         """Return the highest schema version that this release understands of items in a partition."""
-        of_policies = max(policy.since for policy in POLICIES.values())
         if table == STATE:
-            return max(self._knows, SCHEMA_OF_TURNING, of_policies)
+            return max(self._knows, SCHEMA_OF_TURNING, _OF_POLICIES)
         of_sets, of_cluster = str(partition).startswith("inflight#"), partition == "clusters"
         if table != CONTROL or not (of_sets or of_cluster):
             return self._knows
         of_kinds = max(kind.schema for kind in KINDS.values())
-        return max(self._knows, of_policies if of_sets else SCHEMA_OF_SHARING, of_kinds)
+        return max(self._knows, _OF_POLICIES if of_sets else SCHEMA_OF_SHARING, of_kinds)
 
     def _readable_condition(self, key: Key) -> AbsentOrBelow:
         """Return the condition, for every write, that the item is not of a newer release.

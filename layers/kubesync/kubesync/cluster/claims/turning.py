@@ -98,7 +98,7 @@ def types_in_the_way(
     for key in wanted if needed else ():
         at[key.place].append(key)
     turning_here = {(turn.zone_id, turn.name) for turn in turns}
-    for name in (name for name, line in needed.items() if line == name and name.place not in turning_here):
+    for name in (name for name, claim in needed.items() if claim == name and name.place not in turning_here):
         if book.agreed_form(name):
             continue
         owners = {each: owner for each, owner in book.owners_at(name).items() if each.identifier and owner != seen.key}
@@ -124,13 +124,13 @@ def with_turns(assignment: Assignment, turns: list[Turn], of_types: Mapping[str,
 
 
 def agreeing(
-    book: ClaimBook, states: StateTable, before: KeyState, seen: KeyState, lines: Mapping[Name, Name]
+    book: ClaimBook, states: StateTable, before: KeyState, seen: KeyState, needed: Mapping[Name, Name]
 ) -> list[Action]:
     """A key has set out to wait for another policy at a name. If all who have a claim there are of its cluster, and wait for something else by
     now, they are planned together next, and marks say so."""
-    names = sorted(name for name, line in lines.items() if line != name)
+    names = sorted(name for name, claim in needed.items() if claim != name)
     if names and before.parts == seen.parts:
-        names = [name for name in names if lines[name] not in seen.waits]
+        names = [name for name in names if needed[name] not in seen.waits]
     marks: list[Action] = []
     for name in {name.place: name for name in names}.values():
         holders = {*book.owners_at(name).values()}

@@ -119,7 +119,7 @@ class SliceEndpoint(TypedDict, total=False):
 class SlicePort(TypedDict, total=False):
     name: Short | None
     protocol: Short | None
-    port: PortNumber | None  # null: "all ports" (discovery.k8s.io/v1, Port)
+    port: PortNumber | None  # null: "all ports" (discovery.k8s.io/v1, EndpointPort)
 
 
 @with_config(_CONFIG)
