@@ -354,4 +354,13 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         new="    elif len(country) not in (1, 2):\n",
         caught_by=(_ROWS,),
     ),
+    Mutant(
+        name="multivalue-takes-a-value",
+        without="a value that means nothing is registered as if it said something",
+        invariants="",
+        file="kubesync_local/registration/clusters.py",
+        old='    if config.routing.startswith("multivalue="):\n',
+        new="    if not config.routing:\n",
+        caught_by=(_OPTIONS + "test_policy_that_takes_no_value_is_refused_with_one",),
+    ),
 )

@@ -40,6 +40,8 @@ def whys_useless(config: ClusterConfig) -> Iterator[str]:
                 yield f"{option.flag} is for {of_source.objects}: add --sources service,{source}, or leave it out"
     if config.health_check and not config.routing:
         yield "--health-check needs --routing: a set that is alone at its name has no health check"
+    if config.routing.startswith("multivalue="):
+        yield f"--routing {config.routing!r}: multivalue takes no value: give --routing multivalue"
     form = name_form(config)
     if reason := why_ambiguous(form):
         yield f"template {config.template!r} {reason}: Services would share one name"

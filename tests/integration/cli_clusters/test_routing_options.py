@@ -173,6 +173,17 @@ def test_policy_that_is_none_is_refused(stack: CliStack, text: str) -> None:
     assert refused(stack, "west", "--routing", text) == f"--routing {text!r} {NONE}"
 
 
+@pytest.mark.parametrize("text", ["multivalue=", "multivalue=true", "multivalue=TRUE"])
+def test_policy_that_takes_no_value_is_refused_with_one(stack: CliStack, text: str) -> None:
+    assert (
+        refused(stack, "west", "--routing", text)
+        == f"--routing {text!r}: multivalue takes no value: give --routing multivalue"
+    )
+    add(stack, "west", "--routing", "multivalue")
+    ran = stack.call("cluster", "set", "west", "--routing", text, "--yes")
+    assert (ran.status, stored(stack, "west")[1]) == (2, "multivalue")
+
+
 def test_latency_knows_the_region_of_eks_and_asks_for_any_other(stack: CliStack) -> None:
     assert refused(stack, "west", "--routing", "latency") == (
         "--routing latency: it is not known in which region the cluster is: give it, such as latency=eu-west-1"
