@@ -37,7 +37,7 @@ help:
 	@echo "make bench    the figures of the design, measured on this machine; bench-quick: some of them, within three minutes"
 	@echo "make proxies  real nginx, HAProxy and Envoy before pods that are deployed anew: no request may fail"
 	@echo "make prove    the commit protocol, checked in full as a model (needs spin)"
-	@echo "make dns      write docs/names.md anew, from tests/dns/cases.md, and the tables of docs/annotations.md"
+	@echo "make dns      write docs/names.md anew, from tests/dns/cases.md"
 	@echo "make terraform write the module in deploy/terraform anew, from template.yaml; terraform-artifacts: make what it uploads"
 	@echo "make docs     build the site of docs/ in build/site, without network; broken links fail"
 	@echo "make causes   write the table of causes in docs/runbook.md anew, from those that tests drive"
@@ -206,7 +206,6 @@ chaos: $(ready)
 
 .PHONY: dns
 dns: $(ready)
-	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.dns_cases.annotations_page
 	@PYTHONPATH=layers/kubesync:local:tests $(python) -m harness.dns_cases.names_page
 
 .PHONY: docs

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -10,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.dns_cases import names_page
-from harness.dns_cases.annotations_page import PAGE, made
 from harness.dns_cases.page import PAGE as CASES
-from kubesync.domain.dns.annotations.known import PREFIXES, TABLE, Use, find_known, kept, nearest
+from kubesync.domain.dns.annotations.known import HEADLESS, PREFIXES, TABLE, Use, find_known, kept, nearest
 from kubesync.domain.dns.annotations.reading import DnsAnnotations, read_annotations
 
+PAGE: Final = Path(__file__).resolve().parents[4] / "docs/annotations.md"
 NEW, OLD = "external-dns.kubernetes.io/", "external-dns.alpha.kubernetes.io/"
 OTHER: Final = ("internal.example.com/",)
 OF_EXTERNAL_DNS: Final = """
@@ -35,11 +37,18 @@ def reported(kind: str = "ClusterIP", **annotations: str) -> list[tuple[str, str
     ]
 
 
-def test_page_has_the_tables_of_the_code() -> None:
-    page = PAGE.read_text()
-    assert made(page) == page, "run `make dns`"
-    assert "| `record-type` | another type of record | always |" in page
-    assert "| `endpoints-type` | addresses of nodes | at headless Services, if it has a value |" in page
+@pytest.mark.parametrize("use", Use)
+def test_page_describes_every_annotation_of_the_table_and_no_other(use: Use) -> None:
+    _, _, after = PAGE.read_text().partition(f"<!-- {use} -->\n")
+    table, end, _ = after.partition(f"<!-- end of {use} -->")
+    described = re.findall(r"^\| `(.+?)` \| (.+) \|$", table, re.MULTILINE)
+    assert end
+    assert sorted(name for name, _ in described) == sorted(row.name for row in TABLE if row.use is use)
+    if use is Use.REFUSED:
+        where = {"": "always", HEADLESS: "at headless Services, if it has a value"}
+        refused = {row.name: f"{row.text} | {where.get(row.kind)}" for row in TABLE if row.use is use}
+        refused["access"] = "addresses of nodes | at Services of type NodePort, if it has a value"
+        assert dict(described) == refused
 
 
 def test_every_annotation_of_external_dns_has_its_class() -> None:
