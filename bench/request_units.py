@@ -23,7 +23,7 @@ from harness.fakes.memory_store import MemoryStore
 from harness.fakes.write_units import WriteUnits
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import Action, Item, Key, Store, Write
-from kubesync.aws.dynamodb.values import item_bytes
+from kubesync.aws.dynamodb.wire import item_bytes
 from kubesync.aws.tables.control.resync_requests import new_request
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync_local.standins.apiserver import ApiServer

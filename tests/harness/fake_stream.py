@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from kubesync.aws.dynamodb.values import to_attributes
+from kubesync.aws.dynamodb.wire import to_attributes
 
 
 @dataclass(slots=True)

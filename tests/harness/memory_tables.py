@@ -18,7 +18,7 @@ from kubesync.actors.scheduler import Scheduler
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
-from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.aws.tables.items import SchemaGuard
 from kubesync.bootstrap.application import Application
 from kubesync.settings import Settings
 from kubesync_local.workplace import stores

@@ -35,7 +35,7 @@ from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
-from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.aws.tables.items import SchemaGuard
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.bootstrap.application import Application

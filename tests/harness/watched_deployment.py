@@ -24,8 +24,7 @@ from harness.deployment import Deployment
 from kubesync.aws.dynamodb.store import CONTROL, Item, Key, Put
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.items import SCHEMA
-from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.aws.tables.items import SCHEMA, SchemaGuard
 from kubesync.domain.dns.records import RecordSet
 from kubesync.domain.errors import BodyError, ListenerError, StoreUnavailableError
 from kubesync.domain.objects import Resource

@@ -19,7 +19,7 @@ from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
-from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.aws.tables.items import SchemaGuard
 from kubesync.bootstrap.application import Application
 from kubesync.cluster.ports import Connector
 from kubesync.domain.errors import ErrorCode, KubesyncError

@@ -9,8 +9,7 @@ from typing import Final, Literal
 
 from harness.fakes.memory_store import LandLater
 from kubesync.aws.route53.errors import ERROR_BY_CODE
-from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
-from kubesync.aws.route53.routing import from_fields, to_fields
+from kubesync.aws.route53.wire import canonical_values, from_fields, from_route53, to_fields, to_route53
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
 from kubesync.domain.errors import BatchRefusedError, ZoneDeniedError, ZoneOutcomeUnknownError, ZoneUnavailableError

@@ -8,8 +8,7 @@ from typing import Any, Final, cast
 from kubesync.aws.dynamodb.store import CONTROL, Item, Store
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import REQUEST_LIFETIME_SECONDS, RESULT, UNDERWAY
-from kubesync.aws.tables.items import place_of, read_slices
-from kubesync.aws.tables.schema_guard import readable
+from kubesync.aws.tables.items import place_of, read_slices, readable
 from kubesync.aws.tables.upstreams import timestamp
 
 OVERDUE_HOURS: Final = 50

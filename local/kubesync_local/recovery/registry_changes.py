@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
-from kubesync.aws.route53.names import to_route53
+from kubesync.aws.route53.wire import to_route53
 from kubesync.domain.errors import UsageError
 
 # https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html: 1,000 elements and 32,000 characters of Value.

@@ -20,7 +20,7 @@ from kubesync.aws.dynamodb.store import (
     Update,
     Value,
 )
-from kubesync.aws.dynamodb.values import item_bytes
+from kubesync.aws.dynamodb.wire import item_bytes
 from kubesync.domain.errors import StoreUnavailableError
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html

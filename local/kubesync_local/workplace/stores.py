@@ -7,7 +7,7 @@ import boto3
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store, table_names
-from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.aws.tables.items import SchemaGuard
 from kubesync.settings import Settings
 
 

@@ -38,7 +38,7 @@ from kubesync.aws.dynamodb.store import (
     Write,
 )
 from kubesync.aws.dynamodb.store_calls import Kind, StoreCalls
-from kubesync.aws.dynamodb.values import item_bytes
+from kubesync.aws.dynamodb.wire import item_bytes
 from kubesync.clock import Clock
 from kubesync.domain.errors import (
     ConditionFailedError,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from harness.fakes.memory_store import Call, Faults, MemoryStore
 from harness.golden.item_kinds import kind_of_item
 from kubesync.aws.dynamodb.store import Action, Check, Put, Update
-from kubesync.aws.dynamodb.values import item_bytes
+from kubesync.aws.dynamodb.wire import item_bytes
 
 
 class WriteUnits:

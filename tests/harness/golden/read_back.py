@@ -8,7 +8,7 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.golden.golden_stage import items_of, read_document
 from kubesync.aws.dynamodb.store import Item, Key, Put, Store
-from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.aws.tables.items import SchemaGuard
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordSet
 from kubesync.domain.objects import (

@@ -10,8 +10,7 @@ from harness.seen.builders import a_service
 from harness.watched_deployment import WatchedDeployment
 from kubesync.aws.dynamodb.store import CONTROL, STATE, Delete, Item, Key, Put
 from kubesync.aws.tables.control.clusters import lost_clusters
-from kubesync.aws.tables.items import SCHEMA
-from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.aws.tables.items import SCHEMA, SchemaGuard
 from kubesync.domain.errors import StoreUnavailableError
 from simulation.gate import Outward
 

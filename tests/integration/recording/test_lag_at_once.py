@@ -8,7 +8,7 @@ import pytest
 
 from harness.cli_stack import CliStack, a_cli_stack
 from kubesync.aws.dynamodb.store import Value
-from kubesync.aws.dynamodb.values import item_bytes
+from kubesync.aws.dynamodb.wire import item_bytes
 from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 
 NOON = 1_800_014_400

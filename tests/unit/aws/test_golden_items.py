@@ -30,8 +30,7 @@ from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.items import SCHEMA
-from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.aws.tables.items import SCHEMA, SchemaGuard
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import Resource

@@ -12,7 +12,7 @@ from harness.fakes.memory_store import Call, MemoryStore
 from harness.seen.builders import a_config
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Delete, Equals, Key, Put, Update
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.schema_guard import SchemaGuard, readable
+from kubesync.aws.tables.items import SchemaGuard, readable
 from kubesync.domain.errors import (
     ConditionFailedError,
     NewerSchemaError,

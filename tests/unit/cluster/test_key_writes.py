@@ -12,7 +12,7 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_key
 from kubesync.aws.dynamodb.store import CONTROL, STATE, Action, Delete, Key, Put
-from kubesync.aws.dynamodb.values import item_bytes
+from kubesync.aws.dynamodb.wire import item_bytes
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.state import StateTable, state_key
 from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, Piece, chunks_of

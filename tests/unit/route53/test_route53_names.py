@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
+from kubesync.aws.route53.wire import canonical_values, from_route53, to_route53
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.aws.dynamodb.expressions import key_request, query_request, transact_request, write_request
 from kubesync.aws.dynamodb.store import (
     CONTROL,
     UPSTREAMS,
@@ -17,7 +16,14 @@ from kubesync.aws.dynamodb.store import (
     Put,
     Update,
 )
-from kubesync.aws.dynamodb.values import from_attribute, item_bytes
+from kubesync.aws.dynamodb.wire import (
+    from_attribute,
+    item_bytes,
+    key_request,
+    query_request,
+    transact_request,
+    write_request,
+)
 from kubesync.domain.errors import StoreUnavailableError
 
 NAMES = {"control": "k-control", "state": "k-state", "audit": "k-audit", "upstreams": "k-upstreams"}

@@ -29,8 +29,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
-from kubesync.aws.tables.items import SCHEMA
-from kubesync.aws.tables.schema_guard import SchemaGuard
+from kubesync.aws.tables.items import SCHEMA, SchemaGuard
 from kubesync.clock import Clock
 from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.credential_ends import Credential

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
 from kubesync.aws.dynamodb.store import UPSTREAMS, Item, Store, table_names
-from kubesync.aws.dynamodb.values import item_bytes
+from kubesync.aws.dynamodb.wire import item_bytes
 from kubesync.aws.tables.upstreams import StoredUpstream, assemble
 from kubesync.clock import Clock
 from kubesync.domain.errors import StoreError

@@ -9,7 +9,7 @@ from typing import Unpack
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.store import Item, QueryOptions
-from kubesync.aws.dynamodb.values import item_bytes
+from kubesync.aws.dynamodb.wire import item_bytes
 from kubesync.aws.tables.audit import AuditTable, Entry, describe
 from kubesync.domain.dns.records import AliasTarget, RecordSet
 from kubesync_local.documents.audit_log import AuditLog, Span

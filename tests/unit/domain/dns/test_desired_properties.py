@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.seen.builders import a_key, a_service, rules
-from kubesync.aws.route53.names import canonical_values
+from kubesync.aws.route53.wire import canonical_values
 from kubesync.domain.dns.addresses import parse_address
 from kubesync.domain.dns.desired import Desired, DnsRules
 from kubesync.domain.dns.names import why_illegal

@@ -27,10 +27,16 @@ from botocore.config import Config
 from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.errors import CAUGHT, Failure, Outcome, failure_of
-from kubesync.aws.dynamodb.expressions import key_request, query_request, transact_request, write_request
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Delete, Item, Key, Put, QueryOptions, Value, Write
 from kubesync.aws.dynamodb.store_calls import Kind, StoreCalls
-from kubesync.aws.dynamodb.values import from_attributes, to_attributes
+from kubesync.aws.dynamodb.wire import (
+    from_attributes,
+    key_request,
+    query_request,
+    to_attributes,
+    transact_request,
+    write_request,
+)
 from kubesync.domain.errors import (
     ConditionFailedError,
     StoreBusyError,
@@ -80,7 +86,7 @@ def build_dynamodb_client(
         read_timeout=read_timeout,
         max_pool_connections=max_connections,
         tcp_keepalive=True,
-        # ``expressions`` makes every request, and tests validate them: it would be 40 % of the time of a large transaction.
+        # ``wire`` makes every request, and tests validate them: it would be 40 % of the time of a large transaction.
         parameter_validation=False,
         # "legacy", because only it raises an answer with a wrong CRC when no attempts are left. "standard" returns the
         # damaged answer (botocore.retries.special), and a damaged answer to a get looks like "no such item".

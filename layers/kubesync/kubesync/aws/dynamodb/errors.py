@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from kubesync.aws.dynamodb.store import Item
-from kubesync.aws.dynamodb.values import from_attributes
+from kubesync.aws.dynamodb.wire import from_attributes
 
 
 class Outcome(Enum):

@@ -17,23 +17,19 @@ from botocore.config import Config
 from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.route53 import errors as route53_errors
-from kubesync.aws.route53.names import canonical_values, from_route53, to_route53
 from kubesync.aws.route53.rate import Buckets
-from kubesync.aws.route53.routing import from_fields, to_fields
+from kubesync.aws.route53.wire import from_listed, from_route53, to_change, to_route53
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.sts import RoleCredentials
-from kubesync.domain.dns.records import AliasTarget, RecordKey, RecordSet, Zone
+from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 from kubesync.domain.errors import ZoneError, ZoneThrottledError, ZoneUnavailableError
 from kubesync.log import logger
 
 if TYPE_CHECKING:
     from mypy_boto3_route53.client import Route53Client
     from mypy_boto3_route53.type_defs import (
-        ChangeTypeDef,
         ListResourceRecordSetsRequestTypeDef,
         ListResourceRecordSetsResponseTypeDef,
-        ResourceRecordSetOutputTypeDef,
-        ResourceRecordSetTypeDef,
     )
 
 # https://docs.aws.amazon.com/Route53/latest/APIReference/API_ListResourceRecordSets.html, MaxItems
@@ -80,7 +76,7 @@ class Route53ZoneClient:
 
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
         """Implements ``ZoneClient``. Waits for the token buckets first, if there are any."""
-        batch = [_change(change) for change in changes]
+        batch = [to_change(change) for change in changes]
         self._wait_for_tokens(changes=len(batch))
         began = self._scheduler.monotonic()
         failure = ""
@@ -118,7 +114,7 @@ class Route53ZoneClient:
             page = self._with_retries(partial(self._client.list_resource_record_sets, **request))
             for item in page["ResourceRecordSets"]:
                 key = RecordKey(zone_id, from_route53(item["Name"]), item["Type"], item.get("SetIdentifier", ""))
-                yield key, _record_set(item)
+                yield key, from_listed(item)
             if not page["IsTruncated"]:
                 return
             following = _next_page(zone_id, page)
@@ -160,40 +156,3 @@ def _next_page(zone_id: str, page: ListResourceRecordSetsResponseTypeDef) -> Lis
     if page.get("NextRecordIdentifier"):
         request["StartRecordIdentifier"] = page["NextRecordIdentifier"]
     return request
-
-
-def _change(change: BatchChange) -> ChangeTypeDef:
-    wanted = change.record_set
-    if wanted.foreign_form:
-        raise ValueError(f"kubesync never writes a set of this form: {wanted.foreign_form}")
-    record_set: ResourceRecordSetTypeDef = {
-        "Name": to_route53(change.key.name),
-        "Type": change.key.type,  # type: ignore[typeddict-item]  # Route 53 itself refuses unknown types
-    }
-    record_set.update(to_fields(wanted.routing, change.key.identifier))  # type: ignore[typeddict-item]
-    if wanted.alias is not None:
-        record_set["AliasTarget"] = {
-            "HostedZoneId": wanted.alias.zone_id,
-            "DNSName": to_route53(wanted.alias.name),
-            "EvaluateTargetHealth": wanted.alias.evaluate_health,
-        }
-    else:
-        if wanted.ttl is None:
-            raise ValueError("a set that is not an alias needs a TTL")
-        record_set["TTL"] = wanted.ttl
-        record_set["ResourceRecords"] = [{"Value": value} for value in wanted.values]
-    return {"Action": change.action, "ResourceRecordSet": record_set}
-
-
-def _record_set(item: ResourceRecordSetOutputTypeDef) -> RecordSet:
-    alias = item.get("AliasTarget")
-    routing, foreign_form = from_fields(item)
-    return RecordSet(
-        ttl=item.get("TTL"),
-        values=canonical_values(item["Type"], (record["Value"] for record in item.get("ResourceRecords", ()))),
-        alias=None
-        if alias is None
-        else AliasTarget(alias["HostedZoneId"], from_route53(alias["DNSName"]), alias["EvaluateTargetHealth"]),
-        foreign_form=foreign_form,
-        routing=routing,
-    )

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Final
 
 from kubesync.aws.dynamodb.store import Action, Equals, Key, Put, Update
-from kubesync.aws.dynamodb.values import item_bytes
+from kubesync.aws.dynamodb.wire import item_bytes
 from kubesync.aws.tables.audit import Entry, describe
 from kubesync.aws.tables.name_counts import Taken
 from kubesync.aws.tables.state import StateTable

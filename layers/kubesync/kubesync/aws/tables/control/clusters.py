@@ -28,8 +28,7 @@ from pydantic import (
 )
 
 from kubesync.aws.dynamodb.store import CONTROL, STATE, Delete, Equals, Item, Key, Store
-from kubesync.aws.tables.items import Table
-from kubesync.aws.tables.schema_guard import readable
+from kubesync.aws.tables.items import Table, readable
 from kubesync.domain.dns.addresses import parse_network
 from kubesync.domain.dns.annotations.known import PREFIXES
 from kubesync.domain.dns.annotations.reading import MAX_TTL_SECONDS

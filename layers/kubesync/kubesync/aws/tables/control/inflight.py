@@ -29,10 +29,10 @@ from kubesync.aws.tables.items import (
     SCHEMA_OF_UNCLOSED,
     put,
     read_slices,
+    readable,
     sliced,
     unchanged,
 )
-from kubesync.aws.tables.schema_guard import readable
 from kubesync.aws.tables.state_codec import decode_change, encode_change
 from kubesync.domain.batches import Unit, by_cluster
 from kubesync.domain.objects import SERVICE, ObjectKey

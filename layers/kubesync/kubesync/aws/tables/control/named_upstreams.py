@@ -24,8 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Equals, Item, Key, Put
 from kubesync.aws.tables.control.clusters import explain
-from kubesync.aws.tables.items import Table, put
-from kubesync.aws.tables.schema_guard import readable
+from kubesync.aws.tables.items import Table, put, readable
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.upstreams.named import (
     MAX_WEIGHT,

@@ -18,8 +18,7 @@ from typing import Final
 from urllib.parse import quote
 
 from kubesync.aws.dynamodb.store import CONTROL, Delete, Equals, Key, Put
-from kubesync.aws.tables.items import Table, place_of, put
-from kubesync.aws.tables.schema_guard import readable
+from kubesync.aws.tables.items import Table, place_of, put, readable
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
 

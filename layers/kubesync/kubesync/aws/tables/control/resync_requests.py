@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubesync.aws.dynamodb.store import CONTROL, Action, Check, Delete, Equals, Item, Key, Store, Update
-from kubesync.aws.tables.items import place_of, put, read_slices, slice_place, sliced
-from kubesync.aws.tables.schema_guard import readable
+from kubesync.aws.tables.items import place_of, put, read_slices, readable, slice_place, sliced
 from kubesync.aws.tables.upstreams import timestamp
 
 # A request without an answer, or whose caller is gone, is dropped after this long.

@@ -1,0 +1,236 @@
+r"""Record sets in Route 53's form and in kubesync's: names, values, and routing policies as fields of a ResourceRecordSet.
+
+https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DomainNameFormat.html: Route 53 lists names in lower case with
+a trailing dot. It writes every character except a-z, 0-9, ``-`` and ``_`` as ``\ooo`` (octal).
+
+    kubesync's name           Route 53's
+    ---------------           ----------
+    web.example.com           web.example.com.
+    *.example.com             \052.example.com.
+    a\056b.example.com        a\056b.example.com.     a dot in a label stays escaped, like unprintable characters
+
+Fields: https://docs.aws.amazon.com/Route53/latest/APIReference/API_ResourceRecordSet.html.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from kubesync.aws.route53.zones import BatchChange
+from kubesync.domain.dns.records import AliasTarget, RecordSet
+from kubesync.domain.dns.routing.policies import (
+    SIMPLE,
+    Failover,
+    Geolocation,
+    Geoproximity,
+    Latency,
+    Multivalue,
+    NotPossible,
+    Routing,
+    Simple,
+    Weighted,
+    point_of,
+)
+
+if TYPE_CHECKING:
+    from mypy_boto3_route53.type_defs import ChangeTypeDef, ResourceRecordSetOutputTypeDef, ResourceRecordSetTypeDef
+
+_OCTAL = re.compile(r"\\([0-3][0-7]{2})")
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
+# Without their escapes these would change the meaning of the name.
+_STAYS_ESCAPED = frozenset(".\\")
+_OF_EVERY_SET: Final = frozenset({"Name", "Type", "TTL", "ResourceRecords", "AliasTarget"})
+_PLACES: Final = {"continent": "ContinentCode", "country": "CountryCode", "subdivision": "SubdivisionCode"}
+
+
+@lru_cache(maxsize=65_536)
+def from_route53(name: str) -> str:
+    """Convert a name from Route 53's form to kubesync's."""
+    return _OCTAL.sub(_readable, name).lower().removesuffix(".")
+
+
+def _readable(escape: re.Match[str]) -> str:
+    character = chr(int(escape[1], 8))
+    return character if "!" <= character <= "~" and character not in _STAYS_ESCAPED else escape[0]
+
+
+@lru_cache(maxsize=65_536)
+def to_route53(name: str) -> str:
+    """Convert a name from kubesync's form to the one that Route 53 lists."""
+    out: list[str] = []
+    position = 0
+    while position < len(name):
+        escape = _OCTAL.match(name, position)
+        if escape is not None:
+            out.append(escape[0])
+            position = escape.end()
+            continue
+        character = name[position].lower()
+        out.append(character if character in _PLAIN else "".join(f"\\{byte:03o}" for byte in character.encode()))
+        position += 1
+    return "".join(out).removesuffix(".") + "."
+
+
+def _address(value: str) -> str:
+    return str(ipaddress.ip_address(value))
+
+
+def _host(value: str) -> str:
+    return value.lower().removesuffix(".") + "."
+
+
+def _host_after_numbers(value: str) -> str:
+    *numbers, host = value.split()
+    return " ".join([*(str(int(number)) for number in numbers), _host(host)])
+
+
+_CANONICAL: Final[Mapping[str, Callable[[str], str]]] = {
+    "A": _address,
+    "AAAA": _address,
+    "CNAME": _host,
+    "MX": _host_after_numbers,
+    "NS": _host,
+    "PTR": _host,
+    "SRV": _host_after_numbers,
+}
+
+
+def canonical_values(record_type: str, values: Iterable[str]) -> tuple[str, ...]:
+    """Values in the canonical form, in which equal values mean the same: see ``domain.dns.records.RecordSet``.
+
+    Route 53 returns values as somebody wrote them: addresses in any notation, host names in any case and without the
+    trailing dot. Addresses are sorted by number, everything else as text.
+    """
+    canonical = {_canonical(record_type, value) for value in values}
+    if record_type in ("A", "AAAA"):
+        return tuple(sorted(canonical, key=_as_number))
+    return tuple(sorted(canonical))
+
+
+def _canonical(record_type: str, value: str) -> str:
+    form = _CANONICAL.get(record_type)
+    if form is None:
+        return value
+    try:
+        return form(value)
+    except ValueError:
+        return value  # not ours, and never equal to ours
+
+
+def _as_number(value: str) -> tuple[int, int, str]:
+    try:
+        address = ipaddress.ip_address(value)
+    except ValueError:
+        return 0, 0, value
+    return address.version, int(address), value
+
+
+def to_fields(routing: Routing, identifier: str) -> dict[str, Any]:
+    """The fields of a policy. Raises ValueError if it is a simple one with an identifier, or another one without."""
+    if bool(identifier) is isinstance(routing, Simple):
+        raise ValueError("a set identifier goes with every routing policy but the simple one")
+    fields: dict[str, Any] = {"SetIdentifier": identifier} if identifier else {}
+    match routing:
+        case Simple():
+            pass
+        case NotPossible():
+            raise ValueError("nothing is sent that is not possible")
+        case Weighted():
+            fields["Weight"] = routing.weight
+        case Latency():
+            fields["Region"] = routing.region
+        case Failover():
+            fields["Failover"] = routing.role
+        case Multivalue():
+            fields["MultiValueAnswer"] = True
+        case Geolocation():
+            fields["GeoLocation"] = {_PLACES[name]: place for name, place in routing.details.items()}
+        case Geoproximity():
+            fields["GeoProximityLocation"] = _location(routing)
+    return fields | ({"HealthCheckId": routing.health_check} if routing.health_check else {})
+
+
+def _location(routing: Geoproximity) -> dict[str, Any]:
+    where: dict[str, Any] = {"LocalZoneGroup": routing.local_zone_group}
+    if routing.region:
+        where = {"AWSRegion": routing.region}
+    elif routing.coordinates:
+        latitude, _, longitude = routing.coordinates.partition(",")
+        where = {"Coordinates": {"Latitude": latitude, "Longitude": longitude}}
+    return where | {"Bias": routing.bias}
+
+
+def from_fields(item: Mapping[str, Any]) -> tuple[Routing, str]:
+    """The policy of a set as Route 53 lists it, and what of it kubesync never makes, also what a later Route 53 may add (I3)."""
+    health_check = item.get("HealthCheckId", "")
+    routing: Routing = SIMPLE
+    match item:
+        case {"Weight": weight}:
+            routing, field = Weighted(weight, health_check=health_check), "Weight"
+        case {"Region": region}:
+            routing, field = Latency(region, health_check=health_check), "Region"
+        case {"Failover": role}:
+            routing, field = Failover(role, health_check=health_check), "Failover"
+        case {"MultiValueAnswer": True}:
+            routing, field = Multivalue(health_check=health_check), "MultiValueAnswer"
+        case {"GeoLocation": places}:
+            found = {name: places.get(place, "") for name, place in _PLACES.items()}
+            routing, field = Geolocation(**found, health_check=health_check), "GeoLocation"
+        case {"GeoProximityLocation": where}:
+            point = where.get("Coordinates")
+            at = "" if point is None else point_of(f"{point['Latitude']},{point['Longitude']}")
+            place = (where.get("AWSRegion", ""), where.get("LocalZoneGroup", ""), at)
+            routing, field = (
+                Geoproximity(*place, where.get("Bias", 0), health_check=health_check),
+                "GeoProximityLocation",
+            )
+        case _:
+            return SIMPLE, _foreign(item, _OF_EVERY_SET)
+    return routing, _foreign(item, _OF_EVERY_SET | {"SetIdentifier", "HealthCheckId", field})
+
+
+def _foreign(item: Mapping[str, Any], ours: frozenset[str]) -> str:
+    return ",".join(f"{field}={value}" for field, value in sorted(item.items()) if field not in ours)
+
+
+def to_change(change: BatchChange) -> ChangeTypeDef:
+    """An element of a change batch. Raises ValueError if it is none that kubesync makes."""
+    wanted = change.record_set
+    if wanted.foreign_form:
+        raise ValueError(f"kubesync never writes a set of this form: {wanted.foreign_form}")
+    record_set: ResourceRecordSetTypeDef = {
+        "Name": to_route53(change.key.name),
+        "Type": change.key.type,  # type: ignore[typeddict-item]  # Route 53 itself refuses unknown types
+    }
+    record_set.update(to_fields(wanted.routing, change.key.identifier))  # type: ignore[typeddict-item]
+    if wanted.alias is not None:
+        record_set["AliasTarget"] = {
+            "HostedZoneId": wanted.alias.zone_id,
+            "DNSName": to_route53(wanted.alias.name),
+            "EvaluateTargetHealth": wanted.alias.evaluate_health,
+        }
+    else:
+        if wanted.ttl is None:
+            raise ValueError("a set that is not an alias needs a TTL")
+        record_set["TTL"] = wanted.ttl
+        record_set["ResourceRecords"] = [{"Value": value} for value in wanted.values]
+    return {"Action": change.action, "ResourceRecordSet": record_set}
+
+
+def from_listed(item: ResourceRecordSetOutputTypeDef) -> RecordSet:
+    """A record set as Route 53 lists it."""
+    alias = item.get("AliasTarget")
+    routing, foreign_form = from_fields(item)
+    return RecordSet(
+        ttl=item.get("TTL"),
+        values=canonical_values(item["Type"], (record["Value"] for record in item.get("ResourceRecords", ()))),
+        alias=None
+        if alias is None
+        else AliasTarget(alias["HostedZoneId"], from_route53(alias["DNSName"]), alias["EvaluateTargetHealth"]),
+        foreign_form=foreign_form,
+        routing=routing,
+    )
