@@ -7,14 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Observation, RawEvent, Resource, Service
-from kubesync.kubernetes.wire.decode import EventHeader, observe, read_event_headers, read_list_page
+from kubesync.kubernetes.wire.decode import observe, read_event_header, read_list_page
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
-
-
-def read_event_header(line: bytes, resource: Resource) -> EventHeader:
-    """One line of a watch, as far as its metadata."""
-    return next(read_event_headers((line,), resource))
 
 
 def recorded(name: str) -> Any:

@@ -6,7 +6,7 @@ import pytest
 
 from bench.recorded_stream import FIRST_VERSION, body_of, lines
 from kubesync.domain.objects import RawEvent, Resource
-from kubesync.kubernetes.wire.decode import observe, read_event_headers
+from kubesync.kubernetes.wire.decode import observe, read_event_header
 from kubesync.kubernetes.wire.lines import ChunkDecoder, LineSplitter
 
 
@@ -14,7 +14,7 @@ from kubesync.kubernetes.wire.lines import ChunkDecoder, LineSplitter
 def test_every_line_is_a_recorded_event_with_a_version_of_its_own(resource: Resource) -> None:
     made = list(lines(resource, count=200, objects=7))
 
-    events = [event for event in read_event_headers(made, resource) if isinstance(event, RawEvent)]
+    events = [event for line in made if isinstance(event := read_event_header(line, resource), RawEvent)]
     assert [event.resource_version for event in events] == list(range(FIRST_VERSION + 1, FIRST_VERSION + 201))
     assert all(b'"managedFields":[{' in line for line in made)
     assert [observe(event).problem for event in events] == [None] * 200

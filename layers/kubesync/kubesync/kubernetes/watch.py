@@ -13,7 +13,7 @@ from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.ports import EventSink, ReflectorPolicy
 from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.transport.streams import Block, LineStream
-from kubesync.kubernetes.wire.decode import Bookmark, StreamError, UnreadableEvent, read_event_headers
+from kubesync.kubernetes.wire.decode import Bookmark, StreamError, UnreadableEvent, read_event_header
 from kubesync.kubernetes.wire.registry import WIRE
 from kubesync.log import logger
 
@@ -130,7 +130,8 @@ def _deliver_lines(lines: list[bytes], resource: Resource, position: Position, s
     """Pass on the events and bookmarks of lines. Raises the error that a line carries, or BodyError."""
     events: list[RawEvent] = []
     try:
-        for event in read_event_headers(lines, resource):
+        for line in lines:
+            event = read_event_header(line, resource)
             if type(event) is RawEvent:
                 events.append(event)
             elif type(event) is Bookmark:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesync.domain.objects import RawEvent, Resource
-from kubesync.kubernetes.wire.decode import read_event_header_as_json
+from kubesync.kubernetes.wire.decode import read_event_header
 from kubesync.kubernetes.wire.lines import ChunkDecoder, LineSplitter
 from kubesync.kubernetes.wire.registry import WIRE
 
@@ -121,7 +121,7 @@ def test_events_of_blocks_that_end_inside_a_chunk_are_scanned_all_but_the_cut_on
 def test_scanned_event_is_what_the_parser_makes_of_it(name: str, version: int) -> None:
     line = a_line(version, name)
 
-    assert scan(chunk(line), 0, LIMIT)[0] == [read_event_header_as_json(line, SERVICES)]
+    assert scan(chunk(line), 0, LIMIT)[0] == [read_event_header(line, SERVICES)]
 
 
 def test_block_of_any_length_is_scanned_to_its_end() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kubesync.domain.objects import RawEvent
 from kubesync.domain.sources.ingresses import INGRESSES, Ingress
 from kubesync.domain.sources.registry import SOURCES
-from kubesync.kubernetes.wire.decode import observe, read_event_headers, read_list_page
+from kubesync.kubernetes.wire.decode import observe, read_list_page
+from kubesync.kubernetes.wire.registry import WIRE
 
 BACKEND = {"service": {"name": "web", "port": {"number": 80}}}
 METADATA = {
@@ -101,8 +101,7 @@ def test_list_of_ingresses_of_real_shape() -> None:
 def test_event_of_a_watch_takes_the_fast_way() -> None:
     head = {"kind": "Ingress", "apiVersion": "networking.k8s.io/v1"}
     line = json.dumps({"type": "MODIFIED", "object": {**head, **OBJECT}}, separators=(",", ":")).encode()
-    (event,) = read_event_headers([line], INGRESSES)
-    assert isinstance(event, RawEvent)
+    (event,), _ = WIRE[INGRESSES].scan(b"%x\r\n%s\n\r\n" % (len(line) + 1, line), 0, 10_000)
     assert (event.type, event.namespace, event.name, event.resource_version) == ("MODIFIED", "shop", "web", 4711)
     assert observe(event).value == VALUE
 

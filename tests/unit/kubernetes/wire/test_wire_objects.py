@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.seen.recorded import read_event_header, recorded
+from harness.seen.recorded import recorded
 from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import (
     Endpoint,
@@ -22,7 +22,7 @@ from kubesync.domain.objects import (
     Service,
 )
 from kubesync.domain.sources import services
-from kubesync.kubernetes.wire.decode import observe, read_list_page
+from kubesync.kubernetes.wire.decode import observe, read_event_header, read_list_page
 
 METADATA = {"name": "web", "namespace": "shop", "uid": "u-1", "resourceVersion": "9"}
 KINDS = {Resource.SERVICES: "Service", Resource.ENDPOINTS: "Endpoints", Resource.ENDPOINTSLICES: "EndpointSlice"}

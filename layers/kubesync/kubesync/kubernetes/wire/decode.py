@@ -1,14 +1,13 @@
 """Turns the bytes of the API into domain values: event lines and list pages.
 
-An event is read in two steps. On arrival, a regular expression on the exact prefix that API servers write reads only the metadata,
-because a newer event replaces most events before they are used. The whole event is parsed when its window closes.
+An event is read in two steps. On arrival, only its metadata is read, because a newer event replaces most events before they are used.
+The whole event is parsed when its window closes.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -29,7 +28,6 @@ _MAX_DEPTH: Final = 400
 _MAX_DIGITS: Final = 40
 _STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 _EVENT_TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
-_EVENT_TYPE_NAMES: Final = {b"ADDED": "ADDED", b"MODIFIED": "MODIFIED", b"DELETED": "DELETED"}
 # A number of the server may have any number of digits; one of DynamoDB has 38 at most.
 _MAX_CODE: Final = 999
 _MAX_RETRY_SECONDS: Final = 86_400
@@ -89,28 +87,8 @@ _OBJECT: Final = TypeAdapter(models.HeaderObject)
 _ANY_LIST: Final = TypeAdapter(models.ListModel[str, Any])
 
 
-def read_event_headers(lines: Iterable[bytes], resource: Resource) -> Iterator[EventHeader]:
-    """Read the metadata of watch lines, one after the other.
-
-    If a line begins as API servers write it, the rest of the line is not checked: ``observe`` does that.
-
-    Raises:
-        BodyError: the line is not a JSON object, or not a watch event. The events before it have been passed on.
-    """
-    match, new, types = WIRE[resource].event_prefix.match, tuple.__new__, _EVENT_TYPE_NAMES
-    for line in lines:
-        found = match(line)
-        if found is None:
-            yield read_event_header_as_json(line, resource)
-            continue
-        event_type, name, namespace, uid, version = found.groups()
-        # Bypasses the named tuple's own __new__, which is a slow Python function.
-        fields = (types[event_type], resource, namespace.decode(), name.decode(), uid.decode(), int(version), line)
-        yield new(RawEvent, fields)
-
-
-def read_event_header_as_json(line: bytes, resource: Resource) -> EventHeader:
-    """Read the metadata by parsing the whole line: for bookmarks, errors, and servers that order their fields differently.
+def read_event_header(line: bytes, resource: Resource) -> EventHeader:
+    """Read the metadata of a watch line: of bookmarks, errors, and events that the scan of the watch (``event_scan``) does not take.
 
     Raises:
         BodyError: the line is not JSON.

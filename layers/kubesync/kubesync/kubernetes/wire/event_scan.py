@@ -2,7 +2,7 @@
 
 A watch is the hot path of a session, and a newer event replaces most events before they are used. One regular expression
 reads a chunk's size and its event's metadata directly from a block of the socket. The whole event is parsed when the window
-closes. Any other form takes the slow path: ``ChunkDecoder``, ``LineSplitter``, ``read_event_headers``.
+closes. Any other form takes the slow path: ``ChunkDecoder``, ``LineSplitter``, ``read_event_header``.
 """
 
 from __future__ import annotations
@@ -24,22 +24,18 @@ _NAME: Final = rf"[-A-Za-z0-9._]{{1,{MAX_NAME_CHARACTERS}}}+"
 _TEXT_BYTES: Final = 16 * 1024
 
 
-def event_prefix_pattern(kind: str, api_version: str) -> str:
-    """The pattern that API servers begin an event with. Its groups are type, name, namespace, uid and version."""
-    return (
-        rf'\{{"type":"(ADDED|MODIFIED|DELETED)","object":\{{"kind":"{kind}","apiVersion":"{re.escape(api_version)}",'
-        rf'"metadata":\{{"name":"({_NAME})",(?:"generateName":"{_NAME}",)?+"namespace":"({_NAME})","uid":"({_NAME})",'
-        r'"resourceVersion":"([0-9]{1,20})"[,}]'
-    )
-
-
 def make_scan(resource: Resource, kind: str, api_version: str) -> Scan:
     """Make the scan for the watch of one resource.
 
     The scan stops at anything but a whole chunk of one event: another kind of event, several lines in a chunk, part of a line, a
     chunk that is cut off, longer than the limit, the last one, or not well formed.
     """
-    match = re.compile(r"([0-9A-Fa-f]{1,8}+)\r\n" + event_prefix_pattern(kind, api_version)).match
+    # What API servers begin an event with. The groups are the chunk's size, type, name, namespace, uid and version.
+    match = re.compile(
+        rf'([0-9A-Fa-f]{{1,8}}+)\r\n\{{"type":"(ADDED|MODIFIED|DELETED)","object":\{{"kind":"{kind}",'
+        rf'"apiVersion":"{re.escape(api_version)}","metadata":\{{"name":"({_NAME})",(?:"generateName":"{_NAME}",)?+'
+        rf'"namespace":"({_NAME})","uid":"({_NAME})","resourceVersion":"([0-9]{{1,20}})"[,}}]'
+    ).match
     # Bypasses the named tuple's own __new__, which is a slow Python function.
     new = tuple.__new__
 

@@ -11,6 +11,8 @@ import re
 from typing import Final
 
 _MAX_SIZE_LINE: Final = 1024  # bytes of a chunk's size line with extensions; real ones have under ten
+_SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[;\s][^\n]*)?\r\n")
+_END_OF_CHUNK: Final = b"\r\n"
 
 
 class MalformedBodyError(http.client.HTTPException):
@@ -26,17 +28,15 @@ class ChunkDecoder:
     def __init__(self) -> None:
         self.ended = False
         self._head = b""  # an unfinished size line
-        self._left = 0  # bytes of the current chunk still to come
-        self._closing = 0  # bytes of the CRLF after a chunk still to come
+        self._left = 0  # bytes of the current chunk still to come, those of the CRLF after it included
 
     def resume(self, block: bytes) -> tuple[bytes, int]:
         """Prepend a size line that the last block cut. Returns the block, and the offset of the next chunk in it.
 
         Bytes before that offset belong to the chunk under way.
         """
-        if self._head:
-            block, self._head = self._head + block, b""
-        return block, min(len(block), self._left + self._closing)
+        block, self._head = self._head + block, b""
+        return block, min(len(block), self._left)
 
     def feed(self, block: bytes) -> list[bytes]:
         """Decode a block. Returns its payload, one piece per chunk or part of a chunk.
@@ -45,53 +45,30 @@ class ChunkDecoder:
             MalformedBodyError: the body is not chunked.
         """
         pieces: list[bytes] = []
-        at = self._finish_chunk(block, pieces)
-        if self._head:
-            block, at, self._head = self._head + block[at:], 0, b""
-        size, find, add = len(block), block.find, pieces.append
-        while at < size and not self.ended:
-            line_end = find(b"\r\n", at)
-            if line_end < 0:
-                if size - at > _MAX_SIZE_LINE:
-                    raise MalformedBodyError("a chunk size is missing")
-                self._head = block[at:]
-                break
-            try:
-                length = int(block[at:line_end], 16)
-            except ValueError:
-                length = _chunk_length_before_extension(block[at:line_end])
-            start = line_end + 2
-            end = start + length
-            if length <= 0:
-                if length < 0:
-                    raise MalformedBodyError("a chunk size is missing")
-                self.ended = True
-            elif end + 2 <= size:  # the usual case: a whole chunk lies in this block
-                if block[end : end + 2] != b"\r\n":
-                    raise MalformedBodyError("a chunk does not end where its size says")
-                add(block[start:end])
-                at = end + 2
+        block, at = self.resume(block)[0], 0
+        while at < len(block) and not self.ended:
+            if self._left:
+                at = self._read_chunk(block, at, pieces)
+            elif (size_line := _SIZE_LINE.match(block, at)) is not None:
+                at, length = size_line.end(), int(size_line[1], 16)
+                self.ended, self._left = not length, length + len(_END_OF_CHUNK)
+            elif _END_OF_CHUNK in block[at:] or len(block) - at > _MAX_SIZE_LINE:
+                raise MalformedBodyError("a chunk size is missing")
             else:
-                self._left, self._closing = length, 2
-                at = start + self._finish_chunk(block[start:], pieces)
+                self._head, at = block[at:], len(block)
         return pieces
 
-    def _finish_chunk(self, block: bytes, pieces: list[bytes]) -> int:
+    def _read_chunk(self, block: bytes, at: int, pieces: list[bytes]) -> int:
         """Add what the block holds of the chunk under way to ``pieces``. Returns the offset behind it."""
-        at = 0
-        if self._left:
-            piece = block[: self._left]
-            if piece:
-                pieces.append(piece)
-            at = len(piece)
-            self._left -= at
-        if not self._left and self._closing:
-            closing = block[at : at + self._closing]
-            if closing != b"\r\n"[2 - self._closing :][: len(closing)]:
-                raise MalformedBodyError("a chunk does not end where its size says")
-            self._closing -= len(closing)
-            at += len(closing)
-        return at
+        end = at + self._left
+        ends_at = max(at, end - len(_END_OF_CHUNK))  # its payload
+        payload, closing = block[at:ends_at], block[ends_at:end]
+        if closing != _END_OF_CHUNK[ends_at - end :][: len(closing)]:
+            raise MalformedBodyError("a chunk does not end where its size says")
+        if payload:
+            pieces.append(payload)
+        self._left -= len(payload) + len(closing)
+        return at + len(payload) + len(closing)
 
 
 class LineSplitter:
@@ -117,42 +94,21 @@ class LineSplitter:
             MalformedBodyError: a line is longer than the limit.
         """
         lines: list[bytes] = []
-        longest, add = self._max_line_bytes, lines.append
         for piece in pieces:
-            end = piece.find(b"\n") + 1
-            if end == len(piece) <= longest and not self._tail:
-                add(piece)  # the usual case: one event, one chunk, one line
-            else:
-                self._split(piece, end, lines)
-        return lines
-
-    def _split(self, piece: bytes, end: int, lines: list[bytes]) -> None:
-        """Add the lines of a piece to ``lines``, the unfinished one before them first. ``end``: of the first line; 0: none ends."""
-        start = 0
-        while end:
-            self._check_length(self._tail_bytes + end - start)
-            if self._tail:
+            start = 0
+            while end := piece.find(b"\n", start) + 1:
+                self._check_length(self._tail_bytes + end - start)
                 lines.append(b"".join([*self._tail, piece[start:end]]))
-                self._tail, self._tail_bytes = [], 0
-            else:
-                lines.append(piece[start:end])
-            start, end = end, piece.find(b"\n", end) + 1
-        if start < len(piece):
-            self._tail.append(piece[start:])
-            self._tail_bytes += len(piece) - start
-            self._check_length(self._tail_bytes)
+                self._tail, self._tail_bytes, start = [], 0, end
+            if start < len(piece):
+                self._tail.append(piece[start:])
+                self._tail_bytes += len(piece) - start
+                self._check_length(self._tail_bytes)
+        return lines
 
     def _check_length(self, length: int) -> None:
         if length > self._max_line_bytes:
             raise MalformedBodyError(f"a line is longer than {self._max_line_bytes} bytes")
-
-
-def _chunk_length_before_extension(size_line: bytes) -> int:
-    """The length in a size line with extensions. Raises MalformedBodyError."""
-    try:
-        return int(size_line.split(b";", 1)[0], 16)
-    except ValueError:
-        raise MalformedBodyError("a chunk size is missing") from None
 
 
 def one_line(text: str, limit: int = 500) -> str:

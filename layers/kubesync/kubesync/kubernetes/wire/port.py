@@ -5,7 +5,6 @@ What these values mean is in ``domain.sources``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -14,7 +13,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationInfo
 
 from kubesync.domain.objects import Observation, Resource
 from kubesync.kubernetes.wire import models
-from kubesync.kubernetes.wire.event_scan import Scan, event_prefix_pattern, make_scan
+from kubesync.kubernetes.wire.event_scan import Scan, make_scan
 
 type Project = Callable[[Any, tuple[str, ...]], object]
 """Makes the value to keep of a checked model. The second argument: prefixes of the annotations to keep."""
@@ -26,7 +25,7 @@ class WireSource:
 
     ``path``: of its group and version. ``event``, ``page``, ``item``: check a watch event, a page of a list, one object. The last two
     take prefixes as their context, and give Observations.
-    ``event_prefix``: the usual beginning of a line of its watch; ``scan`` reads the usual part of its watch.
+    ``scan`` reads the usual part of its watch.
     """
 
     resource: Resource
@@ -36,7 +35,6 @@ class WireSource:
     page: TypeAdapter[Any]
     item: TypeAdapter[Any]
     project: Project
-    event_prefix: re.Pattern[bytes]
     scan: Scan
 
 
@@ -72,6 +70,5 @@ def wire_source(resource: Resource, kind: str, api_version: str, model: Any, pro
         TypeAdapter(list_model[Literal[f"{kind}List"], item]),
         TypeAdapter(item),
         project,
-        re.compile(event_prefix_pattern(kind, api_version).encode()),
         make_scan(resource, kind, api_version),
     )
