@@ -13,6 +13,7 @@ _TURNING = "cluster/claims/turning.py"
 _TWO = _TESTS + "test_name_of_two_clusters_changes_its_policy_in_one_batch_once_both_want_it"
 _NEW = _TESTS + "test_who_is_new_at_a_name_that_turns_does_not_keep_it_from_turning"
 _MEETS = _TESTS + "test_i3_who_meets_another_policy_is_not_sent_and_waits_for_it"
+_FAMILY = _TESTS + "test_i9_who_meets_another_policy_publishes_no_family_at_the_name"
 _OF_TEMPLATE = _TESTS + "test_i3_name_of_the_template_that_another_cluster_has_is_waited_for"
 _KNOWN = "unit/zone/test_known_sets.py::"
 _TYPES = "integration/names/test_types_that_turn.py::"
@@ -278,5 +279,32 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         old="        forms |= {Name.of(key): form_of(key, after) for key, after in comes if after is not None}\n",
         new="",
         caught_by=(_TYPES + "test_i10_who_has_no_set_yet_comes_with_the_form_for_which_the_other_waits",),
+    ),
+    Mutant(
+        name="late-key-brings-its-other-family",
+        without="a key whose set waits for another policy publishes its other types at the name in the same batch",
+        invariants="I9",
+        file="domain/batches.py",
+        old="    return [unit for unit in kept if not unit.only_creates or (unit.key, unit.name) not in late]\n",
+        new="    return kept\n",
+        caught_by=(_FAMILY, "unit/domain/test_batches.py::test_who_waits_for_another_key_brings_no_set_of_the_name"),
+    ),
+    Mutant(
+        name="blocked-key-brings-its-other-family",
+        without="a key whose set is not sent publishes its other types at the name, beside another policy",
+        invariants="I9",
+        file="zone/writer.py",
+        old="        out = blocked.keys() | self.known.held(units, blocked) if blocked else ()\n",
+        new="        out = blocked\n",
+        caught_by=(_FAMILY,),
+    ),
+    Mutant(
+        name="foreign-set-holds-other-types",
+        without="a foreign set keeps out sets of other types",
+        invariants="I4",
+        file="zone/reader.py",
+        old="            made = self._made.pop(name, set()) & sets.keys()\n",
+        new="            made = set(sets)\n",
+        caught_by=(_KNOWN + "test_i3_foreign_set_keeps_out_its_own_type_alone",),
     ),
 )

@@ -8,7 +8,7 @@ import pytest
 
 from harness.deployment import ZONE_ID
 from harness.seen.builders import a_service
-from harness.turning import ASIA, EU, MANY, NUMBERS, PRIMARY, SECONDARY, US, Turning
+from harness.turning import ASIA, EU, MANY, NUMBERS, PRIMARY, SECONDARY, US, WWW, Turning
 from kubesync.domain.objects import Resource
 from simulation.writes import RECORD
 
@@ -230,6 +230,41 @@ def test_i3_who_meets_another_policy_is_not_sent_and_waits_for_it(
         deployment.ask(name, MANY)
     deployment.pass_time(30.0)
     assert {text.split(" ")[0] for text in deployment.www().values()} == {"multivalue"}
+    deployment.at_rest()
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+@pytest.mark.parametrize(
+    ("of_a", "policy_of_a"),
+    [
+        pytest.param("10.9.0.1", EU, id="in one batch"),
+        pytest.param("fd00::1", EU, id="in one batch, by IPv6"),
+        pytest.param("10.9.0.1", None, id="in one batch, or one after the other"),
+    ],
+)
+def test_i9_who_meets_another_policy_publishes_no_family_at_the_name(
+    deployment: Turning, of_a: str, policy_of_a: dict[str, str] | None, order: str
+) -> None:
+    """Two clusters plan at one moment. ``a`` has addresses of one family, ``b`` of both."""
+
+    def ask(policies: dict[str, dict[str, str] | None]) -> None:
+        for cluster, policy in policies.items():
+            asked = {"hostname": WWW, **({} if policy is None else {"set-identifier": cluster, **policy})}
+            addresses = (of_a,) if cluster == "a" else ("10.9.0.2", "fd00::2")
+            service = a_service(cluster_ips=addresses, ports=(), annotations=asked)
+            deployment.clusters[cluster].apply("web", service)
+        deployment.pass_time(30.0)
+
+    def values() -> list[str]:
+        sets = deployment.route53.records(ZONE_ID).items()
+        return sorted(value for key, found in sets if key.name == WWW for value in found.values)
+
+    policies = {"a": policy_of_a, "b": MANY}
+    ask({cluster: policies[cluster] for cluster in order})
+    assert (values(), deployment.refusals) == ([of_a], [])
+    assert [problem.code for problem in deployment.of("b").problems] == ["NameTaken"]
+    ask({"a": MANY})
+    assert values() == sorted([of_a, "10.9.0.2", "fd00::2"])
     deployment.at_rest()
 
 

@@ -84,6 +84,17 @@ def test_of_sets_that_exclude_each_other_one_goes_first(first: tuple[str, str], 
     assert without_rivals([*reversed(units), other]) == [units[1], other]
 
 
+def test_who_waits_for_another_key_brings_no_set_of_the_name() -> None:
+    """Its other family waits too, what it has at the name follows its address, and what goes goes."""
+    first = Unit(a_key("one"), (weighted("a", "AAAA", ""),))
+    late, beside, elsewhere = units_of(
+        a_key("two"), [weighted("a", "A", "blue"), weighted("a", "AAAA", "blue"), weighted("b", "A", "blue")]
+    )
+    goes = Unit(a_key("two"), (weighted("a", "SRV", "blue", gone=True),))
+    assert without_rivals([first, late, beside, elsewhere, goes]) == [first, elsewhere, goes]
+    assert without_rivals([late, beside, first]) == [late, beside]
+
+
 def test_set_that_goes_is_in_nobodys_way() -> None:
     units = [
         Unit(a_key("one"), (weighted("a", "A", "", gone=True),)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -53,6 +54,31 @@ def test_set_is_not_blocked_by_what_the_same_batch_takes_away() -> None:
     comes = unit("b", GREEN, None, Latency("eu-west-1"))
     for goes in (unit("a", BLUE, Weighted(1), None), unit("a", BLUE, Weighted(1), Latency("us-east-1"))):
         assert known.blocked([goes, comes]) == {}
+
+
+def test_i9_new_sets_of_a_blocked_key_at_the_name_wait_with_it() -> None:
+    known = knows(unit("a", BLUE, None, Weighted(1)))
+    six, mail = replace(GREEN, type="AAAA"), replace(GREEN, type="MX")
+    comes, beside = unit("b", GREEN, None, Latency("eu-west-1")), unit("b", six, None, Latency("eu-west-1"))
+    stays = unit("b", mail, Weighted(1), Weighted(2))
+    others = [
+        unit("c", replace(six, identifier="c"), None, Weighted(1)),
+        unit("b", replace(six, name="x"), None, SIMPLE),
+    ]
+    units = [comes, beside, stays, *others]
+    assert known.held(units, known.blocked(units)) == {beside}
+    assert known.held([stays], {}) == set()
+
+
+def test_i3_foreign_set_keeps_out_its_own_type_alone() -> None:
+    known = KnownSets()
+    known.read({WWW: {BLUE: a_set(Weighted(1))}})
+    units = [unit("b", replace(GREEN, type=each), None, Latency("eu-west-1")) for each in ("A", "AAAA")]
+    blocked = known.blocked(units)
+    assert (blocked, known.held(units, blocked)) == ({units[0]: True}, set())
+    known = knows(unit("a", BLUE, None, Weighted(1)))
+    known.read({WWW: {BLUE: a_set(Weighted(3))}})
+    assert known.held(units, blocked) == {units[1]}, "it is still ours"
 
 
 def test_units_that_go_together_are_blocked_together() -> None:

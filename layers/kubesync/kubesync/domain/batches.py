@@ -56,6 +56,10 @@ class Unit:
         return all(change.after is None for change in self.changes)
 
     @property
+    def only_creates(self) -> bool:
+        return all(change.before is None for change in self.changes)
+
+    @property
     def grows(self) -> bool:
         """Whether the zone holds more sets afterwards. A full zone refuses such a unit."""
         return self.growth > 0
@@ -135,12 +139,13 @@ def without_rivals(units: Sequence[Unit]) -> list[Unit]:
         touch one set, unless one deletes       a claim is missing, which is a fault of ours: both create it, or both know of it
         what the other creates
 
-    A key whose unit waits stays open. If the earlier unit's set still stands there at the next batch, that is an ordinary
-    conflict, reported on the key. Nothing else in the zone waits for it (I4).
+    A key whose unit waits stays open, and its other new sets at the name wait too: the name has one policy. If the earlier unit's set still
+    stands there at the next batch, that is an ordinary conflict, reported on the key. Nothing else in the zone waits for it (I4).
     """
     wanted: dict[str, list[tuple[ObjectKey, RecordKey, RecordSet]]] = defaultdict(list)
     touched: dict[tuple[RecordKey, bool], ObjectKey] = {}
     kept: list[Unit] = []
+    late = set[tuple[ObjectKey, str]]()
     for unit in units:
         sides = [(change.key, goes) for change in unit.changes for goes, side in _sides(change) if side is not None]
         coming = [(change.key, change.after) for change in unit.changes if change.after is not None]
@@ -148,11 +153,12 @@ def without_rivals(units: Sequence[Unit]) -> list[Unit]:
         if any(touched.get(side, unit.key) != unit.key for side in sides):
             continue
         if any(in_the_way(*other, *comes) for comes in coming for other in others):
+            late.add((unit.key, unit.name))
             continue
         wanted[unit.name] += [(unit.key, *comes) for comes in coming]
         touched |= dict.fromkeys(sides, unit.key)
         kept.append(unit)
-    return kept
+    return [unit for unit in kept if not unit.only_creates or (unit.key, unit.name) not in late]
 
 
 def _sides(change: RecordChange) -> tuple[tuple[bool, RecordSet | None], ...]:

@@ -8,7 +8,7 @@ read one by one, and many by reading the whole zone once.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from kubesync.aws.route53.zones import ZoneClient
@@ -75,27 +75,32 @@ class KnownSets:
 
     def __init__(self) -> None:
         self._at: dict[str, dict[RecordKey, Routing]] = {}
+        self._made: dict[str, set[RecordKey]] = {}  # of these, what our batches have left there
 
     def landed(self, units: Iterable[Unit]) -> None:
         """Note what a batch has changed. Deletions first, as in the batch: one unit may delete what another one makes anew."""
         changes = [change for unit in units for change in unit.changes]
         for change in sorted(changes, key=lambda change: change.after is not None):
-            at_name = self._at.pop(change.key.name, {})
+            at_name, made = self._at.pop(change.key.name, {}), self._made.pop(change.key.name, set())
             at_name.pop(change.key, None)
+            made.discard(change.key)
             if change.after is not None:
                 at_name[change.key] = change.after.routing
-            self._keep(change.key.name, at_name)
+                made.add(change.key)
+            self._keep(change.key.name, at_name, made)
 
     def read(self, found: Mapping[str, Mapping[RecordKey, RecordSet]]) -> None:
         """Note what was read at each of these names."""
         for name, sets in found.items():
             self._at.pop(name, None)
-            self._keep(name, {key: each.routing for key, each in sets.items()})
+            made = self._made.pop(name, set()) & sets.keys()
+            self._keep(name, {key: each.routing for key, each in sets.items()}, made)
 
-    def _keep(self, name: str, sets: dict[RecordKey, Routing]) -> None:
-        self._at[name] = sets
+    def _keep(self, name: str, sets: dict[RecordKey, Routing], made: set[RecordKey]) -> None:
+        self._at[name], self._made[name] = sets, made
         if len(self._at) > _MOST_NAMES:
-            del self._at[next(iter(self._at))]
+            oldest = next(iter(self._at))
+            del self._at[oldest], self._made[oldest]
 
     def missing(self, units: Iterable[Unit]) -> set[str]:
         """Names of these units at which a set gets a routing policy, and of which nothing is known."""
@@ -109,17 +114,34 @@ class KnownSets:
         with such a unit.
         """
         units = list(units)
-        taken = {change.key for unit in units for change in unit.changes if change.before is not None}
-        bad = {unit for unit in units if self._is_blocked(unit, taken)}
+        bad = {unit for unit in units if self._obstacles(unit, _taken(units))}
         groups = together(units) if bad else ()
         return {unit: unit in bad for group in groups if not bad.isdisjoint(group) for unit in group}
 
-    def _is_blocked(self, unit: Unit, taken: Collection[RecordKey]) -> bool:
-        stands = {key: routing for key, routing in self._at.get(unit.name, {}).items() if key not in taken}
-        return bool(stands) and any(
-            in_the_way(key, RecordSet(None, (), routing=routing), change.key, change.after)
-            for key, routing in stands.items()
+    def held(self, units: Sequence[Unit], blocked: Collection[Unit]) -> set[Unit]:
+        """Which of these units wait until their cluster has judged a blocked one: new sets of its key at the name.
+
+        A set of another key of ours keeps it out. A name has one policy, whatever the types: the key is about to wait for the whole name.
+        """
+        taken = _taken(units)
+        out = {
+            (u.key, u.name) for u in blocked if not self._made.get(u.name, set()).isdisjoint(self._obstacles(u, taken))
+        }
+        return {unit for unit in units if (unit.key, unit.name) in out and unit not in blocked and unit.only_creates}
+
+    def _obstacles(self, unit: Unit, taken: Collection[RecordKey]) -> set[RecordKey]:
+        """The sets that stand in a unit's way. ``taken``: what the batch takes away."""
+        return {
+            key
+            for key, routing in self._at.get(unit.name, {}).items()
             for change in unit.changes
-            if change.after is not None
+            if key not in taken
+            and change.after is not None
             and change.key != key  # at its own key a person has changed something: Route 53 decides
-        )
+            and in_the_way(key, RecordSet(None, (), routing=routing), change.key, change.after)
+        }
+
+
+def _taken(units: Iterable[Unit]) -> set[RecordKey]:
+    """The sets that these units delete, or replace."""
+    return {change.key for unit in units for change in unit.changes if change.before is not None}

@@ -108,7 +108,8 @@ class BatchWriter:
             self.known.read(self._reader.read_all({unit.name for unit in blocked}, now))
             blocked = self.known.blocked(units)
         self.culprits = tuple((unit, _IN_THE_WAY if at_fault else "") for unit, at_fault in blocked.items())
-        if rest := [unit for unit in units if unit not in blocked]:
+        out = blocked.keys() | self.known.held(units, blocked) if blocked else ()
+        if rest := [unit for unit in units if unit not in out]:
             self.start(rest)
 
     def start(self, units: Sequence[Unit], denied: tuple[Unit, ...] = (), why: str = "") -> None:
