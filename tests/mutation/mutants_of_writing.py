@@ -236,7 +236,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         invariants="I3",
         file="operations/resync.py",
         old="            actual = self._walk(zone_id)\n",
-        new="            actual = self._walk(zone_id)\n            [each.remember() for each in going_on]\n",
+        new="            actual = self._walk(zone_id)\n            self._each(lambda cluster: cluster.remember(zone_id), names)\n",
         caught_by=(
             "integration/asked_for/test_resync_beside_batches.py::test_i3_what_a_batch_changes_after_its_page_was_read_is_no_drift",
         ),

@@ -88,6 +88,7 @@ class Played:
     def __init__(self) -> None:
         clock = ManualClock()
         self.store = MemoryStore(clock=clock)
+        self.resyncs = ResyncTable(self.store, "0")
         self.fenced_writer = Writer(self.store)
         table: Any = None
         claims, upstreams = ClaimTable(self.store), UpstreamTable(self.store)
@@ -178,22 +179,18 @@ class Played:
         self.configs = {**self.configs, name: self.configs[name].model_copy(update=update)}
 
     @property
-    def requests(self) -> ResyncTable:
-        return ResyncTable(self.store, "0")
-
-    @property
     def results(self) -> ResyncTable:
         return ResyncTable(self.store, "0", 90 * 86_400)
 
     def ask(self, *, force: bool = False, dry_run: bool = False) -> ResyncRequest:
         """A request for all clusters."""
         request = new_request("asked", "", self.clock.epoch(), dry_run=dry_run, force=force)
-        self.requests.store(request)
+        self.resyncs.store(request)
         return request
 
     @property
     def worker(self) -> ResyncWorker:
-        return ResyncWorker(cast("Master", self), self.requests)
+        return ResyncWorker(cast("Master", self))
 
     def result(self) -> dict[str, Any]:
         (found,) = last_resyncs(self.store, "0", 5)
@@ -206,7 +203,7 @@ def errors_in(report: dict[str, Any]) -> dict[str, str | None]:
 
 def nothing_kept(played: Played, request: ResyncRequest) -> ResyncProgress:
     """As of a resync that nobody has stored."""
-    return ResyncProgress(cast("Master", played), request, ResyncTable(played.store, "0"), stored=False)
+    return ResyncProgress(cast("Master", played), request, stored=False)
 
 
 def _give(reply: Any, answer: object) -> None:

@@ -154,7 +154,7 @@ def test_key_that_is_written_all_the_time_is_compared_at_its_names(played: Playe
     played.compared = [moved, moved, moved, Compared((Drift(WEB, A, ONE, None),))]
     assert [row["drift"] for row in played.resync()["drift"]] == ["missing"]
     compares = played.of(CompareZone)
-    assert [bool(compare.known) for compare in compares] == [True, True, False, False]
+    assert [bool(compare.known) for compare in compares] == [True, False, False, False]
     assert (compares[-1].keys, compares[-1].names) == ((WEB,), frozenset({A.name}))
 
 
@@ -188,14 +188,15 @@ def test_runner_does_requests_one_by_one_and_ends_when_it_is_closed(played: Play
                 raise NotMasterError("fenced")
             return False
 
-    runner = ResyncRunner(cast("Master", played), cast("Any", Waiting()), Activity(played.clock))
+    played.resyncs = cast("Any", Waiting())
+    runner = ResyncRunner(cast("Master", played), Activity(played.clock))
     requests = [ResyncRequest(name, "prod", dry_run=True, force=False, at_ms=0) for name in "ab"]
     runner.take([])
     assert runner.join(0.0)
     runner.take(requests)
-    runner.take(requests)
     assert not runner.join(0.3)
     assert (done, len(played.lost)) == (["a", "b"], 1)
+    played.end()
     runner.close()
     assert runner.join(5.0)
 
@@ -206,7 +207,7 @@ def test_runner_does_requests_one_by_one_and_ends_when_it_is_closed(played: Play
 def test_i5_forced_resync_stops_once_its_caller_has_withdrawn_it(played: Played) -> None:
     played.serve("a", "b", "c")
     request = played.ask(force=True)
-    played.relisting = lambda: played.requests.withdraw(request)
+    played.relisting = lambda: played.resyncs.withdraw(request)
     report = played.worker.run(request, own_session=False)
     assert [relist.forced for relist in played.of(Relist)] == [True]
     assert errors_in(report) == dict.fromkeys("abc", "the resync was withdrawn")
@@ -216,11 +217,11 @@ def test_i5_forced_resync_stops_once_its_caller_has_withdrawn_it(played: Played)
 
 def test_forced_resync_that_is_withdrawn_before_its_answer_keeps_its_result(played: Played) -> None:
     request = played.ask(force=True)
-    played.fenced_writer.writing = lambda: played.requests.withdraw(request)
+    played.fenced_writer.writing = lambda: played.resyncs.withdraw(request)
     report = played.worker.run(request, own_session=False)
     assert errors_in(report) == {"prod": None}
     assert (played.result()["id"], played.result()["errors"]) == (request.id, 0)
-    assert played.requests.collect(request) is None
+    assert played.resyncs.collect(request) is None
 
 
 def test_last_write_of_an_own_session_that_fails_leaves_its_report(played: Played) -> None:
@@ -255,7 +256,7 @@ def test_resync_of_all_is_not_failed_by_a_changed_cluster(
 def test_progress_that_an_earlier_release_left_raises_no_alarm(played: Played) -> None:
     request = played.ask()
     played.store.transact(played.results.put_progress(request, "s", 2, 1, played.clock.epoch(), "x"), "x")
-    played.store.write(played.requests.remove(request))
+    played.store.write(played.resyncs.remove(request))
     played.worker.expire(request)
     assert (
         [each.errors for each in played.resynced],

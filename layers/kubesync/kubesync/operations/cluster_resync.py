@@ -1,4 +1,4 @@
-"""The full resync of one cluster: its lists and upstreams, what was found, and the report. ``zone_comparison`` compares it with its zones.
+"""The full resync of one cluster: compares it with its lists, its upstreams and one zone after another, and makes its report.
 
 dry run   the lists are applied to separate key states; nothing is written
 resync    the cluster's listeners list again, and drifted sets of a zone become the known state; normal commits correct them
@@ -13,6 +13,14 @@ at the end                keys in conflict and keys that may have drifted, by ke
 
 A dry run reads no states before and after its lists, because it plans on states of its own. If an earlier session has listed the cluster,
 the resync goes on with the zones.
+
+Batches go on while a zone is walked (all its sets are read), so a set may differ because a batch changed it. After each batch, before the
+next one, the states of its keys are written. So the state of the set's key decides:
+
+the key's state      a set that differs from the known set
+---------------      -------------------------------------
+as before the walk   has drifted: no batch has changed it
+written since        the key has moved: the zone reads its names between two batches
 """
 
 from __future__ import annotations
@@ -20,26 +28,23 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 from itertools import batched
 from typing import Any, Final
 
+from kubesync import messages
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
-from kubesync.domain.dns.drift import Drift
+from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME
+from kubesync.domain.dns.drift import Drift, Known, with_replacements
+from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import ListenerError, StoreError
 from kubesync.domain.objects import ObjectKey
-from kubesync.domain.state import KeyState, Name, UpstreamState
+from kubesync.domain.state import EMPTY, KeyState, Name, UpstreamState
 from kubesync.domain.window import Mode
-from kubesync.messages import (
-    ListingFailedError,
-    Relist,
-    Relisted,
-    RemoveOrphans,
-    WithdrawRelist,
-)
-from kubesync.operations.asking import Question, ResyncError, ask_cluster, check_time
+from kubesync.operations.asking import Question, ResyncError, ask_cluster, ask_zone, check_time
 from kubesync.operations.listing import advice, preview_lists
 from kubesync.operations.ports import Master
 from kubesync.operations.record_rows import DryRunForecast, counts_of, drift_row
@@ -50,19 +55,18 @@ _LAST_ERRORS_SECONDS: Final = 1.0
 _WAITING_SECONDS: Final = 2.0
 """How often to ask, during a list, whether the caller still waits for the resync."""
 _ORPHANS_AT_A_TIME: Final = 50
+_ROUNDS: Final = 8
+"""How often a key is compared that is written meanwhile."""
 
 
 class ClusterResync:
-    """The full resync of one cluster: compares its lists and upstreams, and collects what was found for the report.
+    """The full resync of one cluster, and what it has found for the report. All methods raise ResyncError, StoreError.
 
     ``zones``: zones that are not compared yet. ``listed``: an earlier session has listed the cluster.
-    ``forecast``: what a dry run would change. None: this is no dry run, or it has not listed yet.
-    ``held``: the report's rows of deletions that are held back. ``conflicts``: by key, its names in conflict.
-    ``reread``: keys whose conflicts are read once more for the report.
 
     Args:
         own_session: see ``Resync``.
-        part: what an earlier session has done.
+        part: what an earlier session has done with the same configuration.
         check_waiting: raises once the caller no longer waits for the resync. Gets the least time (seconds) between two questions.
 
     Raises:
@@ -86,91 +90,75 @@ class ClusterResync:
             raise ResyncError(f"no such cluster; registered: {known}")
         if config.paused:
             raise ResyncError(f"cluster {name} is disabled: `kubesync cluster enable {name}`, then run it again")
-        self.master = master
-        self.own_session = own_session
-        self.listed = listed = bool(part.document) and part.revision == config.revision
-        self.zones = set(part.zones) if listed else {zone.id for zone in config.zones}
-        self.forecast: DryRunForecast | None = None
-        self.held: list[dict[str, Any]] = []
-        self.conflicts: dict[ObjectKey, Mapping[Name, str]] = {}
-        self.reread: set[ObjectKey] = set()
+        self.name = name
+        self.listed = bool(part.document)
+        self.zones = set(part.zones) if self.listed else {zone.id for zone in config.zones}
+        self._master = master
         self._config = config
         self._request = request
+        self._own_session = own_session
         self._check_waiting = check_waiting
-        self._document: dict[str, Any] = {**part.document} if listed else {"cluster": name}
-        self._drift: list[dict[str, Any]] = list(self._document.pop("drift", ()))
+        self._document: dict[str, Any] = {"cluster": name, "drift": [], **part.document}
         self._upstreams: array[int] | None = None
-
-    @property
-    def name(self) -> str:
-        return self._config.name
-
-    @property
-    def dry_run(self) -> bool:
-        return self._request.dry_run
+        # What a dry run would change. None: this is no dry run, or it has not listed yet.
+        self._forecast: DryRunForecast | None = None
+        self._known: list[Known] = []  # the known sets of the zone that is walked
+        self._held: list[dict[str, Any]] = []  # rows of deletions that are held back
+        self._conflicts: dict[ObjectKey, Mapping[Name, str]] = {}
+        self._reread: set[ObjectKey] = set()  # keys whose conflicts are read once more for the report
 
     @property
     def orphans_removed(self) -> bool:
         """Whether orphaned upstreams were removed already. True in a dry run, which removes none."""
-        return self.dry_run or "stray_upstreams" in self._document
+        return self._request.dry_run or "stray_upstreams" in self._document
 
     def part(self) -> Part:
-        """Return what is done so far, as it is stored."""
-        return Part(self._config.revision, {**self._document, "drift": self._drift}, tuple(sorted(self.zones)))
+        """Return what is done so far, as it is stored. The report is complete once all zones are compared."""
+        zones = tuple(sorted(self.zones))
+        document = {**self._document} if zones else self._report()
+        return Part(self._config.revision, document, zones, done=not zones)
 
-    def final_part(self) -> Part:
-        """Return the complete report as a part, once all zones are compared. Reads the keys of ``reread``. Raises ResyncError, StoreError."""
-        for state in self.master.tables.state.load(sorted(self.reread)).values():
-            self.conflicts[state.key] = state.conflicts
-        conflicts = {(str(key), name): why for key, names in self.conflicts.items() for name, why in names.items()}
+    def _report(self) -> dict[str, Any]:
+        """Return the complete report. Reads the conflicts of some keys once more."""
+        for state in self._master.tables.state.load(sorted(self._reread)).values():
+            self._conflicts[state.key] = state.conflicts
+        conflicts = {(str(key), name): why for key, names in self._conflicts.items() for name, why in names.items()}
         planned: dict[str, Any] = {}
-        if self.forecast is not None:
-            conflicts = self.forecast.conflicts | conflicts
-            records = self.forecast.rows(self._config.policy, conflicts)
+        if self._forecast is not None:
+            conflicts = self._forecast.conflicts | conflicts
+            records = self._forecast.rows(self._config.policy, conflicts)
             planned = {"records": records, "plan": counts_of(records, self._document["changes"])}
         document = {
             **self._document,
             **planned,
-            "drift": self._drift,
-            "held_deletions": self.held,
+            "held_deletions": self._held,
             "conflicts": [
                 {"service": service, "name": name.name, "zone": name.zone_id, "code": "Conflict", "reason": reason}
                 for (service, name), reason in sorted(conflicts.items())
             ],
         }
-        return Part(self._config.revision, with_counts(document), (), done=True)
+        return with_counts(document)
 
-    def add_drifts(self, drifts: Sequence[Drift]) -> None:
-        """Add sets that somebody changed by hand to the report."""
-        self._drift += map(drift_row, drifts)
-        if self.forecast is not None:
-            self.forecast.drifts += drifts
-
-    def report_forgotten(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Add sets that kubesync has lost track of to the report. Their owners may be keys of other clusters, even of removed clusters."""
-        if rows:
-            self._document["forgotten"] = [*self._document.get("forgotten", ()), *rows]
-
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raise ResyncError if the session must end or the configuration was changed."""
-        check_time(self.master)
-        config = self.master.configs.get(self.name)
+        check_time(self._master)
+        config = self._master.configs.get(self.name)
         if config is None or config.revision != self._config.revision:
             raise ResyncError(f"the configuration of cluster {self.name} was changed meanwhile: run it again")
 
-    def states(self) -> Iterator[KeyState]:
-        """Read all key states of the cluster, one after another. Raises what ``check`` raises."""
-        for state in self.master.tables.state.load_all(self.name):
-            self.check()
+    def _states(self) -> Iterator[KeyState]:
+        """Read all key states of the cluster, one after another."""
+        for state in self._master.tables.state.load_all(self.name):
+            self._check()
             yield state
 
     # --- cluster against state and upstreams ---
 
     def compare_with_lists(self) -> None:
-        """List the cluster, and apply the lists or preview their effects. Raises ResyncError, StoreError."""
-        self.check()
+        """List the cluster, and apply the lists or preview their effects."""
+        self._check()
         self._check_waiting(0.0)
-        if self.dry_run:
+        if self._request.dry_run:
             self._preview()
         else:
             self._relist()
@@ -178,10 +166,10 @@ class ClusterResync:
     def _preview(self) -> None:
         """List the cluster, plan on separate key states, and take forecast, held deletions, zones and report from the plan."""
         mode = Mode(forced=self._request.force, reread_upstreams=True)
-        preview = preview_lists(self.master, self._config, mode, self.check)
+        preview = preview_lists(self._master, self._config, mode, self._check)
         states = preview.states.values()
-        self.forecast = DryRunForecast(preview)
-        self.held = [row for state in states for row in held_rows(state)]
+        self._forecast = DryRunForecast(preview)
+        self._held = [row for state in states for row in _held_rows(state)]
         self.zones |= {key.zone_id for state in states for key in state.applied}
         news = {str(key): why for key, why in preview.news.items()}
         self._document["changes"] = [
@@ -193,59 +181,58 @@ class ClusterResync:
 
     def _relist(self) -> None:
         """Let the cluster's actor list and record. Read all states before and after, to count keys that really changed."""
-        held_before = {state.key for state in self.states() if held_rows(state)}
+        held_before = {state.key for state in self._states() if _held_rows(state)}
         relisted = self._request_lists()
         held_after: set[ObjectKey] = set()
         upstreams: list[int] = []
-        for state in self.states():
+        for state in self._states():
             self.zones |= {key.zone_id for key in state.applied}
             upstreams += map(hash, state.upstreams)
-            if held_rows(state):
+            if _held_rows(state):
                 held_after.add(state.key)
         self._upstreams = array("q", sorted(upstreams))
         # A key whose deletion is held back counts as written, but does not change.
         changed = max(0, relisted.changed_keys - len(held_after - held_before))
         self._document |= {"changed_keys": changed, "missed_keys": relisted.missed, "held": dict(relisted.held)}
 
-    def _request_lists(self) -> Relisted:
-        """Ask the cluster's actor to list again, and wait for its answer. If the wait ends early, withdraws the request."""
+    def _request_lists(self) -> messages.Relisted:
+        """Ask the cluster's actor to list again, and wait for its answer. If the wait ends early, withdraws the request.
+
+        If the session or a changed configuration ends it, the error also names the listeners' last errors.
+        """
         # A session that was started for the resync does not watch the cluster yet.
-        deadline = self.master.term.deadline if self.own_session else None
-        relist: Question[Relisted] = partial(Relist, self._request.force, deadline)
+        deadline = self._master.term.deadline if self._own_session else None
+        relist: Question[messages.Relisted] = partial(messages.Relist, self._request.force, deadline)
         try:
-            return ask_cluster(self.master, self.name, relist, self._check_lists)
+            return ask_cluster(self._master, self.name, relist, self._check_lists)
         except BaseException as error:
             # A person forced deletions at this moment. The lists must not be recorded at any later time (I5).
-            self._withdraw_relist()
-            if not isinstance(error, ListingFailedError):
+            last_errors: Answer[Mapping[str, ListenerError]] = Answer(self._master.parts.scheduler)
+            withdrawn = self._master.send(self.name, messages.WithdrawRelist(last_errors))
+            if not isinstance(error, messages.ListingFailedError | ResyncError):
                 raise
-            self._check_lists()  # raises if the session ends: then the failed list is no error of the cluster
+            try:
+                self._check()  # the session's end is no error of the cluster
+            except ResyncError as ended:
+                known = withdrawn and last_errors.wait(_LAST_ERRORS_SECONDS)
+                said = _in_words(last_errors.result()) if known else ""
+                raise ResyncError(f"{ended} (the last error: {said})" if said else str(ended)) from None
+            if isinstance(error, ResyncError):
+                raise
             raise ResyncError(f"cluster {self.name} could not be listed{_failure_reason(error)}") from error
 
     def _check_lists(self) -> None:
-        """Raise if the wait for the lists must stop. If the session ends it, the error also names the listeners' last errors."""
-        try:
-            self.check()
-        except ResyncError as ended:
-            errors = self._withdraw_relist()
-            said = _in_words(errors.result()) if errors.wait(_LAST_ERRORS_SECONDS) else ""
-            raise ResyncError(f"{ended} (the last error: {said})" if said else str(ended)) from None
+        """Raise if the wait for the lists must stop."""
+        self._check()
         with suppress(StoreError):  # a failed question must not end the list
             self._check_waiting(_WAITING_SECONDS)
-
-    def _withdraw_relist(self) -> Answer[Mapping[str, ListenerError]]:
-        """Tell the cluster's actor that nobody waits for the lists any more. The actor answers with its listeners' last errors."""
-        errors: Answer[Mapping[str, ListenerError]] = Answer(self.master.parts.scheduler)
-        if not self.master.send(self.name, WithdrawRelist(errors)):
-            errors.set_result({})
-        return errors
 
     # --- upstreams against state ---
 
     def read_upstreams(self) -> None:
-        """Read the names of all upstreams of the keys, unless ``_relist`` has read them."""
-        if self._upstreams is None:
-            hashes = sorted(hash(name) for state in self.states() for name in state.upstreams)
+        """Read the names of all upstreams of the keys, unless they are known, or orphans were removed already."""
+        if self._upstreams is None and not self.orphans_removed:
+            hashes = sorted(hash(name) for state in self._states() for name in state.upstreams)
             self._upstreams = array("q", hashes)
 
     def knows(self, upstream: str) -> bool:
@@ -262,15 +249,106 @@ class ClusterResync:
 
         The cluster reads each upstream again before it removes the upstream. Afterwards, the names read by ``read_upstreams`` are dropped.
         """
-        self.check()
+        self._check()
         removed = 0
         for some in batched(orphans, _ORPHANS_AT_A_TIME):
-            removed += ask_cluster(self.master, self.name, partial(RemoveOrphans, dict(some)), self.check)
+            removed += ask_cluster(self._master, self.name, partial(messages.RemoveOrphans, dict(some)), self._check)
         self._document["stray_upstreams"] = removed
         self._upstreams = None
 
+    # --- state against a zone ---
 
-def _failure_reason(failed: ListingFailedError) -> str:
+    def remember(self, zone_id: str) -> None:
+        """Read the known sets of a zone. Must be done before the zone is walked.
+
+        Also lets the zone check names in conflict. If this is the cluster's last zone, also collects held deletions and conflicts for the report.
+        """
+        self._known = []
+        last, dry_run = self.zones == {zone_id}, self._request.dry_run
+        in_conflict: list[ObjectKey] = []
+        for state in self._states():
+            if (known := Known.of(state, zone_id)).applied:
+                self._known.append(known)
+            if any(name.zone_id == zone_id for name in state.conflicts):
+                in_conflict.append(state.key)
+            if last and not dry_run:
+                self._held += _held_rows(state)
+            if last and state.conflicts:
+                self._conflicts[state.key] = state.conflicts
+        self._reread.update(in_conflict)
+        if in_conflict and not dry_run:
+            self._master.zones.send(zone_id, messages.CheckConflicts(tuple(in_conflict)))
+
+    def known_names(self) -> set[Name]:
+        """Return the names of the sets that ``remember`` has read. Empty after ``compare``."""
+        return {Name.of(key) for known in self._known for key, _ in known.applied}
+
+    def report_forgotten(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Add sets that kubesync has lost track of to the report. Their owners may be keys of other clusters, even of removed clusters."""
+        if rows:
+            self._document["forgotten"] = [*self._document.get("forgotten", ()), *rows]
+
+    def compare(self, zone_id: str, actual: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]) -> None:
+        """Compare the known sets with the zone, and forget the known sets. The zone itself checks suspected drift, between two batches.
+
+        Args:
+            zone_id: the zone.
+            actual: its sets, walked after ``remember``.
+            unsettled: sets that are as a batch left them that is not settled (``as_the_last_batch_left``). They are ours, and did not drift.
+        """
+        if self._forecast is not None:
+            self._forecast.find_conflicts(zone_id, actual, unsettled)
+        found = with_replacements(actual)
+        suspects = [known for known in self._known if known.drifts(found)]
+        self._known = []
+        if self._own_session and self._request.dry_run:  # no batch is under way in this session, so the walk decides
+            self._check()
+            drifts = (drift for known in suspects for drift in known.drifts(found))
+            self._add_drifts([drift for drift in drifts if drift.key not in unsettled])
+        else:
+            self._reread.update(known.service for known in suspects)
+            moved = [self._ask(zone_id, known=some, actual=found) for some in batched(suspects, KEYS_AT_A_TIME)]
+            for key in sorted(set[ObjectKey]().union(*moved)):
+                self._compare_moved(zone_id, key)
+        self.zones.discard(zone_id)
+
+    def _compare_moved(self, zone_id: str, key: ObjectKey) -> None:
+        """Compare a key that was written since the walk: the zone reads its names between two batches. Raises ResyncError after too many tries."""
+        for _ in range(_ROUNDS):
+            state = self._master.tables.state.load([key])[key]
+            names = frozenset(each.name for each in state.applied if each.zone_id == zone_id)
+            if not names or not self._ask(zone_id, keys=(key,), names=names):
+                return
+        raise ResyncError(f"{key} was written all the time: run it again")
+
+    def _ask(
+        self,
+        zone_id: str,
+        *,
+        known: tuple[Known, ...] = (),
+        actual: Mapping[RecordKey, RecordSet] = EMPTY,
+        keys: tuple[ObjectKey, ...] = (),
+        names: frozenset[str] = frozenset(),
+    ) -> AbstractSet[ObjectKey]:
+        """Let the zone compare these sets or keys (``CompareZone``), and report the drifts. Returns keys that were written meanwhile."""
+        self._check()
+
+        def question(reply: Answer[messages.Compared]) -> messages.CompareZone:
+            mend = not self._request.dry_run
+            return messages.CompareZone(self.name, reply, known, keys, names, actual, mend=mend)
+
+        compared = ask_zone(self._master, zone_id, question, self._check)
+        self._add_drifts(compared.drifts)
+        return compared.moved
+
+    def _add_drifts(self, drifts: Sequence[Drift]) -> None:
+        """Add sets that somebody changed by hand to the report."""
+        self._document["drift"] = [*self._document["drift"], *map(drift_row, drifts)]
+        if self._forecast is not None:
+            self._forecast.drifts += drifts
+
+
+def _failure_reason(failed: messages.ListingFailedError) -> str:
     """Return the end of a sentence that says why a cluster could not be listed, with advice."""
     if failed.problem or not failed.errors:
         return f" in time ({failed.problem or 'no answer'})"
@@ -278,7 +356,7 @@ def _failure_reason(failed: ListingFailedError) -> str:
     return f": {tried}{_in_words(failed.errors)}; {advice(failed.errors)}, then run it again"
 
 
-def held_rows(state: KeyState) -> list[dict[str, Any]]:
+def _held_rows(state: KeyState) -> list[dict[str, Any]]:
     """Return the report's rows for deletions of a key that are held back."""
     held = [(part_id.resource.value, part_id.name) for part_id, part in state.parts.items() if part.held]
     held += [("configuration", key.label) for key in sorted(state.kept)]

@@ -14,14 +14,14 @@ resync, or of a dry run, says that it was not done. A resync that is not done an
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Activity, Host
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import StaleStateError
-from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
+from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.errors import NotMasterError, StoreError
 from kubesync.domain.report import ResyncEnded
@@ -29,7 +29,13 @@ from kubesync.log import logger
 from kubesync.operations.asking import SessionEndsError
 from kubesync.operations.ports import Master
 from kubesync.operations.resync import Resync
-from kubesync.operations.resync_progress import NotKeptError, ResyncProgress, ResyncWithdrawnError
+from kubesync.operations.resync_progress import (
+    NotKeptError,
+    ResyncProgress,
+    ResyncWithdrawnError,
+    done_clusters,
+    report_of,
+)
 from kubesync.operations.resync_report import figures_of, in_short, proven
 
 NOT_DONE: Final = "no session finished the resync within an hour: run it again"
@@ -38,9 +44,9 @@ NOT_DONE: Final = "no session finished the resync within an hour: run it again"
 class ResyncWorker:
     """Runs one resync at a time and stores its result, for a running master and for a session that was started for a resync."""
 
-    def __init__(self, master: Master, table: ResyncTable) -> None:
+    def __init__(self, master: Master) -> None:
         self._master = master
-        self._table = table
+        self._table = master.parts.resyncs
 
     def run(self, request: ResyncRequest, *, own_session: bool) -> dict[str, Any]:
         """Run a resync, store its result, and answer the request if it is stored. Returns the report.
@@ -54,24 +60,22 @@ class ResyncWorker:
             StaleStateError: the request was withdrawn.
         """
         stored = not own_session or (bool(request.id) and self._table.waiting(request))
-        progress = ResyncProgress(self._master, request, self._table, stored=stored)
-        resync = Resync(self._master, request, progress, own_session=own_session)
+        progress = ResyncProgress(self._master, request, stored=stored)
         withdrawn = False
         try:
-            report = resync.run()
+            report = Resync(self._master, request, progress, own_session=own_session).run()
         except ResyncWithdrawnError as error:
             if request.goes_on:
                 raise
             withdrawn = True
-            report = resync.cut_off(str(error))
+            report = progress.cut_off(str(error))
         except (NotMasterError, StoreError, NotKeptError, SessionEndsError):
             raise
         except Exception as error:  # an internal error: the caller must still get an answer
             if own_session:
                 raise
             logger.exception("a resync failed", request=request.id)
-            failed = {"cluster": request.cluster, "error": f"{type(error).__name__}: {error}"}
-            report = {"dry_run": request.dry_run, "forced": request.force, "clusters": [failed]}
+            report = report_of(request, [{"cluster": request.cluster, "error": f"{type(error).__name__}: {error}"}])
         token = self._master.fenced_writer.token()
         actions: list[Action] = []
         if stored and not withdrawn:  # a withdrawn resync gets a result, but nobody is answered
@@ -89,17 +93,15 @@ class ResyncWorker:
 
     def expire(self, request: ResyncRequest) -> None:
         """Store an error as the result of a request that no session finished in time. Raises as ``run``."""
+        token = self._master.fenced_writer.token()
         if not self._table.waiting(request):
             logger.warning("a resync has no request: an earlier release may have finished it", request=request.id)
-            writer = self._master.fenced_writer
-            writer.run((), [self._table.forget(request)], writer.token())
+            self._master.fenced_writer.run((), [self._table.forget(request)], token)
             return
         logger.error("a resync was not finished in time", request=request.id, cluster=request.cluster)
-        parts = self._table.parts(request)
-        done = [part["document"] for _, part in sorted(parts.items()) if part["done"]]
-        report = {"clusters": [*done, {"cluster": request.cluster, "error": NOT_DONE}]}
-        actions: list[Action] = [self._table.remove(request), self._table.forget(request)]
-        self._store_result(request, report, actions, self._master.fenced_writer.token())
+        done = done_clusters(request, self._table)
+        report = report_of(request, [*done, {"cluster": request.cluster, "error": NOT_DONE}])
+        self._store_result(request, report, [self._table.remove(request), self._table.forget(request)], token)
 
     def _store_result(
         self,
@@ -151,26 +153,23 @@ class ResyncWorker:
 class ResyncRunner:
     """Runs requested resyncs, one after another, as an actor. The session's thread calls ``take``, and at the end ``close`` and ``join``."""
 
-    def __init__(self, master: Master, table: ResyncTable, activity: Activity) -> None:
+    def __init__(self, master: Master, activity: Activity) -> None:
         self._master = master
-        self._table = table
-        self._worker = ResyncWorker(master, table)
-        self._queue: deque[ResyncRequest] = deque()
-        self._seen: set[str] = set()
-        self._closed = False
+        self._worker = ResyncWorker(master)
+        self._due: deque[ResyncRequest] = deque()
         self._host: Host[None] = Host("resync", self, master.parts.scheduler, activity)
         activity.hosts.remove(self._host)  # a resync is one long step
 
     # --- for the session's thread ---
 
-    def take(self, requests: Iterable[ResyncRequest]) -> None:
-        """Queue the requests that are new. Returns at once."""
-        if found := tuple(requests):
+    def take(self, requests: Sequence[ResyncRequest]) -> None:
+        """Run these requests, which are all that are due now. Returns at once."""
+        if requests:
             self._host.start()
-            self._host.send(found)
+            self._host.send(tuple(requests))
 
     def close(self) -> None:
-        """Start no other resync. The next master answers the remaining requests."""
+        """Start no other resync: the session is over. The next master answers the remaining requests."""
         if self._host.alive:
             self._host.send(())
 
@@ -181,20 +180,17 @@ class ResyncRunner:
     # --- the actor ---
 
     def receive(self, message: object) -> None:
-        """Take in requests that were not seen before. An empty message: close."""
+        """Take in the requests that are due. One may have been run meanwhile."""
         assert isinstance(message, tuple)
-        self._closed = self._closed or not message
-        fresh: list[ResyncRequest] = [request for request in message if request.id not in self._seen]
-        self._queue.extend(fresh)
-        self._seen |= {request.id for request in fresh}
+        self._due = deque(message)
 
     def step(self) -> float | None:
-        """Run the next request, which takes long. Errors are logged. After an error of DynamoDB, the request may be taken again."""
-        if self._closed:
+        """Run the next request, which takes long. Errors are logged. A request that still waits is taken again with the next ones."""
+        if self._master.term.over:
             return None
-        if not self._queue:
+        if not self._due:
             return ON_MESSAGE
-        request = self._queue.popleft()
+        request = self._due.popleft()
         try:
             self._run_request(request)
         except NotMasterError as error:
@@ -205,7 +201,6 @@ class ResyncRunner:
             logger.info("a resync goes on in the next session", request=request.id)
         except (StoreError, NotKeptError) as error:
             logger.warning("a resync could not be answered", request=request.id, error=str(error))
-            self._seen.discard(request.id)  # read again if its caller still waits
         return AT_ONCE
 
     def failed(self, error: Exception) -> float | None:
@@ -221,7 +216,7 @@ class ResyncRunner:
         if request.expires_at <= self._master.parts.scheduler.epoch() and request.goes_on:
             self._worker.expire(request)
             return
-        if not self._table.waiting(request):
+        if not self._master.parts.resyncs.waiting(request):
             return
         self._master.term.progress("resync", {"text": f"{_in_words(request)} was requested"})
         self._worker.run(request, own_session=False)

@@ -2,9 +2,9 @@
 
 cluster with state     each cluster's listeners list again. The lists are recorded like any other, with the same guard (I5)
 state with upstreams   the upstreams table is scanned once for all clusters; each key compared its own upstreams when it was listed
-state with zone        each zone is walked once for all clusters, while batches continue, and once more only for keys that were
-                       written meanwhile. Differences are checked between two batches, a few keys at a time. If somebody changed or
-                       deleted a set of ours by hand, its current value becomes the known value, and a normal commit corrects it (I3)
+state with zone        each zone is walked once for all clusters, while batches continue. Differences are checked between two batches, a few
+                       keys at a time. If somebody changed or deleted a set of ours by hand, its current value becomes the known value,
+                       and a normal commit corrects it (I3)
 zone with claims       a resync of all reports sets at names that a key owns and has no state for (``record_rows.lost_sets``)
 
 ``cluster_resync`` says how often states are read. What is done is kept, cluster by cluster and zone by zone (``resync_progress``).
@@ -17,7 +17,7 @@ all clusters it is tried once more; one that is disabled or removed by then is l
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import batched
 from typing import Any, Final
@@ -41,11 +41,8 @@ from kubesync.operations.asking import (
 from kubesync.operations.cluster_resync import ClusterResync
 from kubesync.operations.ports import Master, unpaused
 from kubesync.operations.record_rows import as_the_last_batch_left, lost_sets
-from kubesync.operations.resync_progress import NotKeptError, Part, ResyncProgress
-from kubesync.operations.resync_report import within_limits
-from kubesync.operations.zone_comparison import ZoneComparison
+from kubesync.operations.resync_progress import NotKeptError, ResyncProgress
 
-_WALKS: Final = 2
 _SETS_AT_A_TIME: Final = 100
 
 
@@ -63,9 +60,7 @@ class Resync:
         self._own_session = own_session
         # A dry run in a session of its own has no zone actors: no batch is under way, and no zone is settled.
         self._zones_held = own_session and request.dry_run
-        self._names: list[str] = []
-        self._began: dict[str, int] = {}  # the revision of each cluster's configuration at the begin
-        self._parts: dict[str, Part] = {}
+        self._under_way: dict[str, ClusterResync] = {}  # the clusters that are listed and not done
 
     def run(self) -> dict[str, Any]:
         """Do the resync, or a dry run. An error of one cluster goes into the report.
@@ -75,109 +70,75 @@ class Resync:
             NotKeptError: what is done cannot be kept, or nobody waits for it any more.
             NotMasterError: another session holds the lease.
         """
-        request = self._request
-        present = [name for name in unpaused(self._master.configs) if self._is_active(name)]
-        self._names = names = [request.cluster] if request.cluster else present
-        earlier = self._progress.begin(len(names))
-        self._parts = {name: part for name, part in earlier.items() if part.done}
-        self._resync_clusters(names, earlier)
-        if changed := [name for name in names if self._was_reconfigured(name)]:
-            for name in changed:  # once more, with the new configuration
-                del self._parts[name]
-            self._resync_clusters(changed, {})
+        only, progress = self._request.cluster, self._progress
+        names = [only] if only else [name for name in unpaused(self._master.configs) if self._is_active(name)]
+        progress.begin(names)
+        self._resync_clusters(name for name in names if not progress.part(name).done)
+        self._resync_clusters(name for name in names if self._was_reconfigured(name))
         named = self._compare_named()
-        if not request.cluster:
-            self._names = [name for name in names if self._is_active(name) or not self._failed(name)]
-        return self._report(named)
+        if not only:
+            progress.names = [name for name in names if self._is_active(name) or not progress.part(name).failed]
+        return progress.report(named)
 
     def _is_active(self, name: str) -> bool:
         """Whether a cluster is configured, and neither disabled nor being removed."""
         config = self._master.configs.get(name)
         return config is not None and not config.deleting and not config.paused
 
-    def _failed(self, name: str) -> bool:
-        """Whether the report of a cluster that is done is an error."""
-        return "error" in self._parts[name].document
-
     def _was_reconfigured(self, name: str) -> bool:
-        """Whether to try a cluster again: in a resync of all clusters it failed, and has another configuration by now."""
-        began = self._began.get(name)
-        if self._request.cluster or began is None or not self._failed(name) or not self._is_active(name):
-            return False
-        return self._master.configs[name].revision != began
+        """Whether to try a cluster once more: in a resync of all clusters it failed, and has another configuration by now."""
+        part = self._progress.part(name)
+        tries = not self._request.cluster and part.failed and self._is_active(name)
+        return tries and self._master.configs[name].revision != part.revision
 
-    def _resync_clusters(self, names: Sequence[str], earlier: Mapping[str, Part]) -> None:
-        """List these clusters, remove orphaned upstreams, and compare all their zones. ``earlier``: parts to go on with."""
-        clusters: list[ClusterResync] = []
+    def _resync_clusters(self, names: Iterable[str]) -> None:
+        """List these clusters, remove orphaned upstreams, and compare all their zones."""
         for name in names:
-            if not self._done(name):
-                with self._errors_reported(name):
-                    clusters.append(self._list_cluster(name, earlier.get(name, Part())))
-        self._remove_orphans(self._not_done(clusters))
-        for zone_id in sorted({zone_id for cluster in self._not_done(clusters) for zone_id in cluster.zones}):
-            self._compare_with_zone(zone_id, [c for c in self._not_done(clusters) if zone_id in c.zones])
+            with self._errors_reported(name):
+                self._under_way[name] = self._list_cluster(name)
+        self._remove_orphans()
+        for zone_id in sorted({zone_id for cluster in self._under_way.values() for zone_id in cluster.zones}):
+            self._compare_with_zone(zone_id)
 
-    def cut_off(self, error: str) -> dict[str, Any]:
-        """Return the report of what was done, with this error for all clusters that are not done."""
-        for name in self._names:
-            self._parts.setdefault(name, Part(document={"cluster": name, "error": error}, done=True))
-        return self._report(())
-
-    def _report(self, named: Sequence[dict[str, str]]) -> dict[str, Any]:
-        names = self._names
-        head = {"dry_run": self._request.dry_run, "forced": self._request.force, "named_upstreams": list(named)}
-        return within_limits({**head, "clusters": [dict(self._parts[name].document) for name in names]})
-
-    def _done(self, name: str) -> bool:
-        """Whether the report of a cluster is complete, or is an error."""
-        return name in self._parts
-
-    def _not_done(self, clusters: Sequence[ClusterResync]) -> list[ClusterResync]:
-        """Return those of these clusters that are not done. A cluster that failed is done."""
-        return [cluster for cluster in clusters if not self._done(cluster.name)]
-
-    def _list_cluster(self, name: str, part: Part) -> ClusterResync:
+    def _list_cluster(self, name: str) -> ClusterResync:
         """Begin the resync of a cluster. List the cluster and store that, unless an earlier session has. Raises what ``ClusterResync`` raises."""
         config = self._master.configs.get(name)
-        self._began[name] = config.revision if config else 0
         cluster = ClusterResync(
             self._master,
             name,
             self._request,
             own_session=self._own_session,
-            part=part,
+            part=self._progress.begin_cluster(name, config.revision if config else 0),
             check_waiting=self._progress.check,
         )
         if not cluster.listed:
             cluster.compare_with_lists()
-            self._keep(name, cluster.part())
+            self._progress.keep(name, cluster.part())
         return cluster
 
-    def _remove_orphans(self, clusters: Sequence[ClusterResync]) -> None:
+    def _remove_orphans(self) -> None:
         """Remove upstreams that no key knows, in one scan of the table for all clusters."""
-        left = {cluster.name: cluster for cluster in clusters if not cluster.orphans_removed}
-        for cluster in left.values():
-            with self._errors_reported(cluster.name):
-                cluster.check()
-                cluster.read_upstreams()
-        reading = {cluster.name: cluster for cluster in self._not_done(list(left.values()))}
-        found: dict[str, list[tuple[str, UpstreamState]]] = {name: [] for name in reading}
+        self._each(ClusterResync.read_upstreams)
+        found: dict[str, list[tuple[str, UpstreamState]]] = {
+            name: [] for name, cluster in self._under_way.items() if not cluster.orphans_removed
+        }
 
         def is_known(upstream: str) -> bool:
             self._check()
-            cluster = reading.get(upstream.partition("/")[0])
-            return cluster is None or cluster.knows(upstream)
+            name = upstream.partition("/")[0]
+            return name not in found or self._under_way[name].knows(upstream)
+
+        def remove(cluster: ClusterResync) -> None:
+            cluster.remove_orphans(found[cluster.name])
+            if found[cluster.name]:
+                self._progress.keep(cluster.name, cluster.part())
 
         try:
-            for upstream, state in self._master.tables.upstreams.orphans(is_known) if reading else ():
+            for upstream, state in self._master.tables.upstreams.orphans(is_known) if found else ():
                 found[upstream.partition("/")[0]].append((upstream, state))
         except KubesyncError as error:
-            self._fail(reading, error, str(error))
-        for cluster in self._not_done(list(reading.values())):
-            with self._errors_reported(cluster.name):
-                cluster.remove_orphans(found[cluster.name])
-                if found[cluster.name]:
-                    self._keep(cluster.name, cluster.part())
+            self._fail(found, error, str(error))
+        self._each(remove, found)
 
     def _compare_named(self) -> list[dict[str, str]]:
         """Compare named upstreams, once the clusters are listed. Returns the named upstreams that drifted."""
@@ -190,6 +151,13 @@ class Resync:
         except KubesyncError as error:
             self._fail([], error, "")
             return [{"upstream": "named/*", "drift": "unknown", "error": str(error)}]
+
+    def _each(self, act: Callable[[ClusterResync], None], names: Collection[str] | None = None) -> None:
+        """Do this for each cluster that is under way (of ``names``). An error ends the resync of its cluster, and of no other (I4)."""
+        for name, cluster in list(self._under_way.items()):
+            if names is None or name in names:
+                with self._errors_reported(name):
+                    act(cluster)
 
     @contextmanager
     def _errors_reported(self, name: str) -> Iterator[None]:
@@ -207,68 +175,47 @@ class Resync:
             # Whatever it says, the session's end may be its cause: the next session goes on.
             raise SessionEndsError(str(error)) from error
         for name in names:
-            if not self._done(name):
-                self._keep(name, Part(document={"cluster": name, "error": said}, done=True))
+            self._under_way.pop(name, None)
+            self._progress.fail(name, said)
 
-    def _keep(self, name: str, part: Part) -> None:
-        """Store what is done of a cluster. Raises NotKeptError."""
-        if part.done:
-            self._parts[name] = part
-        self._progress.keep(name, part)
-
-    def _compare_with_zone(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
-        """Compare a zone with these clusters, and store that it is done. An error of the zone ends the resync of all of them."""
+    def _compare_with_zone(self, zone_id: str) -> None:
+        """Compare a zone with its clusters, and store that. An error of the zone ends the resync of all of them."""
+        names = [name for name, cluster in self._under_way.items() if zone_id in cluster.zones]
         try:
             check_time(self._master)
-            self._compare(zone_id, clusters)
+            self._compare(zone_id, names)
         except KubesyncError as error:
             said = str(error) if isinstance(error, ResyncError) else f"zone {zone_id} could not be compared: {error}"
-            self._fail([cluster.name for cluster in clusters], error, said)
-        for cluster in self._not_done(clusters):
-            with self._errors_reported(cluster.name):
-                cluster.zones.discard(zone_id)
-                part = cluster.part() if cluster.zones else cluster.final_part()
-                self._keep(cluster.name, part)
+            self._fail([name for name in names if name in self._under_way], error, said)
 
-    def _compare(self, zone_id: str, clusters: Sequence[ClusterResync]) -> None:
-        """Read states and walk the zone in this thread, while batches continue. Only suspected drift is compared between two batches.
+    def _compare(self, zone_id: str, names: Collection[str]) -> None:
+        """Read states and walk the zone in this thread, while batches continue. Only suspected drift is compared between two batches."""
 
-        Keys that were written meanwhile are compared with another walk. Keys that are still written after that: see ``compare_moved``.
-        """
+        def compare(cluster: ClusterResync) -> None:
+            cluster.compare(zone_id, actual, unsettled)
+            part = cluster.part()
+            if part.done:
+                del self._under_way[cluster.name]
+            self._progress.keep(cluster.name, part)
+
         self._reach(zone_id)
-        comparisons = [ZoneComparison(cluster, zone_id) for cluster in clusters]
-        for each in comparisons:
-            with self._errors_reported(each.cluster.name):
-                each.remember()
-        walks = _WALKS
-        while going_on := [each for each in comparisons if not self._done(each.cluster.name)]:
+        self._each(lambda cluster: cluster.remember(zone_id), names)
+        if here := [cluster for name, cluster in self._under_way.items() if name in names]:
             actual = self._walk(zone_id)
-            if walks == _WALKS and not self._request.cluster:
-                self._find_forgotten(actual, going_on)
-            inflight = self._master.inflight.read(zone_id) if self._zones_held else None
-            unsettled = as_the_last_batch_left(inflight, actual)
-            for each in going_on:
-                with self._errors_reported(each.cluster.name):
-                    each.compare(actual, unsettled)
-            walks -= 1
-            comparisons = [each for each in going_on if each.moved]
-            if not walks:
-                break
-            for each in comparisons:
-                with self._errors_reported(each.cluster.name):
-                    each.remember_moved()
-        for each in comparisons:
-            if not self._done(each.cluster.name):
-                with self._errors_reported(each.cluster.name):
-                    each.compare_moved()
+            if not self._request.cluster:
+                self._find_forgotten(actual, here)
+            unsettled = as_the_last_batch_left(
+                self._master.inflight.read(zone_id) if self._zones_held else None, actual
+            )
+            self._each(compare, names)
 
-    def _find_forgotten(self, actual: Mapping[RecordKey, RecordSet], comparisons: Sequence[ZoneComparison]) -> None:
+    def _find_forgotten(self, actual: Mapping[RecordKey, RecordSet], clusters: Sequence[ClusterResync]) -> None:
         """Look for sets that kubesync has lost track of, among those that no cluster knew before the walk."""
-        known = {Name.of(key) for each in comparisons for key in each.known_sets()}
+        known = set[Name]().union(*(cluster.known_names() for cluster in clusters))
         others = ClusterTable(self._master.parts.store).read().keys() - self._master.configs.keys()
         for some in batched((item for item in actual.items() if Name.of(item[0]) not in known), _SETS_AT_A_TIME):
             self._check()
-            comparisons[0].cluster.report_forgotten(self._forgotten_rows(dict(some), others))
+            clusters[0].report_forgotten(self._forgotten_rows(dict(some), others))
 
     def _forgotten_rows(self, actual: Mapping[RecordKey, RecordSet], others: Collection[str]) -> list[dict[str, Any]]:
         """Call ``lost_sets``. If a newer release wrote one of the items, ask for each set alone, and leave out those that fail (I4)."""

@@ -34,7 +34,7 @@ from kubesync.cluster.ports import Progress
 from kubesync.domain.errors import ErrorCode, UsageError
 from kubesync.domain.report import SessionReport
 from kubesync.operations.asking import ResyncError
-from kubesync.operations.resync_progress import WITHDRAWN_REPORT, report_so_far
+from kubesync.operations.resync_progress import RUNNING, WITHDRAWN_REPORT, done_clusters, report_of
 
 POLL_SECONDS: Final = 0.5
 # A session on stand-by polls every 250 ms. If the lease stays free for longer than this, no session is waiting for it.
@@ -109,73 +109,48 @@ class ResyncInvocation:
         """
         if self.deployment:
             self.lease.bind(self.deployment)
-        request = self._new_request()
-        if request.goes_on:
-            return self._run_normal(request)
-        while True:
-            lease = self.lease.read()
-            report = self._run_own_session(request) if lease.free(self._now_ms()) else self._ask_master(lease.holder)
-            if report is not None:
-                return report
-            if self.remaining_seconds() <= 0:
-                raise ResyncError("no session could do the resync in time: try again")
-
-    def _new_request(self) -> ResyncRequest:
-        """Make a request with a new id. Stores nothing."""
         wanted, scheduler = self.wanted, self.scheduler
         kind = {"dry_run": wanted.dry_run, "force": wanted.force, "scheduled": wanted.scheduled}
-        return new_request(scheduler.token_hex(4), wanted.cluster, scheduler.epoch(), **kind)
-
-    # --- a normal resync ---
-
-    def _run_normal(self, request: ResyncRequest) -> dict[str, Any]:
-        """Store a normal request, and wait for its report from whichever session does it, while there is time. See ``run``.
-
-        Withdraws the request unless it is done or goes on.
-        """
-        ended = False
+        request = new_request(scheduler.token_hex(4), wanted.cluster, scheduler.epoch(), **kind)
+        if not request.goes_on:
+            report = self._have_it_done(request)
+            if report is None:
+                raise ResyncError("no session could do the resync in time: try again")
+            return report
+        withdraws = self.by_person  # a function may end in any way: the next session goes on, and its result is kept
         try:
             self.table.store(request)
-            lease = self.lease.read()
-            free = lease.free(self._now_ms())
-            if not free:
-                self.lease.signal()
-                self._say(f"session {lease.holder} is the master: the request was sent to it")
-            report = (self._run_own_session(request) if free else None) or self._wait_for_report(request)
-            ended = not (report and report.get("status") == WITHDRAWN_REPORT)
-            return report or self._report_so_far(request)
+            report = self._have_it_done(request) or self._report_so_far(request, RUNNING)
+            withdraws = report.get("status") == WITHDRAWN_REPORT
+            return report
         except UsageError:
-            raise
-        except Exception:
-            # A function may end in any way: the next session goes on, and its result is kept.
-            ended = not self.by_person
+            withdraws = True
             raise
         finally:
-            if not ended:
+            if withdraws:
                 self.table.withdraw(request)
 
-    def _wait_for_report(self, request: ResyncRequest) -> dict[str, Any] | None:
-        """Wait for the report. Runs further sessions while no master is there and time is left. None: no time is left."""
-        while self.remaining_seconds() > POLL_SECONDS:
-            report = self._wait_for_answer(request)
-            if report is None and self._may_begin_another():
+    def _have_it_done(self, request: ResyncRequest) -> dict[str, Any] | None:
+        """Wait for the report from whichever session does it. Runs sessions of its own while there is no master. None: no time is left."""
+        lease = self.lease.read()
+        report = self._run_own_session(request) if lease.free(self._now_ms()) else None
+        while report is None and self.remaining_seconds() > POLL_SECONDS:
+            report = self._ask_master(request)
+            if report is None and (not request.goes_on or self._may_begin_another()):
                 report = self._run_own_session(request)
-            if report is not None:
-                return report
-        return None
+        return report
 
     def _may_begin_another(self) -> bool:
         """Whether this process may run another session for what is left: nobody interrupted it, and there is time."""
         return not self._interrupted and self.remaining_seconds() >= _SESSION_SECONDS
 
-    def _report_so_far(self, request: ResyncRequest) -> dict[str, Any]:
+    def _report_so_far(self, request: ResyncRequest, status: str) -> dict[str, Any]:
         """Read what is done of a normal resync, with the session that holds the lease."""
-        return {**report_so_far(request, self.table), "by": self.lease.read().holder}
+        done = report_of(request, done_clusters(request, self.table), status=status, id=request.id)
+        return {**done, "by": self.lease.read().holder}
 
     def _say(self, text: str) -> None:
         self.progress("resync", {"text": text})
-
-    # --- any resync ---
 
     def _run_own_session(self, request: ResyncRequest) -> dict[str, Any] | None:
         """Run a session for the request, and return its report.
@@ -193,24 +168,28 @@ class ResyncInvocation:
         if request.goes_on:
             self._interrupted = session.code == ErrorCode.WORKER_EXITING
             if self._interrupted and self.by_person:
-                return {**self._report_so_far(request), "status": WITHDRAWN_REPORT, "by": session.session}
+                return {**self._report_so_far(request, WITHDRAWN_REPORT), "by": session.session}
             return None
         raise ResyncError(f"the session ended without a report: {session.ended} {session.message}".rstrip())
 
-    def _ask_master(self, holder: str) -> dict[str, Any] | None:
-        """Store a new request for the running master, and wait for its report. Withdraws the request if none comes. None: the master is gone."""
-        request = self._new_request()
-        answered = False
+    def _ask_master(self, request: ResyncRequest) -> dict[str, Any] | None:
+        """Ask the running master, and wait for its report. None: see ``_wait_for_answer``.
+
+        A normal request is stored already. Any other one is stored only as long as this process waits (I5).
+        """
+        withdraws = not request.goes_on
         try:
-            # Inside `try`: an interrupt may come after the request is stored.
-            self.table.store(request)
-            self.lease.signal()
-            self._say(f"session {holder} is the master: the request was sent to it")
+            if withdraws:  # inside `try`: an interrupt may come after the request is stored
+                self.table.store(request)
+            lease = self.lease.read()
+            if not lease.free(self._now_ms()):
+                self.lease.signal()
+                self._say(f"session {lease.holder} is the master: the request was sent to it")
             report = self._wait_for_answer(request)
-            answered = report is not None
+            withdraws = withdraws and report is None
             return report
         finally:
-            if not answered:
+            if withdraws:
                 self.table.withdraw(request)
 
     def _wait_for_answer(self, request: ResyncRequest) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Stores durably what one resync has done, so that the next session goes on with it.
+"""What is done of one resync. It is stored, so that the next session goes on with it.
 
     a cluster is listed ── its part ── each of its zones is compared ── its part again ... ── it is done ── all are: the result
 
@@ -13,8 +13,8 @@ transaction has the shard's fence (I2), and a condition that the request still e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 
 from kubesync.aws.fencing.writer import StaleStateError
@@ -49,7 +49,7 @@ class Part:
 
     Args:
         revision: the configuration's revision. If the cluster has another revision by now, its resync begins again.
-        document: the cluster's report so far; the complete report once ``done``.
+        document: the cluster's report so far; the complete report, or the cluster and its ``error``, once ``done``.
         zones: the zones that are not compared yet.
     """
 
@@ -63,32 +63,48 @@ class Part:
         """Make a part from its stored form."""
         return cls(stored["revision"], stored["document"], tuple(stored["zones"]), stored["done"])
 
+    @property
+    def failed(self) -> bool:
+        """Whether the cluster could not be resynchronised."""
+        return "error" in self.document
+
 
 class ResyncProgress:
-    """Stores the parts of a normal resync. Of a forced one, or a dry run, nothing is stored, but ``check`` asks whether the caller still waits.
+    """The parts of a resync. Those of a normal one are stored. Of a forced one, or a dry run, ``check`` asks whether the caller still waits.
+
+    ``names``: the clusters of the resync. ``goes_on``: whether the next session goes on with it.
 
     Raises from all methods:
         NotKeptError: DynamoDB cannot be used now; or the resync was withdrawn (ResyncWithdrawnError).
         NotMasterError: another session holds the lease.
     """
 
-    def __init__(self, master: Master, request: ResyncRequest, table: ResyncTable, *, stored: bool) -> None:
+    def __init__(self, master: Master, request: ResyncRequest, *, stored: bool) -> None:
         self.goes_on = stored and request.goes_on
+        self.names: list[str] = []
         self._asks = stored and not request.goes_on
         self._asked_at = 0.0
         self._master = master
         self._request = request
-        self._table = table
-        self._clusters = 0
+        self._table = master.parts.resyncs
         self._parts: dict[str, Part] = {}
 
-    def begin(self, clusters: int) -> dict[str, Part]:
-        """Store that the resync is under way, for so many clusters. Returns what earlier sessions have done, by cluster."""
+    def begin(self, names: Iterable[str]) -> None:
+        """Read what earlier sessions have done, and store that the resync of these clusters is under way."""
+        self.names = [*names]
         if self.goes_on:
-            self._clusters = clusters
             self._parts = {name: Part.of(part) for name, part in self._table.parts(self._request).items()}
             self._write("", [])
-        return dict(self._parts)
+
+    def part(self, name: str) -> Part:
+        """Return what is done of a cluster."""
+        return self._parts.get(name, Part())
+
+    def begin_cluster(self, name: str, revision: int) -> Part:
+        """Return what is done of a cluster with this revision of its configuration. What was done with another one does not count any more."""
+        if self.part(name).revision != revision:
+            self._parts[name] = Part(revision)
+        return self.part(name)
 
     def check(self, every_seconds: float = 0.0) -> None:
         """Raise ResyncWithdrawnError once nobody waits for a forced resync or a dry run. A normal resync is checked whenever a part is stored.
@@ -106,20 +122,34 @@ class ResyncProgress:
         if not self._table.waiting(self._request):
             raise ResyncWithdrawnError(WITHDRAWN)
 
-    def keep(self, cluster: str, part: Part) -> None:
+    def keep(self, name: str, part: Part) -> None:
         """Store what is done of a cluster, cut to ``MAX_PART_BYTES``."""
-        if not self.goes_on:
-            return
-        (document,) = within_limits({"clusters": [part.document]}, MAX_PART_BYTES)["clusters"]
-        self._parts[cluster] = part
-        self._write(cluster, {**asdict(part), "document": document})
+        self._parts[name] = part
+        if self.goes_on:
+            (document,) = within_limits({"clusters": [part.document]}, MAX_PART_BYTES)["clusters"]
+            self._write(name, {**asdict(part), "document": document})
+
+    def fail(self, name: str, error: str) -> None:
+        """Store that a cluster could not be resynchronised."""
+        self.keep(name, replace(self.part(name), document={"cluster": name, "error": error}, zones=(), done=True))
+
+    def cut_off(self, error: str) -> dict[str, Any]:
+        """Return the report of what was done, with this error for all clusters that are not done."""
+        for name in self.names:
+            if not self.part(name).done:
+                self._parts[name] = Part(document={"cluster": name, "error": error}, done=True)
+        return self.report()
+
+    def report(self, named: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
+        """Return the report of all clusters, which are done. ``named``: the named upstreams that drifted."""
+        return report_of(self._request, [self.part(name).document for name in self.names], named)
 
     def _write(self, cluster: str, part: object) -> None:
         """Store the counts of clusters, and a cluster's part (empty ``cluster``: none), if somebody still waits for the resync."""
         writer, request = self._master.fenced_writer, self._request
         token, now = writer.token(), self._master.parts.scheduler.epoch()
         done = sum(each.done for each in self._parts.values())
-        actions = self._table.put_progress(request, self._master.parts.session, self._clusters, done, now, token)
+        actions = self._table.put_progress(request, self._master.parts.session, len(self.names), done, now, token)
         if cluster:
             actions += self._table.put_part(request, cluster, part, token)
         try:
@@ -130,8 +160,14 @@ class ResyncProgress:
             raise NotKeptError(f"what the resync has done could not be kept: {error}") from error
 
 
-def report_so_far(request: ResyncRequest, table: ResyncTable) -> dict[str, Any]:
-    """Return the report of a resync that goes on: the clusters that are done, ``status`` and ``id``. Raises StoreError."""
-    done = [part["document"] for _, part in sorted(table.parts(request).items()) if part["done"]]
-    head = {"dry_run": request.dry_run, "forced": request.force, "named_upstreams": []}
-    return within_limits({**head, "clusters": done, "status": RUNNING, "id": request.id})
+def report_of(
+    request: ResyncRequest, clusters: Sequence[Mapping[str, Any]], named: Sequence[Mapping[str, str]] = (), **more: str
+) -> dict[str, Any]:
+    """Return the report of a resync from those of its clusters, cut to a size that every transport can carry."""
+    head = {"dry_run": request.dry_run, "forced": request.force, "named_upstreams": [*named]}
+    return within_limits({**head, "clusters": clusters, **more})
+
+
+def done_clusters(request: ResyncRequest, table: ResyncTable) -> list[Mapping[str, Any]]:
+    """Read the reports of the clusters of a normal resync that are done. Raises StoreError."""
+    return [part["document"] for _, part in sorted(table.parts(request).items()) if part["done"]]

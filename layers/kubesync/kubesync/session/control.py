@@ -33,7 +33,7 @@ class Control:
         self._master = master
         self._parts = master.parts
         self._table = master.parts.resyncs
-        self.resyncs = ResyncRunner(master, self._table, master.activity)
+        self.resyncs = ResyncRunner(master, master.activity)
         self.again_at = math.inf
 
     def pending(self) -> bool:

@@ -204,9 +204,8 @@ class Session:
         """
         if not request.dry_run:
             master.named.start()
-        worker = ResyncWorker(master, self._parts.resyncs)
         try:
-            self.report.resyncs.append(worker.run(request, own_session=True))
+            self.report.resyncs.append(ResyncWorker(master).run(request, own_session=True))
         except (SessionEndsError, NotKeptError, StaleStateError, StoreError) as error:
             logger.info("the resync was cut off", request=request.id, reason=str(error))
             self.stop(ErrorCode.MAX_RUNTIME)
