@@ -25,6 +25,7 @@ from mutation.mutants_of_reading import OF_READING
 from mutation.mutants_of_resyncs import OF_RESYNCS
 from mutation.mutants_of_routing import OF_ROUTING
 from mutation.mutants_of_sources import OF_SOURCES
+from mutation.mutants_of_transport import OF_TRANSPORT
 from mutation.mutants_of_turning import OF_TURNING
 from mutation.mutants_of_turns import OF_TURNS
 from mutation.mutants_of_views import OF_VIEWS
@@ -37,6 +38,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *OF_FENCING,
     *OF_ACTORS,
     *OF_READING,
+    *OF_TRANSPORT,
     *OF_ABSENCE,
     *OF_NAMES,
     *OF_LIMITS,

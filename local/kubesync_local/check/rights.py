@@ -11,13 +11,12 @@ from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.clock import Clock
-from kubesync.domain.errors import BodyError, DeniedError, ErrorCode, ListenerError, StatusError
+from kubesync.domain.errors import BodyError, DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
 from kubesync.domain.sources.registry import kind_of, may_be_absent
 from kubesync.kubernetes.lister import cluster_identity
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
-from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.wire.decode import read_list_page
 from kubesync_local.check import advice
 from kubesync_local.check.step import Result, Step, failed, passed, skipped, warned
@@ -66,8 +65,6 @@ def _list(api: ApiClient, config: ClusterConfig, resource: Resource, *, optional
             group = kind_of(resource).api_version
             return warned(name, f"this API server has no {resource} of {group}, yet", advice.ABSENT), 0
         return failed(name, error, advice.of_verb(error, "list", resource)), 0
-    except TooOldError as error:
-        return Step(name, Result.FAILED, str(error), ErrorCode.REQUEST_STATUS), 0
     where = f"namespace {scope.namespace}" if scope.namespace else "all namespaces"
     seen = "some exist" if page.items else "none exist"
     return passed(name, f"allowed in {where}, {seen}; resource version {page.resource_version}"), page.resource_version
@@ -92,8 +89,6 @@ def _watch(api: ApiClient, config: ClusterConfig, resource: Resource, version: i
                     raise BodyError(f"a watch of {_WATCH_SECONDS} s did not end within {_PATIENCE_SECONDS:.0f} s")
     except ListenerError as error:
         return failed(name, error, advice.of_verb(error, "watch", resource))
-    except TooOldError as error:
-        return Step(name, Result.FAILED, str(error), ErrorCode.REQUEST_STATUS)
     return passed(name, f"allowed, and ended after {_WATCH_SECONDS} s as requested")
 
 

@@ -13,7 +13,6 @@ from kubesync.domain.errors import DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
-from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync_local.check import advice
 from kubesync_local.check.step import Step, failed, passed, skipped
 from kubesync_local.registration.endpoints_source import choose_endpoints_source
@@ -44,7 +43,7 @@ def _version(api: ApiClient) -> str:
     except (DeniedError, StatusError) as error:
         if error.status is None or error.status >= 500:
             raise
-    except (ValueError, TypeError, KeyError, TooOldError):
+    except (ValueError, TypeError, KeyError):
         pass
     return ""
 

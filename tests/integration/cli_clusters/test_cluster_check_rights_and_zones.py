@@ -64,6 +64,17 @@ def test_server_without_endpointslices(stack: CliStack, name: str) -> None:
     assert steps["version"]["details"] == "Kubernetes v1.36.0, without EndpointSlices"
 
 
+def test_server_that_says_410_to_everything_is_registered_and_said_to_answer_with_an_error(
+    stack: CliStack, name: str
+) -> None:
+    stack.api.faults.add(Answer(410, "Expired"), times=None)
+    ran = stack.add_cluster(name)
+    stack.api.faults.clear()
+    assert (ran.status, "note: " + name + " answers with an error now (ERR_REQUEST_STATUS: " in ran.err) == (0, True), (
+        ran.err
+    )
+
+
 def test_server_that_fails(stack: CliStack, name: str) -> None:
     add(stack, name)
     stack.api.faults.add(

@@ -298,6 +298,14 @@ def test_event_of_an_object_without_a_name_stops_no_other_i4() -> None:
         assert running.sink.errors == []
 
 
+def test_white_space_between_events_is_nothing() -> None:
+    watch = watch_answer(b"\n", event("ADDED", "a", 8) + "\r\n", b" \n\n\t\r\n", event("ADDED", "b", 9), then=silence)
+    with reflecting([watch], resume_from=7) as running:
+        running.sink.wait_until_told(("event", "ADDED", "b", 9))
+        assert running.sink.told.index(("event", "ADDED", "a", 8)) < running.sink.told.index(("event", "ADDED", "b", 9))
+        assert (running.sink.errors, running.asked) == ([], ["watch 7"])
+
+
 def test_other_error_in_the_stream_backs_off_and_watches_then_lists() -> None:
     broken = watch_answer(error_event(500, "InternalError"))
     with reflecting([broken, broken, broken, list_answer(9), WATCHING], resume_from=7) as running:

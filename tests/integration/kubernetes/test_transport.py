@@ -116,6 +116,19 @@ def test_401_gets_one_fresh_token_and_goes_on() -> None:
     assert tokens.asked == [False, True]
 
 
+def test_answer_after_interim_ones_is_the_answer() -> None:
+    """A proxy may send 102 and 103 before the answer, a server 100 (RFC 9110 15.2)."""
+
+    def early(connection: Connection) -> None:
+        connection.send(b"HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n")
+        connection.send(b"HTTP/1.1 102 Processing\r\n\r\n")
+        answer(LINE)(connection)
+
+    with ScriptedServer([early, early]) as server:
+        access = ClusterAccess(server.url, policy=POLICY)
+        assert [read_lines(access) for _ in range(2)] == [[LINE], [LINE]]
+
+
 def test_redirect_is_not_followed_and_the_token_goes_nowhere_else_i8() -> None:
     with (
         ScriptedServer([answer("{}")]) as elsewhere,

@@ -216,11 +216,13 @@ def test_code_11_keeps_retry_after_of_header_and_of_status() -> None:
         assert failure(access).retry_after_seconds == 7.0
 
 
-def test_410_is_too_old_and_no_listener_error() -> None:
+def test_410_is_too_old_and_says_its_status_where_nobody_lists() -> None:
     with ScriptedServer([status_answer(410, "The provided continue parameter is too old", "Expired")]) as server:
         client = ApiClient(ClusterAccess(server.url, policy=POLICY))
-        with pytest.raises(TooOldError, match="continue parameter is too old"):
+        with pytest.raises(TooOldError, match="continue parameter is too old") as caught:
             client.fetch(REQUEST)
+        assert isinstance(caught.value, ListenerError)
+        assert (caught.value.code, caught.value.status) == (ErrorCode.REQUEST_STATUS, 410)
         client.close()
 
 

@@ -130,7 +130,7 @@ def _deliver_lines(lines: list[bytes], resource: Resource, position: Position, s
     """Pass on the events and bookmarks of lines. Raises the error that a line carries, or BodyError."""
     events: list[RawEvent] = []
     try:
-        for line in lines:
+        for line in filter(bytes.strip, lines):  # white space between events is nothing
             event = read_event_header(line, resource)
             if type(event) is RawEvent:
                 events.append(event)
@@ -157,7 +157,7 @@ def _pass_on(events: list[RawEvent], position: Position, sink: EventSink) -> Non
         position.heard += len(events)
 
 
-def _as_error(event: StreamError) -> StatusError | TooOldError:
+def _as_error(event: StreamError) -> StatusError:
     if event.code == 410:
         return TooOldError(event.message)
     return StatusError(

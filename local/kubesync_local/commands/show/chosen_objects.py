@@ -15,7 +15,6 @@ from kubesync.domain.sources.port import Kind
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
-from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync_local.workplace.workplace import Workplace
 
 _POLICY: Final = ReflectorPolicy(connect_timeout=3, read_timeout=15)
@@ -52,7 +51,7 @@ def _labelled(config: ClusterConfig, namespace: str, selector: str, work: Workpl
             for kind in config.kinds:
                 if not kind.shared:
                     yield from _of_kind(api, config, kind, namespace, selector)
-    except (ListenerError, TooOldError) as error:
+    except ListenerError as error:
         raise LabelsError(
             f"cluster {config.name} does not say which objects have labels {selector}: {error}"
         ) from error

@@ -321,7 +321,7 @@ class ApiClient:
                 said = f"{server.authority}: a body {TOO_LONG} {max_bytes} bytes"
                 raise BodyTooLongError(said, body.getvalue()[:_STATUS_BYTES])
 
-    def _error_of_status(self, server: Server, response: requests.Response) -> ListenerError | TooOldError:
+    def _error_of_status(self, server: Server, response: requests.Response) -> ListenerError:
         """Make the error for a status other than 200. Reads the body for its message.
 
         401, 403: DeniedError. 410: TooOldError (list again). Others: StatusError, with the seconds of Retry-After where it is given.

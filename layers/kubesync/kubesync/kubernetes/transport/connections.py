@@ -36,6 +36,7 @@ from urllib3.util.ssl_ import create_urllib3_context
 
 from kubesync.clock import Clock
 
+_INTERIM: Final = range(102, 200)  # such as 103, which a proxy may send before the answer
 SHORTEST_TIMEOUT_SECONDS: Final = 0.05  # a timeout of zero means non-blocking
 
 
@@ -169,6 +170,14 @@ class _Response(http.client.HTTPResponse):
     def __init__(self, sock: socket.socket, *args: Any, interrupter: Interrupter, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
         self.fp = io.BufferedReader(_LimitedReader(self.fp.detach(), sock, interrupter))
+
+    def _read_status(self) -> tuple[str, int, str]:
+        """The first status line that is final, or 100, which http.client passes over itself. 101 is final (RFC 9110 15.2)."""
+        version, status, reason = super()._read_status()  # type: ignore[misc]
+        while status in _INTERIM:
+            http.client.parse_headers(self.fp)
+            version, status, reason = super()._read_status()  # type: ignore[misc]
+        return version, status, reason
 
 
 class _Interruptible(HTTPConnection):

@@ -12,12 +12,21 @@ import ssl
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 
 import requests.exceptions
 import urllib3.exceptions
 
-from kubesync.domain.errors import BodyError, ConnectError, DomainNameError, HandshakeError, ListenerError, RequestError
+from kubesync.domain.errors import (
+    BodyError,
+    ConnectError,
+    DomainNameError,
+    HandshakeError,
+    ListenerError,
+    RequestError,
+    StatusError,
+)
 from kubesync.kubernetes.transport.connections import Phase, TooSlowError
 from kubesync.kubernetes.wire.lines import MalformedBodyError, one_line
 
@@ -32,8 +41,11 @@ FOREIGN_ERRORS: Final = (
 """Errors that an exchange may raise because of the network or the server, not because of a bug in kubesync."""
 
 
-class TooOldError(Exception):
-    """410: the version or the continue token has expired. The caller lists again, and does not report this error by itself."""
+class TooOldError(StatusError):
+    """410: the version or the continue token has expired. Who lists or watches lists again, and does not report this error by itself."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, status=HTTPStatus.GONE)
 
 
 class BodyTooLongError(BodyError):
