@@ -195,8 +195,8 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="a token is given to whatever server is registered, also if its secret names another",
         invariants="I8",
         file="aws/secrets/references.py",
-        old='            if document is not None and self.bound and not _same_server(document["server"], server):\n',
-        new="            if document is None and self.bound:\n",
+        old='        if document is not None and self.bound and not _same_server(document["server"], self._server):\n',
+        new="        if document is None and self.bound:\n",
         caught_by=("unit/test_secrets.py::test_token_of_a_secret_that_names_its_server_goes_to_no_other_i8",),
     ),
     # --- I9: nobody takes what is not theirs ---

@@ -14,7 +14,6 @@ from kubesync.aws.dynamodb.store import (
     Condition,
     Delete,
     Equals,
-    Exists,
     Key,
     Put,
     Update,
@@ -93,8 +92,6 @@ def holds(condition: Condition, item: Mapping[str, Value] | None) -> bool:
     match condition:
         case Absent():
             return item is None
-        case Exists():
-            return item is not None
         case Equals(attribute, value):
             found = None if item is None else item.get(attribute)
             return type(found) is type(value) and found == value

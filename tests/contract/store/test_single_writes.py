@@ -12,7 +12,6 @@ from kubesync.aws.dynamodb.store import (
     Condition,
     Delete,
     Equals,
-    Exists,
     Item,
     Key,
     Put,
@@ -31,7 +30,6 @@ MISSING = "missing"
 STATES: tuple[Value, ...] = (NOTHING, MISSING, 4, 5, 6, "5", True)
 CONDITIONS: tuple[tuple[Condition, tuple[bool, ...]], ...] = (
     (Absent(), (True, False, False, False, False, False, False)),
-    (Exists(), (False, True, True, True, True, True, True)),
     (Equals("v", 5), (False, False, False, True, False, False, False)),
     (Equals("v", "5"), (False, False, False, False, False, True, False)),
     (Equals("v", True), (False, False, False, False, False, False, True)),

@@ -12,7 +12,7 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
-from kubesync.aws.dynamodb.store import CONTROL, Action, Check, Exists, Key, Put, Update, table_names
+from kubesync.aws.dynamodb.store import CONTROL, Action, Check, Equals, Key, Put, Update, table_names
 from kubesync.aws.secrets.references import SecretToken, parse_secret_reference
 from kubesync.domain.errors import StoreUnavailableError, TransactionRefusedError
 from kubesync_local.workplace.tables import create_tables
@@ -77,7 +77,7 @@ def test_refused_transaction_takes_no_concurrent_write_back(client: DynamoDBClie
     store = DynamoStore(client, table_names("busy"), ThreadScheduler())
     # Many actions before the one that is refused: the longer moto works on it, the more it would take back.
     actions: list[Action] = [Update(Key(CONTROL, "p", f"item-{n}"), set={"v": 1}) for n in range(60)]
-    actions.append(Check(Key(CONTROL, "p", "no"), (Exists(),)))
+    actions.append(Check(Key(CONTROL, "p", "no"), (Equals("v", 1),)))
     refused: list[int] = []
 
     def be_refused() -> None:

@@ -17,7 +17,6 @@ from kubesync.aws.dynamodb.store import (
     Condition,
     Delete,
     Equals,
-    Exists,
     Key,
     Put,
     Store,
@@ -40,7 +39,7 @@ def test_transaction_does_every_action_in_every_table(store: Store, partition: s
             Check(fence, (Equals("epoch", 4),)),
             Put(Key(STATE, partition, "new"), {"v": b"\x00"}, (Absent(),)),
             Update(Key(STATE, partition, "counted"), set={"s": ""}, add={"v": 1}, remove=("gone",)),
-            Delete(Key(STATE, partition, "old"), (Exists(),)),
+            Delete(Key(STATE, partition, "old"), (Equals("v", 1),)),
             Put(Key(UPSTREAMS, partition, 0), {"nodes": [{"ip": "::1", "port": 1}]}),
             Update(Key(UPSTREAMS, partition, 1), add={"version": 1}, conditions=(AbsentOrBelow("version", 1),)),
             Delete(Key(UPSTREAMS, partition, 2)),
@@ -58,7 +57,6 @@ def test_transaction_does_every_action_in_every_table(store: Store, partition: s
 
 
 HOLDS: tuple[tuple[Condition, bool], ...] = (
-    (Exists(), True),
     (Absent(), False),
     (Equals("epoch", 4), True),
     (Equals("epoch", 5), False),
@@ -102,7 +100,7 @@ def test_refusal_names_every_refused_action_and_its_item(store: Store, partition
                 Put(Key(CONTROL, partition, "first"), {}, (Absent(),)),
                 Put(Key(CONTROL, partition, "second"), {}),
                 Check(Key(CONTROL, partition, "third"), (Equals("v", 4),)),
-                Delete(Key(CONTROL, partition, "fourth"), (Exists(),)),
+                Delete(Key(CONTROL, partition, "fourth"), (Equals("v", 4),)),
             ],
             a_token(),
         )
@@ -129,11 +127,11 @@ def test_token_used_for_another_transaction_is_refused(store: Store, partition: 
 
 def test_refused_transaction_can_be_repeated_with_its_token(store: Store, partition: str) -> None:
     fence, key = Key(CONTROL, partition, "fence"), Key(CONTROL, partition, "item")
-    actions: list[Action] = [Check(fence, (Exists(),)), Put(key, {})]
+    actions: list[Action] = [Check(fence, (Equals("epoch", 4),)), Put(key, {})]
     token = a_token()
     with pytest.raises(TransactionRefusedError):
         store.transact(actions, token)
-    store.write(Put(fence, {}))
+    store.write(Put(fence, {"epoch": 4}))
     store.transact(actions, token)
     assert store.get(key) == {"pk": partition, "sk": "item"}
 

@@ -12,7 +12,7 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.scripted_dynamodb import Answer, Raw, ScriptedDynamoDB, Silence, Step, operations, refusal
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
-from kubesync.aws.dynamodb.store import CONTROL, STATE, Check, Delete, Exists, Key, Put, Update, table_names
+from kubesync.aws.dynamodb.store import CONTROL, STATE, Check, Delete, Equals, Key, Put, Update, table_names
 from kubesync.domain.errors import (
     ConditionFailedError,
     StoreBusyError,
@@ -88,7 +88,7 @@ WRITES: dict[str, Callable[[DynamoStore], object]] = {
 
 
 def transact(store: DynamoStore) -> None:
-    store.transact([Check(KEY, (Exists(),)), Put(Key(STATE, "p", "t"), {"v": 2})], "token-1")
+    store.transact([Check(KEY, (Equals("v", 1),)), Put(Key(STATE, "p", "t"), {"v": 2})], "token-1")
 
 
 @pytest.mark.parametrize("how", LOST)
@@ -237,10 +237,10 @@ def test_refused_single_write_carries_the_item() -> None:
         refusal("ConditionalCheckFailedException", Item=ITEM), refusal("ConditionalCheckFailedException")
     ) as bench:
         with pytest.raises(ConditionFailedError) as refused:
-            bench.store.write(Put(KEY, {}, (Exists(),)))
+            bench.store.write(Put(KEY, {}, (Equals("v", 1),)))
         assert refused.value.item == PLAIN
         with pytest.raises(ConditionFailedError) as refused:
-            bench.store.write(Put(KEY, {}, (Exists(),)))
+            bench.store.write(Put(KEY, {}, (Equals("v", 1),)))
         assert refused.value.item is None
         assert bench.clock.slept == []
 

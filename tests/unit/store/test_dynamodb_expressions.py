@@ -7,11 +7,11 @@ import pytest
 from kubesync.aws.dynamodb.store import (
     CONTROL,
     UPSTREAMS,
+    Absent,
     AbsentOrBelow,
     Check,
     Delete,
     Equals,
-    Exists,
     Key,
     Put,
     Update,
@@ -32,7 +32,7 @@ KEY = Key(CONTROL, "p", "s")
 
 def test_update_request_names_every_attribute_by_placeholder() -> None:
     update = Update(
-        KEY, set={"status": "ok"}, add={"n": 2}, remove=("ttl",), conditions=(Exists(), AbsentOrBelow("n", 9))
+        KEY, set={"status": "ok"}, add={"n": 2}, remove=("ttl",), conditions=(Absent(), AbsentOrBelow("n", 9))
     )
     assert write_request(update, NAMES) == (
         "update_item",
@@ -40,7 +40,7 @@ def test_update_request_names_every_attribute_by_placeholder() -> None:
             "TableName": "k-control",
             "Key": {"pk": {"S": "p"}, "sk": {"S": "s"}},
             "UpdateExpression": "SET #n0 = :v0 ADD #n1 :v1 REMOVE #n2",
-            "ConditionExpression": "attribute_exists(#n3) AND (attribute_not_exists(#n1) OR #n1 < :v2)",
+            "ConditionExpression": "attribute_not_exists(#n3) AND (attribute_not_exists(#n1) OR #n1 < :v2)",
             "ExpressionAttributeNames": {"#n0": "status", "#n1": "n", "#n2": "ttl", "#n3": "pk"},
             "ExpressionAttributeValues": {":v0": {"S": "ok"}, ":v1": {"N": "2"}, ":v2": {"N": "9"}},
             "ReturnValues": "ALL_NEW",

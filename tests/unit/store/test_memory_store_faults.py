@@ -9,7 +9,7 @@ import pytest
 
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import Call, LandLater, MemoryStore
-from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, AbsentOrBelow, Check, Exists, Key, Put, Update
+from kubesync.aws.dynamodb.store import AUDIT, CONTROL, STATE, AbsentOrBelow, Check, Key, Put, Update
 from kubesync.domain.errors import StoreBusyError, StoreOutcomeUnknownError, StoreUnavailableError
 
 KEY = Key(CONTROL, "p", "s")
@@ -104,11 +104,13 @@ def test_transactions_that_name_one_item_collide_while_one_is_under_way() -> Non
     store = MemoryStore(clock=ManualClock(), faults=Hooks(before=pause), conflicts=True)
     store.write(Put(KEY, {}))
     other = Key(STATE, "p", "s")
-    slow = threading.Thread(target=store.transact, args=([Check(KEY, (Exists(),)), Put(other, {})], "slow"))
+    slow = threading.Thread(
+        target=store.transact, args=([Check(KEY, (AbsentOrBelow("v", 1),)), Put(other, {})], "slow")
+    )
     slow.start()
     assert entered.wait(timeout=120)
     with pytest.raises(StoreBusyError):
-        store.transact([Check(KEY, (Exists(),))], "fast")
+        store.transact([Check(KEY, (AbsentOrBelow("v", 1),))], "fast")
     with pytest.raises(StoreBusyError):
         store.write(Put(other, {"v": 1}))
     store.transact([Put(Key(STATE, "p", "free"), {})], "elsewhere")
@@ -116,7 +118,7 @@ def test_transactions_that_name_one_item_collide_while_one_is_under_way() -> Non
     go_on.set()
     slow.join(timeout=120)
     assert store.get(other) == {"pk": "p", "sk": "s"}
-    store.transact([Check(KEY, (Exists(),))], "fast")
+    store.transact([Check(KEY, (AbsentOrBelow("v", 1),))], "fast")
 
 
 def test_calls_are_counted_as_dynamodb_would() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kubesync.aws.dynamodb.store import Value
 from kubesync.aws.dynamodb.wire import from_attribute, from_attributes
-from kubesync.aws.tables.upstreams import SCHEMA
+from kubesync.aws.tables.items import SCHEMA
 from kubesync.domain.errors import StoreUnavailableError
 from kubesync_local.proxies.servers import Snapshot
 

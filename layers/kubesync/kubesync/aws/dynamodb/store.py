@@ -54,11 +54,6 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
-class Exists:
-    """The item exists."""
-
-
-@dataclass(frozen=True, slots=True)
 class Equals:
     """The item exists and ``attribute`` has ``value``."""
 
@@ -74,7 +69,7 @@ class AbsentOrBelow:
     value: int
 
 
-type Condition = Absent | Exists | Equals | AbsentOrBelow
+type Condition = Absent | Equals | AbsentOrBelow
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ from kubesync.aws.dynamodb.store import (
     Check,
     Condition,
     Equals,
-    Exists,
     Item,
     Key,
     Put,
@@ -175,7 +174,6 @@ class Placeholders:
 # | condition      | item missing | attribute missing | other type | equal | below | above |
 # | -------------- | ------------ | ----------------- | ---------- | ----- | ----- | ----- |
 # | Absent         | holds        | fails             | fails      | fails | fails | fails |
-# | Exists         | fails        | holds             | holds      | holds | holds | holds |
 # | Equals         | fails        | fails             | fails      | holds | fails | fails |
 # | AbsentOrBelow  | holds        | holds             | fails      | fails | holds | fails |
 def _condition(condition: Condition, table: str, placeholders: Placeholders) -> str:
@@ -183,8 +181,6 @@ def _condition(condition: Condition, table: str, placeholders: Placeholders) -> 
     match condition:
         case Absent():
             return f"attribute_not_exists({placeholders.name(partition)})"
-        case Exists():
-            return f"attribute_exists({placeholders.name(partition)})"
         case Equals(attribute, value):
             return f"{placeholders.name(attribute)} = {placeholders.value(value)}"
         case AbsentOrBelow(attribute, below):

@@ -8,6 +8,7 @@ Every error before a batch is sent says that nothing was sent. The batch may the
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from kubesync.aws.route53 import errors as route53_errors
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.rate import Buckets
 from kubesync.aws.route53.zones import BatchChange, ZoneClient
-from kubesync.aws.sts import STS_CONFIG, assume, why_not_assumed
+from kubesync.aws.sts import STS_CONFIG, RoleCredentials, assume, why_not_assumed
 from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync.clock import Clock
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
@@ -30,7 +31,6 @@ from kubesync.domain.errors import ZoneError, ZoneThrottledError, ZoneUnavailabl
 
 if TYPE_CHECKING:
     import boto3
-    from mypy_boto3_route53.client import Route53Client
 
 # Credentials are replaced this long before they expire: longer than any request, or a walk of a full zone, takes.
 _REFRESH_SECONDS: Final = 300.0
@@ -56,56 +56,45 @@ class ZoneAccounts:
         self._new_buckets = new_buckets
         self._session_name = session_name
         # A boto3 session is not thread-safe. The lock is never held during a request, so that accounts do not delay one another.
-        self._lock = threading.RLock()
-        self._own_client: ZoneClient | None = None
-        self._roles: dict[ZoneAccess, Kept[Route53ZoneClient]] = {}
+        self._lock = threading.Lock()
+        self._clients: dict[ZoneAccess | None, Kept[Route53ZoneClient]] = {}
         self._buckets: dict[str, Buckets] = {}
         self._sts: Any = None
         self._own_account: str | None = None
 
     def client(self, access: ZoneAccess | None) -> ZoneClient:
-        """The client to use now with this role. None: with the credentials that kubesync runs with. Raises like ``assume``."""
-        with self._lock:
-            if access is None:
-                if self._own_client is None:
-                    self._own_client = self.zone_client(build_route53_client(self._session), "")
-                return self._own_client
-            if access not in self._roles:
-                made = partial(self._renewed, access)
-                self._roles[access] = Kept(made, self._scheduler.epoch, ZoneError, _RETRY_SECONDS)
-            role = self._roles[access]
-        return role.value()
-
-    def zone_client(self, client: Route53Client, account: str) -> Route53ZoneClient:
-        """A zone client over a boto3 client, with the buckets of an account (empty: our own)."""
-        if account and account == self._own_account_id():
-            account = ""
-        with self._lock:
-            buckets = self._buckets.setdefault(account, self._new_buckets())
-        return Route53ZoneClient(client, self._scheduler, buckets)
-
-    def _renewed(self, access: ZoneAccess, _fresh: bool, _now: float) -> tuple[Route53ZoneClient, float, float]:
-        """Make a client of a role. It is renewed before its credentials expire; if that fails, it is used until they do."""
-        client, expires_at = self.assume(access)
-        return self.zone_client(client, access.account), expires_at - _REFRESH_SECONDS, expires_at
-
-    def assume(self, access: ZoneAccess) -> tuple[Route53Client, float]:
-        """A boto3 client with fresh credentials of a role, and their expiry (seconds since 1970).
+        """The client to use now with this role. None: with the credentials that kubesync runs with.
 
         Raises:
             ZoneThrottledError: STS cannot be reached now.
             ZoneUnavailableError: the role may not be assumed.
         """
+        with self._lock:
+            if access not in self._clients:
+                made = partial(self._made, access)
+                self._clients[access] = Kept(made, self._scheduler.epoch, ZoneError, _RETRY_SECONDS)
+            known = self._clients[access]
+        return known.value()
+
+    def _made(self, access: ZoneAccess | None, _fresh: bool, _now: float) -> tuple[Route53ZoneClient, float, float]:
+        """Make a client. That of a role is renewed before its credentials expire; if that fails, it is used until they do."""
+        given = None if access is None else self._assume(access)
+        # Without an account: our own.
+        account = "" if access is None or access.account == self._own_account_id() else access.account
+        with self._lock:
+            client = build_route53_client(self._session, credentials=given)
+            buckets = self._buckets.setdefault(account, self._new_buckets())
+        expires_at = math.inf if given is None else given.expires_at
+        return Route53ZoneClient(client, self._scheduler, buckets), expires_at - _REFRESH_SECONDS, expires_at
+
+    def _assume(self, access: ZoneAccess) -> RoleCredentials:
         try:
-            given = assume(self._sts_client(), access.role, access.external_id, self._session_name)
+            return assume(self._sts_client(), access.role, access.external_id, self._session_name)
         except (BotoCoreError, ClientError) as error:
             if isinstance(route53_errors.of_read(error), ZoneThrottledError):
                 said = f"STS cannot be reached for {access.role}: {type(error).__name__}"
                 raise ZoneThrottledError(said) from None
             raise ZoneUnavailableError(why_not_assumed(error, access.role, access.external_id)) from None
-        with self._lock:
-            client = build_route53_client(self._session, credentials=given)
-        return client, given.expires_at
 
     def _own_account_id(self) -> str:
         """Return the account of our own credentials, which is asked once. Empty if STS does not say.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mypy_boto3_route53.type_defs import ChangeTypeDef, ResourceRecordSetOutputTypeDef, ResourceRecordSetTypeDef
 
 _OCTAL = re.compile(r"\\([0-3][0-7]{2})")
-_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
+_NOT_PLAIN = re.compile(r"(\\[0-3][0-7]{2})|[^a-z0-9_.-]")
 # Without their escapes these would change the meaning of the name.
 _STAYS_ESCAPED = frozenset(".\\")
 _OF_EVERY_SET: Final = frozenset({"Name", "Type", "TTL", "ResourceRecords", "AliasTarget"})
@@ -61,18 +61,11 @@ def _readable(escape: re.Match[str]) -> str:
 @lru_cache(maxsize=65_536)
 def to_route53(name: str) -> str:
     """Convert a name from kubesync's form to the one that Route 53 lists."""
-    out: list[str] = []
-    position = 0
-    while position < len(name):
-        escape = _OCTAL.match(name, position)
-        if escape is not None:
-            out.append(escape[0])
-            position = escape.end()
-            continue
-        character = name[position].lower()
-        out.append(character if character in _PLAIN else "".join(f"\\{byte:03o}" for byte in character.encode()))
-        position += 1
-    return "".join(out).removesuffix(".") + "."
+    return _NOT_PLAIN.sub(_escaped, name.lower()).removesuffix(".") + "."
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[1] or "".join(f"\\{byte:03o}" for byte in found[0].encode())
 
 
 def _address(value: str) -> str:
@@ -112,11 +105,8 @@ def canonical_values(record_type: str, values: Iterable[str]) -> tuple[str, ...]
 
 
 def _canonical(record_type: str, value: str) -> str:
-    form = _CANONICAL.get(record_type)
-    if form is None:
-        return value
     try:
-        return form(value)
+        return _CANONICAL.get(record_type, str)(value)
     except ValueError:
         return value  # not ours, and never equal to ours
 

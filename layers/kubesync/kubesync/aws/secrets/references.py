@@ -130,25 +130,18 @@ class Secret[T]:
     Args:
         client_for: from ``build_secret_clients``; not used for local references.
         form: makes the value from the text, or raises UnreadableError.
-        pick: finds that text in the whole secret, for the reference's key; raises UnreadableError.
     """
 
     def __init__(
-        self,
-        reference: SecretReference,
-        client_for: ClientFor,
-        clock: Clock,
-        form: Callable[[str], T],
-        pick: Callable[[str, str], str] | None = None,
+        self, reference: SecretReference, client_for: ClientFor, clock: Clock, form: Callable[[str], T]
     ) -> None:
         self.reference = reference
         self._client_for = client_for
         self._form = form
-        self._pick = _member if pick is None else pick
         self._kept = Kept(self._made, clock.monotonic, UnreadableError, RETRY_SECONDS)
 
     def __repr__(self) -> str:
-        return f"Secret({self.reference})"
+        return f"{type(self).__name__}({self.reference})"
 
     def value(self, *, fresh: bool = False) -> T:
         """The stored value if it is recent and ``fresh`` is False; otherwise it is read again.
@@ -160,12 +153,16 @@ class Secret[T]:
         return self._kept.value(fresh=fresh)
 
     def _made(self, _fresh: bool, now: float) -> tuple[T, float, float]:
-        text = _read(self.reference, self._client_for)
-        return self._form(self._pick(text, self.reference.json_key)), now + MAX_AGE_SECONDS, math.inf
+        text = self._picked(_read(self.reference, self._client_for), self.reference.json_key)
+        return self._form(text), now + MAX_AGE_SECONDS, math.inf
+
+    def _picked(self, text: str, json_key: str) -> str:
+        """Find the text of the value in the whole secret, for the reference's key. Raises UnreadableError."""
+        return _member(text, json_key)
 
 
-class SecretToken:
-    """The bearer token behind a reference, for one API server. Threads may share one. Other arguments as for ``Secret``.
+class SecretToken(Secret[str]):
+    """The bearer token behind a reference, for one API server. Other arguments as for ``Secret``.
 
     The token is read again when it is five minutes old, and after a 401 (``fresh``).
 
@@ -174,25 +171,10 @@ class SecretToken:
     """
 
     def __init__(self, reference: SecretReference, client_for: ClientFor, clock: Clock, *, server: str) -> None:
+        super().__init__(reference, client_for, clock, _as_token)
+        self._server = server
         self.bound = False
         """Whether the secret, as it was read last, says which server it is for."""
-
-        def pick(text: str, json_key: str) -> str:
-            document = _document(text)
-            self.bound = document is not None and "server" in document
-            if document is not None and self.bound and not _same_server(document["server"], server):
-                raise UnreadableError("it is for another API server: its `server` is not the one of this cluster")
-            return _member(text, json_key or ("" if document is None else "token"))
-
-        self._secret = Secret(reference, client_for, clock, _as_token, pick)
-
-    def __repr__(self) -> str:
-        return f"SecretToken({self._secret.reference})"
-
-    @property
-    def reference(self) -> SecretReference:
-        """Where the token is stored."""
-        return self._secret.reference
 
     def token(self, *, fresh: bool = False) -> str:
         """The token.
@@ -202,9 +184,16 @@ class SecretToken:
                 without the token.
         """
         try:
-            return self._secret.value(fresh=fresh)
+            return self.value(fresh=fresh)
         except UnreadableError as error:
-            raise DeniedError(f"no token from {self._secret.reference}: {error}") from None
+            raise DeniedError(f"no token from {self.reference}: {error}") from None
+
+    def _picked(self, text: str, json_key: str) -> str:
+        document = _document(text)
+        self.bound = document is not None and "server" in document
+        if document is not None and self.bound and not _same_server(document["server"], self._server):
+            raise UnreadableError("it is for another API server: its `server` is not the one of this cluster")
+        return _member(text, json_key or ("" if document is None else "token"))
 
 
 class UnreadableError(Exception):

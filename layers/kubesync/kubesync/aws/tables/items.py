@@ -24,8 +24,8 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final, Unpack, cast
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from kubesync.aws.dynamodb.store import (
     CONTROL,
@@ -49,6 +49,9 @@ from kubesync.aws.dynamodb.store import (
 from kubesync.domain.dns.routing.policies import POLICIES
 from kubesync.domain.errors import ConditionFailedError, NewerSchemaError, TransactionRefusedError
 from kubesync.domain.sources.registry import KINDS
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 SCHEMA: Final = 1
 # Forms that only some items have (ADR 0013). A release that does not know them leaves the zone, or the cluster, alone. Kinds of objects and
@@ -96,6 +99,11 @@ def place_of(table: str, item: Item) -> Key:
     """The key of an item that was read."""
     partition, sort = KEY_ATTRIBUTES[table]
     return Key(table, item[partition], item[sort])
+
+
+def attributes_of(kind: type[DataclassInstance], item: Item) -> dict[str, Any]:
+    """The attributes of an item that are fields of this dataclass. An older item lacks some: the defaults of the fields."""
+    return {each.name: item[each.name] for each in fields(kind) if each.name in item}
 
 
 def sliced(

@@ -19,11 +19,11 @@ import logging
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import batched
+from itertools import batched, chain
 from typing import Final
 
 from kubesync.aws.dynamodb.store import STATE, Action, Delete, Equals, Item, Key
-from kubesync.aws.tables.items import Table, place_of, put, slice_place, sliced, unchanged, unpack_slices
+from kubesync.aws.tables.items import Table, attributes_of, place_of, put, slice_place, sliced, unchanged, unpack_slices
 from kubesync.aws.tables.name_counts import OF_NAMESPACES
 from kubesync.aws.tables.state_codec import decode_state, encode_state, schema_of
 from kubesync.domain.errors import StoreBusyError
@@ -103,19 +103,19 @@ class StateTable(Table):
             found = self._store.batch_get([*map(state_key, some), *map(open_key, some)])
             for key in some:
                 head = found.pop(state_key(key), None)
-                mark = _mark(found.get(open_key(key)))
+                marked = found.get(open_key(key))
+                mark = None if marked is None else _mark(marked)
                 yield KeyState(key, opened=mark) if head is None else self._decode(key, head, mark)
 
     def load_all(self, cluster: str) -> Iterator[KeyState]:
         """Read the states of all keys of a cluster, lazily. Only for lists and resyncs (I7)."""
-        marks = dict(self.open_keys(cluster))
+        marks = self.queued(cluster).marks
         for bucket in range(BUCKETS):
             yield from self._read_bucket(cluster, bucket, marks)
 
     def load_bucket(self, cluster: str, bucket: int) -> Iterator[KeyState]:
         """Read the states of one of the ``BUCKETS``: a part of what ``load_all`` reads."""
-        queue = self._read_queue(cluster, [bucket % OPEN_PARTITIONS])
-        return self._read_bucket(cluster, bucket, {key: mark for key, _, mark, _ in queue if mark is not None})
+        return self._read_bucket(cluster, bucket, self.queued(cluster, [bucket % OPEN_PARTITIONS]).marks)
 
     def _read_bucket(self, cluster: str, bucket: int, marks: Mapping[ObjectKey, OpenMark]) -> Iterator[KeyState]:
         """Read the states of a bucket. ``marks``: open marks that were read before."""
@@ -138,31 +138,23 @@ class StateTable(Table):
 
     def open_keys(self, cluster: str) -> Iterator[tuple[ObjectKey, OpenMark]]:
         """Read the open keys of a cluster, with their marks: the durable work queue."""
-        yield from ((key, mark) for key, _, mark, _ in self._read_queue(cluster) if mark is not None)
+        return iter(self.queued(cluster).marks.items())
 
-    def queued(self, cluster: str) -> Queued:
-        """Read all marks of a cluster: the work that a take-over finds."""
+    def queued(self, cluster: str, partitions: Iterable[int] = range(OPEN_PARTITIONS)) -> Queued:
+        """Read all marks of a cluster: the work that a take-over finds. Or the marks of some of the ``OPEN_PARTITIONS``."""
         found = Queued({}, set(), set())
-        for key, kind, mark, number in self._read_queue(cluster):
-            if mark is not None:
-                found.marks[key] = mark
+        for item in chain.from_iterable(self._store.query(STATE, f"{cluster}#open#{each}") for each in partitions):
+            path, _, kind = item["sk"].partition("#")
+            key = ObjectKey.at(cluster, path)
+            if not kind:
+                found.marks[key] = _mark(item)
             elif kind.startswith(_CHANGED):
-                found.changed[Reference.at(kind.removeprefix(_CHANGED))] = number
+                found.changed[Reference.at(kind.removeprefix(_CHANGED))] = item["by"]
             elif kind == _GONE:
                 found.unswept.add(key)
             else:
                 found.promoted.add(key)
         return found
-
-    def _read_queue(
-        self, cluster: str, partitions: Iterable[int] = range(OPEN_PARTITIONS)
-    ) -> Iterator[tuple[ObjectKey, str, OpenMark | None, int]]:
-        """Read the marks of a cluster: key, kind of mark (empty: open), open mark, and the number of a changed shared object."""
-        for partition in partitions:
-            for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
-                path, _, kind = item["sk"].partition("#")
-                number = item.get("by", 0)
-                yield ObjectKey.at(cluster, path), kind, None if kind else _mark(item), number
 
     def services_of_slices(self, cluster: str, slices: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """The Service that each EndpointSlice (namespace, name) was last seen with. Slices never seen are missing."""
@@ -314,14 +306,8 @@ def _delete(item: Item) -> Delete:
     return Delete(place_of(STATE, item))
 
 
-def _mark(item: Item | None) -> OpenMark | None:
-    if item is None:
-        return None
-    return OpenMark(
-        item["attempts"],
-        item["retry_at"] / 1000,
-        item["reason"],
-        item.get("code", ""),  # older marks have neither
-        item.get("cause", ""),
-        item.get("since", 0) / 1000,
+def _mark(item: Item) -> OpenMark:
+    # Older marks have no code, no cause and no ``since``.
+    return replace(
+        OpenMark(**attributes_of(OpenMark, item)), retry_at=item["retry_at"] / 1000, since=item.get("since", 0) / 1000
     )

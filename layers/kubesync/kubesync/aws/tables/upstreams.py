@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kubesync.aws.dynamodb.store import UPSTREAMS, Absent, Action, Condition, Delete, Equals, Item, Key
-from kubesync.aws.tables.items import Table, put
+from kubesync.aws.dynamodb.store import UPSTREAMS, Action, Delete, Item, Key
+from kubesync.aws.tables.items import Table, attributes_of, put, unchanged
 from kubesync.domain.dns.records import Node
 from kubesync.domain.state import UpstreamState
 from kubesync.domain.upstreams.named import is_named
 from kubesync.domain.upstreams.nodes import digest, node_document, slice_nodes
 
-SCHEMA: Final = 1
 # A removed upstream stays readable as removed for a week (docs/upstreams.md).
 TOMBSTONE_SECONDS: Final = 7 * 24 * 3600
 
@@ -53,13 +52,13 @@ class UpstreamTable(Table):
         """
         documents = slice_nodes(nodes)
         state = UpstreamTable.following(current, nodes, len(documents))
+        before, old_slices = (0, 0) if current is None else (current.version, current.slices)
         actions: list[Action] = []
         for number, chunk in enumerate(documents):
-            of_slice = {"v": SCHEMA, "version": state.version, "nodes": [node_document(n) for n in chunk]}
+            of_slice = {"version": state.version, "nodes": [node_document(n) for n in chunk]}
             of_head = {} if number else _head(len(documents), len(nodes), state.digest, now_epoch)
-            guard = () if number else _guard(current)
+            guard = () if number else (unchanged(before),)
             actions.append(put(Key(UPSTREAMS, upstream, number), *guard, **of_slice, **of_head))
-        old_slices = current.slices if current is not None else 0
         actions += [Delete(Key(UPSTREAMS, upstream, n)) for n in range(len(documents), old_slices)]
         return state, actions
 
@@ -71,10 +70,10 @@ class UpstreamTable(Table):
     @staticmethod
     def remove(upstream: str, current: UpstreamState | None, now_epoch: float) -> list[Action]:
         """Mark slice 0 as deleted, for a week."""
-        version, slices = (1, 0) if current is None else (current.version + 1, current.slices)
-        mark = {"v": SCHEMA, "version": version, "nodes": [], "deleted": True, **_head(1, 0, digest(()), now_epoch)}
+        version, slices = (0, 0) if current is None else (current.version, current.slices)
+        mark = {"version": version + 1, "nodes": [], "deleted": True, **_head(1, 0, digest(()), now_epoch)}
         expires_at = int(now_epoch) + TOMBSTONE_SECONDS
-        marked = put(Key(UPSTREAMS, upstream, 0), *_guard(current), **mark, expires_at=expires_at)
+        marked = put(Key(UPSTREAMS, upstream, 0), unchanged(version), **mark, expires_at=expires_at)
         return [marked, *(Delete(Key(UPSTREAMS, upstream, n)) for n in range(1, slices))]
 
     def current(self, upstreams: Sequence[str]) -> dict[str, UpstreamState]:
@@ -124,10 +123,6 @@ def _head(slices: int, node_count: int, of_nodes: str, now_epoch: float) -> dict
     return {"slices": slices, "node_count": node_count, "digest": of_nodes, "updated_at": timestamp(now_epoch)}
 
 
-def _guard(current: UpstreamState | None) -> tuple[Condition, ...]:
-    return (Absent(),) if current is None else (Equals("version", current.version),)
-
-
 def assemble(items: list[Item]) -> StoredUpstream | None:
     """An upstream from its items, as kubesync writes them; None: without slice 0 there is none."""
     items.sort(key=lambda item: item["slice"])
@@ -137,14 +132,5 @@ def assemble(items: list[Item]) -> StoredUpstream | None:
     slices = head["slices"]
     nodes = [node for item in items[:slices] for node in item["nodes"]]
     complete = len(items) == slices and all(item["version"] == head["version"] for item in items)
-    return StoredUpstream(
-        head["upstream"],
-        head["version"],
-        head["digest"],
-        head["updated_at"],
-        slices,
-        tuple(nodes),
-        bool(head.get("deleted", False)),
-        complete,
-        len(items),
-    )
+    known = attributes_of(StoredUpstream, head) | {"nodes": tuple(nodes), "complete": complete, "items": len(items)}
+    return StoredUpstream(**{"deleted": False, **known})

@@ -27,6 +27,7 @@ from kubesync.aws.tables.items import (
     SCHEMA,
     SCHEMA_OF_KINDS,
     SCHEMA_OF_UNCLOSED,
+    attributes_of,
     put,
     read_slices,
     readable,
@@ -112,16 +113,7 @@ class InflightTable:
                 unclosed[unit.key.cluster] = LandedUnits(row[2], (*before.units, unit))
             else:
                 units.append(unit)
-        return Inflight(
-            head["batch"],
-            head["epoch"],
-            tuple(units),
-            head["slices"],
-            head["version"],
-            head.get("journal_epoch"),
-            unclosed,
-            torn,
-        )
+        return Inflight(**attributes_of(Inflight, head), units=tuple(units), unclosed=unclosed, torn=torn)
 
     def zones(self) -> list[str]:
         """Every zone that this deployment and shard has written to, also one whose item a newer release wrote."""

@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 from kubesync.aws.dynamodb.store import (
     CONTROL,
@@ -38,7 +38,7 @@ from kubesync.aws.dynamodb.store import (
     Update,
     Value,
 )
-from kubesync.aws.tables.items import SCHEMA
+from kubesync.aws.tables.items import SCHEMA, attributes_of
 from kubesync.domain.errors import (
     ConditionFailedError,
     NewerSchemaError,
@@ -116,7 +116,7 @@ def held_check(shard: str, epoch: int, holder: str) -> Check:
 def _parse(item: Item | None) -> Lease:
     if item is None:
         return _NEVER
-    known: dict[str, Any] = {each.name: item[each.name] for each in fields(Lease) if each.name in item}
+    known = attributes_of(Lease, item)
     return replace(_NEVER, **{**known, "unsettled": _unsettled(item), "lag": tuple(known.get("lag", ()))})
 
 
@@ -148,14 +148,9 @@ class LeaseTable:
         """
         item = self._store.get(DEPLOYMENT)
         if item is None:
-            try:
-                item = self._store.write(Update(DEPLOYMENT, set={"name": deployment}, conditions=(Absent(),)))
-            except ConditionFailedError as refused:
-                item = self._store.get(DEPLOYMENT)
-                if item is None:
-                    raise StoreBusyError("cannot find out which deployment owns these tables: try again") from refused
-            except StoreOutcomeUnknownError as unknown:
-                raise StoreBusyError(str(unknown)) from unknown  # the next try reads it again
+            item = self._settle(Update(DEPLOYMENT, set={"name": deployment}, conditions=(Absent(),)))
+        if item is None:
+            raise StoreBusyError("cannot find out which deployment owns these tables: try again")
         check_owner(item, deployment)
         self._check_schema(item)
 
@@ -168,25 +163,25 @@ class LeaseTable:
         Raises:
             NewerSchemaError: a session of a newer release was master. Nothing was written; the caller releases the lease.
         """
-        item = self._store.get(DEPLOYMENT)
-        self._check_schema(item)
-        if _schema_of(item) < self._schema:
-            raising = Update(
-                DEPLOYMENT, set={"schema": self._schema}, conditions=(AbsentOrBelow("schema", self._schema),)
-            )
-            try:
-                self._store.write(raising)
-            except (ConditionFailedError, StoreOutcomeUnknownError) as unclear:
-                # Another shard's session was faster, perhaps one of a still newer release; or the answer is unknown.
-                item = self._store.get(DEPLOYMENT)
-                self._check_schema(item)
-                if _schema_of(item) < self._schema:
-                    raise StoreBusyError("cannot find out which schema the tables have: try again") from unclear
+        if self._check_schema(self._store.get(DEPLOYMENT)) < self._schema:
+            known = (AbsentOrBelow("schema", self._schema),)
+            raised = self._settle(Update(DEPLOYMENT, set={"schema": self._schema}, conditions=known))
+            if self._check_schema(raised) < self._schema:
+                raise StoreBusyError("cannot find out which schema the tables have: try again")
 
-    def _check_schema(self, item: Item | None) -> None:
-        found = _schema_of(item)
+    def _settle(self, update: Update) -> Item | None:
+        """Write, and return the item as it is then, also where another session was faster, or the answer is unknown."""
+        try:
+            return self._store.write(update)
+        except (ConditionFailedError, StoreOutcomeUnknownError):
+            return self._store.get(update.key)
+
+    def _check_schema(self, item: Item | None) -> int:
+        """The highest schema version in the tables. Raises NewerSchemaError if a newer release was master."""
+        found: int = 1 if item is None else item.get("schema", 1)
         if found > self._schema:
             raise NewerSchemaError("the tables", "", found, self._schema)
+        return found
 
     def draw_epoch(self) -> int:
         """Draw the next epoch. An epoch that is never used does no harm."""
@@ -262,10 +257,6 @@ def check_owner(item: Item, deployment: str) -> None:
             f"these tables belong to deployment {owner!r}, not to {deployment!r}: "
             "check KUBESYNC_DEPLOYMENT and KUBESYNC_TABLE_PREFIX"
         )
-
-
-def _schema_of(item: Item | None) -> int:
-    return 1 if item is None else item.get("schema", 1)
 
 
 def _still(mine: Lease) -> tuple[Condition, ...]:

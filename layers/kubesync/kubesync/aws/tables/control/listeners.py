@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
 from kubesync.aws.dynamodb.store import CONTROL, Action, Delete, Item, Key, Put
-from kubesync.aws.tables.items import Table, place_of, put, unchanged, update
+from kubesync.aws.tables.items import Table, attributes_of, place_of, put, unchanged, update
 from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import ErrorCode
@@ -94,22 +94,11 @@ class Remembered:
 
 
 def _checkpoint(item: Item) -> Checkpoint:
-    return Checkpoint(
-        item["resource_version"],
-        item["generation"],
-        Basis(item["revision"], item["server"], item["rules"]),
-        item["version"],
-        item.get("works_since", 0) / 1000,  # missing in older items
-        item.get("selector", ""),
-        _believed(item),
-        item.get("unwanted", 0),
-    )
-
-
-def _believed(item: Item) -> Believed:
-    pending = item.get("pending")
-    noted = tuple(pending) if pending else None
-    return Believed(dict(item.get("believed", [])), noted, item.get("holding", False), item.get("limit", 0))
+    known = attributes_of(Checkpoint, item)
+    known |= {"basis": Basis(**attributes_of(Basis, item)), "works_since": item.get("works_since", 0) / 1000}
+    pending = tuple(item.get("pending", ())) or None
+    believed = Believed(dict(item.get("believed", ())), pending, item.get("holding", False), item.get("limit", 0))
+    return Checkpoint(**known | {"believed": believed})
 
 
 def errors_of(item: Item) -> ListenerErrors:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubesync.aws.dynamodb.store import CONTROL, Action, Check, Delete, Equals, Item, Key, Store, Update
-from kubesync.aws.tables.items import place_of, put, read_slices, readable, slice_place, sliced
+from kubesync.aws.tables.items import attributes_of, place_of, put, read_slices, readable, slice_place, sliced
 from kubesync.aws.tables.upstreams import timestamp
 
 # A request without an answer, or whose caller is gone, is dropped after this long.
@@ -67,14 +67,8 @@ def new_request(
 
 def request_of(id_: str, item: Item) -> ResyncRequest:
     """The request that an item holds, or whose progress it is."""
-    return ResyncRequest(
-        id_,
-        item["cluster"],
-        item.get("dry_run", False),
-        item.get("force", False),
-        item["at_ms"],
-        item.get("scheduled", False),
-    )
+    # The progress of one neither says that it is a dry run nor that it is forced: such a resync does not go on.
+    return ResyncRequest(id_, **{"dry_run": False, "force": False} | attributes_of(ResyncRequest, item))
 
 
 class ResyncTable:
