@@ -156,9 +156,9 @@ OF_ABSENCE: Final[tuple[Mutant, ...]] = (
         name="newer-part-is-absent",
         without="a part newer than a list is deleted because the list lacks it",
         invariants="I5",
-        file="cluster/keys/observations.py",
-        old="            part.generation < generation or part.resource_version <= snapshot.resource_version\n",
-        new="            part.generation <= generation\n",
+        file="cluster/keys/list_diff.py",
+        old="        if part.generation >= self._generation and part.resource_version > self._version:\n",
+        new="        if part.generation > self._generation:\n",
         caught_by=("unit/cluster/test_sightings.py::test_absent_are_parts_that_are_not_listed_and_not_newer_i5",),
     ),
     Mutant(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from harness.seen.builders import ENDPOINTS, SERVICES, SLICES, a_key, a_list, a_service, an_endpoints, saw
 from kubesync.aws.dynamodb.store import Delete, Put
 from kubesync.aws.tables.state import slice_key
-from kubesync.cluster.keys.observations import LivePart, absent_from, moved_in, sort_observations
-from kubesync.domain.objects import Resource
-from kubesync.domain.state import PartId
+from kubesync.cluster.keys.list_diff import Absences, StoredPart
+from kubesync.cluster.keys.observations import sort_observations
+from kubesync.domain.objects import Snapshot
+from kubesync.domain.state import Part, PartId
 
 PODS = an_endpoints("10.1.0.1", service="web")
 OTHER = an_endpoints("10.1.0.1", service="other")
@@ -78,27 +79,42 @@ def test_creation_time_is_that_of_the_newest_sighting() -> None:
     assert found.created_at(a_key("unseen")) == ""
 
 
-def part(name: str, version: int, *, service: str = "", generation: int = 1, resource: Resource = SERVICES) -> LivePart:
-    return LivePart(a_key(service or name), PartId(resource, name), generation, version)
+def compared(listed: Snapshot, *parts: tuple[str, int], generation: int = 1, of: int = 1) -> Absences:
+    """What a list of this generation says about stored parts of Service web, each a name and a version of the generation ``of``."""
+    found = Absences(listed, generation, lambda namespace: namespace == "shop")
+    for name, version in parts:
+        key = a_key(name if listed.resource is SERVICES else "web")
+        found.see(key, PartId(listed.resource, name), Part("uid", version, of, None))
+    return found
+
+
+def names(found: list[StoredPart]) -> list[str]:
+    return [part.part_id.name for part in found]
 
 
 def test_absent_are_parts_that_are_not_listed_and_not_newer_i5() -> None:
-    parts = [part("web", 5), part("gone", 20), part("newer", 21), part("pod", 5, resource=SLICES)]
-    assert absent_from(a_list(20, saw(a_service(), 5)), parts, 1) == [parts[1]]
+    found = compared(a_list(20, saw(a_service(), 5)), ("web", 5), ("gone", 20), ("newer", 21))
+    assert (names(found.missing), names(found.unlisted), names(found.moved), found.live) == (["gone"], [], [], 3)
+
+
+def test_absent_parts_of_other_namespaces_are_not_listed_but_not_missing_i5() -> None:
+    found = compared(a_list(20))
+    found.see(a_key("web", namespace="other"), PartId(SERVICES, "web"), Part("uid", 5, 1, None))
+    assert (names(found.missing), names(found.unlisted), found.live) == ([], ["web"], 0)
+
+
+def test_tombstones_are_counted_and_neither_live_nor_absent() -> None:
+    found = compared(a_list(20))
+    found.see(a_key(), PartId(SERVICES, "web"), Part("uid", 7, 1, None, deleted=True))
+    assert (found.tombstones, found.live, found.missing) == ({7: 1}, 0, [])
 
 
 def test_parts_of_an_older_generation_are_never_newer_than_a_list() -> None:
-    parts = [part("old", 900), part("young", 900, generation=2)]
-    assert absent_from(a_list(20), parts, 2) == [parts[0]]
+    assert names(compared(a_list(20), ("old", 900), generation=2, of=1).missing) == ["old"]
+    assert names(compared(a_list(20), ("young", 900), generation=2, of=2).missing) == []
 
 
 def test_moved_are_slices_that_are_listed_at_another_service() -> None:
-    parts = [
-        part("web-1", 5, service="web", resource=SLICES),
-        part("web-2", 5, service="web", resource=SLICES),
-        part("web-3", 30, service="web", resource=SLICES),
-        part("web-4", 5, service="web", resource=SLICES),
-    ]
     listed = a_list(
         20,
         saw(OTHER, 6, "web-1"),
@@ -107,5 +123,5 @@ def test_moved_are_slices_that_are_listed_at_another_service() -> None:
         saw(None, 6, "web-4", problem="bad"),
         resource=SLICES,
     )
-    assert moved_in(listed, parts, 1) == [parts[0]]
-    assert absent_from(listed, parts, 1) == []
+    found = compared(listed, ("web-1", 5), ("web-2", 5), ("web-3", 30), ("web-4", 5))
+    assert (names(found.moved), names(found.missing)) == (["web-1"], [])

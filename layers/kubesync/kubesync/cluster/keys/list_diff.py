@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
@@ -13,7 +13,7 @@ from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import BUCKETS
 from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.cluster.keys.observations import LivePart, Observations, absent_from, live_parts, moved_in
+from kubesync.cluster.keys.observations import Observations
 from kubesync.domain.errors import ListenerError
 from kubesync.domain.merge import (
     Believed,
@@ -26,8 +26,8 @@ from kubesync.domain.merge import (
     without_tombstones,
 )
 from kubesync.domain.objects import ObjectKey, Observation, Resource, Snapshot
-from kubesync.domain.sources.registry import IDENTITY, KINDS, MOVING, created_at, lives, main_id
-from kubesync.domain.state import KeyState, PartId
+from kubesync.domain.sources.registry import IDENTITY, KINDS, MOVING, SOURCES, created_at, lives, main_id, place_of
+from kubesync.domain.state import KeyState, Part, PartId
 from kubesync.domain.window import WindowContent
 from kubesync.log import logger
 
@@ -42,18 +42,57 @@ _MAIN: Final = frozenset(kind.main for kind in KINDS.values())
 type PartsOfKeys = dict[ObjectKey, list[PartId]]
 
 
-@dataclass(slots=True)
-class Absences:
-    """Stored parts that lists lack, by resource and key.
+class StoredPart(NamedTuple):
+    """A stored part of a key. ``held``: an earlier list lacked it, and its deletion is held back (I5)."""
 
-    ``gone``: parts to delete. ``held``: parts whose deletion is held back (I5). ``left``: parts that the configuration leaves out.
-    ``believed``: by resource, which deletions to remember as believed.
+    key: ObjectKey
+    part_id: PartId
+    held: bool
+
+
+class Absences:
+    """Compares the stored parts of one listener with its complete list: ``see`` each part, then judge what the list lacks.
+
+    ``live``: how many objects in scope are stored. ``tombstones``: how many there are, by version. Of the parts that are not newer than the
+    list (I5): ``missing``: those in scope that it lacks. ``unlisted``: the others that it lacks. ``moved``: those that it shows at another key.
+
+    What follows from that: ``gone``: parts to delete. ``held``: parts whose deletion is held back. ``left``: parts that the configuration
+    leaves out. ``believed``: which deletions to remember as believed.
     """
 
-    gone: dict[Resource, PartsOfKeys] = field(default_factory=dict)
-    held: dict[Resource, PartsOfKeys] = field(default_factory=dict)
-    left: dict[Resource, PartsOfKeys] = field(default_factory=dict)
-    believed: dict[Resource, Believed] = field(default_factory=dict)
+    def __init__(self, snapshot: Snapshot, generation: int, in_scope: Callable[[str], bool]) -> None:
+        owner_of = SOURCES[snapshot.resource].owner
+        # By namespace and name: the name of the key that an object belongs to. None: it cannot move, or is not readable.
+        self._owners = {
+            (item.namespace, item.name): None if owner_of is None or item.value is None else owner_of(item.value)
+            for item in snapshot.items
+        }
+        self._generation, self._version = generation, snapshot.resource_version
+        self._in_scope = in_scope
+        self.live = 0
+        self.tombstones = Counter[int]()
+        self.missing: list[StoredPart] = []
+        self.unlisted: list[StoredPart] = []
+        self.moved: list[StoredPart] = []
+        self.gone: PartsOfKeys = {}
+        self.held: PartsOfKeys = {}
+        self.left: PartsOfKeys = {}
+        self.believed = Believed()
+
+    def see(self, key: ObjectKey, part_id: PartId, part: Part) -> None:
+        """Compare one stored part with the list."""
+        if part.deleted:
+            self.tombstones[part.resource_version] += 1
+            return
+        place, stored = place_of(key, part_id), StoredPart(key, part_id, part.held)
+        in_scope = self._in_scope(place[0])
+        self.live += in_scope
+        if part.generation >= self._generation and part.resource_version > self._version:
+            return
+        if place not in self._owners:
+            (self.missing if in_scope else self.unlisted).append(stored)
+        elif self._owners[place] not in (None, key.name):
+            self.moved.append(stored)
 
 
 class ListMerge:
@@ -81,7 +120,7 @@ class ListMerge:
         self._forced = forced
         self.observed = Observations()
         self._snapshots: Mapping[Resource, Snapshot] = {}
-        self._found = Absences()
+        self._found: Mapping[Resource, Absences] = {}
         self.reread: set[Resource] = set()
         self.unwanted = 0
         self.hold: bool | None = False if forced else None
@@ -95,20 +134,20 @@ class ListMerge:
     ) -> Steps[None]:
         """Read everything that is stored once (I7), and compare it with the lists. Counts names again, and calls ``note`` with each stored key."""
         created: dict[ObjectKey, str] = {}
-        kept, tombstones = 0, defaultdict[Resource, Counter[int]](Counter)  # by version
-        parts: list[LivePart] = []
-        slices_of_old: list[LivePart] = []
-        unused = MOVING - self._states.listeners.keys()
+        kept, views, in_scope = 0, self._states.listeners, self._states.config.scope.holds
+        self._found = {r: Absences(listed, views[r].generation, in_scope) for r, listed in snapshots.items()}
+        slices_of_old: list[StoredPart] = []
+        unused = MOVING - views.keys()
         self._states.counts.begin()
         for bucket in range(BUCKETS):
             for state in self._states.tables.state.load_bucket(self._states.config.name, bucket):
                 created[state.key] = created_at(state)
                 kept += len(state.kept)
-                parts += live_parts(state, snapshots)
                 for part_id, part in state.parts.items():
-                    if part.deleted:
-                        tombstones[part_id.resource][part.resource_version] += 1
-                slices_of_old += live_parts(state, unused)
+                    if part_id.resource in snapshots:
+                        self._found[part_id.resource].see(state.key, part_id, part)
+                    elif part_id.resource in unused and not part.deleted:
+                        slices_of_old.append(StoredPart(state.key, part_id, part.held))
                 self._states.remember(state)
                 note(state)
                 self._states.counts.tally(state)
@@ -117,17 +156,17 @@ class ListMerge:
             created[key] = observed.created_at(key) or created.get(key, "")
         self.observed, self._snapshots = observed, snapshots
         self.reread = {resource for resource in snapshots if self._states.outdated(resource)}
-        self._found = self._judge_absences_of_lists(snapshots, parts, tombstones, kept)
-        for resource in MOVING:
-            self._forget_slices(self._found.gone.get(resource, {}), observed)
-            self._forget_slices(self._found.left.get(resource, {}), observed)
+        self._judge_absences_of_lists(kept)
+        for resource in MOVING & snapshots.keys():
+            self._forget_slices(self._found[resource].gone, observed)
+            self._forget_slices(self._found[resource].left, observed)
         self._forget_slices(_by_key(slices_of_old), observed)  # ``_without_unused_sources`` drops their parts
         self.keys = sorted(created, key=lambda key: (created[key], key))
 
     @property
     def believed(self) -> Mapping[Resource, Believed]:
         """By resource, the deletions to remember as believed. They must be stored before anything of the lists is recorded."""
-        return self._found.believed
+        return {resource: found.believed for resource, found in self._found.items()}
 
     def merged(self, before: KeyState) -> KeyState:
         """Merge a stored key with the lists and with the events that followed them. Adds the key to ``missed`` if a watch missed a change."""
@@ -139,13 +178,12 @@ class ListMerge:
         for resource, snapshot in sorted(self._snapshots.items(), key=lambda listed: listed[0] is not main):
             if aside and resource is not main:
                 continue
-            generation = generations[resource]
-            gone, held = self._found.gone[resource].get(key, ()), self._found.held[resource].get(key, ())
+            generation, found = generations[resource], self._found[resource]
             # An earlier try may have deleted some of these parts already.
             live = {part_id for part_id, part in before.parts.items() if not part.deleted}
-            after = without_parts(after, live.intersection(gone), snapshot, generation, hold=False)
-            after = without_parts(after, live.intersection(held), snapshot, generation, hold=True)
-            left = live.intersection(self._found.left[resource].get(key, ()))
+            after = without_parts(after, live.intersection(found.gone.get(key, ())), snapshot, generation, hold=False)
+            after = without_parts(after, live.intersection(found.held.get(key, ())), snapshot, generation, hold=True)
+            left = live.intersection(found.left.get(key, ()))
             if resource is main or self._states.config.scope.holds(key.namespace) or not lives(after):
                 after = without_parts(after, left, snapshot, generation, hold=bool(self.hold))
             # Otherwise these parts stay, because their Service still lives: its deletion is held back, or its resource is not listed yet.
@@ -168,13 +206,7 @@ class ListMerge:
         late = seen.resource_version <= recorded.resource_version and not (part is not None and part.held)
         return late and observe(part, seen, view.generation) is not None
 
-    def _judge_absences_of_lists(
-        self,
-        snapshots: Mapping[Resource, Snapshot],
-        parts: list[LivePart],
-        tombstones: Mapping[Resource, Counter[int]],
-        sets_kept: int,
-    ) -> Absences:
+    def _judge_absences_of_lists(self, sets_kept: int) -> None:
         """Decide for each part that a list lacks whether it is deleted, held back or left out. Sets ``why_held`` and the identity.
 
         a part that a list lacks                                         what happens
@@ -184,34 +216,35 @@ class ListMerge:
         in scope; the absences are not believed                          held back
         a part that the list shows at another key                        deleted at the old key
 
+        An object that a changed configuration put out of scope is not missing, because it was not listed. After a change of the label
+        selector only the API server knows which objects these are. So then all are left out, if it is the same cluster.
+
         Args:
-            parts: live parts of the listed resources.
-            tombstones: by resource and version, how many tombstones are stored.
             sets_kept: how many record sets are kept although the configuration does not want them.
         """
-        found = Absences()
-        uid = self._identify(snapshots.get(IDENTITY[0]))
-        for resource, snapshot in snapshots.items():
-            missing, unlisted, same = self._absent_parts(resource, snapshot, parts, uid)
-            in_scope = self._states.config.scope.holds
-            live = sum(1 for part in parts if part.part_id.resource is resource and in_scope(part.place[0]))
-            moved = moved_in(snapshot, parts, self._states.listeners[resource].generation)
+        uid = self._identify(self._snapshots.get(IDENTITY[0]))
+        for resource, found in self._found.items():
+            missing, unlisted = found.missing, found.unlisted
+            same = not missing or self._same_cluster(uid)
+            if same and self._states.reselected(resource):
+                missing, unlisted = [], [*missing, *unlisted]
             checkpoint = self._states.listeners[resource].checkpoint
             earlier = Believed() if checkpoint is None else checkpoint.believed
-            done = earlier.done(tombstones[resource])
+            done = earlier.done(found.tombstones)
             believed = earlier.within_the_hour(self._epoch, self._states.pause_seconds) + done
-            verdict = judge_absences(live, len(missing), believed, same_cluster=same, forced=self._forced)
+            verdict = judge_absences(found.live, len(missing), believed, same_cluster=same, forced=self._forced)
             # Deletions that were too many once stay held, also if the cluster is larger by now, or an hour has passed.
             stays = earlier.holding and not self._forced
             gone = [part for part in missing if verdict.believed and not (stays and part.held)]
             held = [part for part in missing if not verdict.believed or (stays and part.held)]
             kept = [part for part in unlisted if part.held and not self._forced]
-            found.left[resource] = _by_key(part for part in unlisted if self._forced or not part.held)
-            found.gone[resource], found.held[resource] = _by_key([*moved, *gone]), _by_key([*held, *kept])
+            found.left = _by_key(part for part in unlisted if self._forced or not part.held)
+            found.gone, found.held = _by_key([*found.moved, *gone]), _by_key([*held, *kept])
             more = 0 if self._forced else len(gone)  # deletions that a person forces do not count as believed
-            memory = earlier.begin(self._epoch, snapshot.resource_version, done, more, self._states.pause_seconds)
+            version = self._snapshots[resource].resource_version
+            memory = earlier.begin(self._epoch, version, done, more, self._states.pause_seconds)
             holds = bool(held) and (same or stays)
-            found.believed[resource] = replace(memory, holding=holds, limit=most(live, believed))
+            found.believed = replace(memory, holding=holds, limit=most(found.live, believed))
             if held:
                 self.tell(resource, verdict.reason or f"earlier lists lacked {len(held)} objects, too many at once")
             elif (kept or sets_kept) and resource in _MAIN and not self._forced:
@@ -219,25 +252,6 @@ class ListMerge:
                     resource,
                     f"a configuration or release would have deleted {sets_kept or len(kept)}, too many at once",
                 )
-        return found
-
-    def _absent_parts(
-        self, resource: Resource, snapshot: Snapshot, parts: list[LivePart], uid: str | None
-    ) -> tuple[list[LivePart], list[LivePart], bool]:
-        """The parts that a list lacks: those that are missing, and those that the configuration leaves out.
-
-        An object that a changed configuration put out of scope is not missing, because it was not listed. After a change of the label
-        selector only the API server knows which objects these are. So then all are left out, if it is the same cluster.
-
-        ``uid``: what identifies the cluster that was listed. The last value: it is the same cluster as before, or nothing is missing.
-        """
-        in_scope = self._states.config.scope.holds
-        absent = absent_from(snapshot, parts, self._states.listeners[resource].generation)
-        missing = [part for part in absent if in_scope(part.place[0])]
-        same = not missing or self._same_cluster(uid)
-        if same and self._states.reselected(resource):
-            return [], absent, same
-        return missing, [part for part in absent if not in_scope(part.place[0])], same
 
     def tell(self, resource: Resource, why: str) -> None:
         """Note for reports why deletions of a resource are held back."""
@@ -249,7 +263,7 @@ class ListMerge:
         main = KINDS[seen.key.kind].main
         if lives(seen) or not lives(before) or main not in self._states.listeners:
             return True
-        return main_id(seen.key) in self._found.left.get(main, {}).get(seen.key, ())
+        return main in self._found and main_id(seen.key) in self._found[main].left.get(seen.key, ())
 
     def _forget_slices(self, gone: PartsOfKeys, observed: Observations) -> None:
         """Add writes that forget to which key these objects belonged, except objects that the lists show."""
@@ -314,7 +328,7 @@ def probe_if_needed(
     return NOT_ANSWERED
 
 
-def _by_key(parts: Iterable[LivePart]) -> PartsOfKeys:
+def _by_key(parts: Iterable[StoredPart]) -> PartsOfKeys:
     by_key: PartsOfKeys = {}
     for part in parts:
         by_key.setdefault(part.key, []).append(part.part_id)

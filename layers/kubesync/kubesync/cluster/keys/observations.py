@@ -1,17 +1,17 @@
-"""Sorts observations of a window by key, and finds stored parts that a complete list lacks or shows at another key."""
+"""Sorts observations of a window by key, and takes in the windows that follow."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kubesync.actors.actor import Steps
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.key_writes import OrderedWrites, Recorded
-from kubesync.domain.objects import ObjectKey, Observation, Resource, Snapshot
-from kubesync.domain.sources.registry import KINDS, SOURCES, bucket_of, kind_of, part_of, place_of
-from kubesync.domain.state import KeyState, PartId, Reference
+from kubesync.domain.objects import ObjectKey, Observation
+from kubesync.domain.sources.registry import KINDS, SOURCES, bucket_of, kind_of, part_of
+from kubesync.domain.state import Reference
 from kubesync.domain.window import Turns, WindowContent
 
 
@@ -123,57 +123,3 @@ def sort_observations(
 def _gone(seen: Observation) -> Observation:
     """A deletion at this version, for an object that is deleted or has moved to another key."""
     return Observation(seen.resource, seen.namespace, seen.name, seen.uid, seen.resource_version, deleted=True)
-
-
-@dataclass(frozen=True, slots=True)
-class LivePart:
-    """The data of a stored part that is needed to judge its absence from a list."""
-
-    key: ObjectKey
-    part_id: PartId
-    generation: int
-    resource_version: int
-    held: bool = False
-
-    @property
-    def place(self) -> tuple[str, str]:
-        """Namespace and name of the part's object."""
-        return place_of(self.key, self.part_id)
-
-
-def live_parts(state: KeyState, resources: Iterable[Resource]) -> list[LivePart]:
-    """The parts of a key that these listeners saw and that are not deleted."""
-    wanted = frozenset(resources)
-    return [
-        LivePart(state.key, part_id, part.generation, part.resource_version, part.held)
-        for part_id, part in state.parts.items()
-        if part_id.resource in wanted and not part.deleted
-    ]
-
-
-def absent_from(snapshot: Snapshot, parts: Iterable[LivePart], generation: int) -> list[LivePart]:
-    """Parts that a complete list does not hold and that are not newer than the list (I5)."""
-    listed = {(item.namespace, item.name) for item in snapshot.items}
-    return [part for part in _not_newer(snapshot, parts, generation) if part.place not in listed]
-
-
-def moved_in(snapshot: Snapshot, parts: Iterable[LivePart], generation: int) -> list[LivePart]:
-    """Parts that a complete list shows at another key."""
-    owner_of = SOURCES[snapshot.resource].owner
-    if owner_of is None:
-        return []
-    owners = {(item.namespace, item.name): owner_of(item.value) for item in snapshot.items if item.value is not None}
-    return [
-        part
-        for part in _not_newer(snapshot, parts, generation)
-        if owners.get(part.place, part.key.name) != part.key.name
-    ]
-
-
-def _not_newer(snapshot: Snapshot, parts: Iterable[LivePart], generation: int) -> Iterator[LivePart]:
-    """Parts of the list's resource that are not newer than the list."""
-    for part in parts:
-        if part.part_id.resource == snapshot.resource and (
-            part.generation < generation or part.resource_version <= snapshot.resource_version
-        ):
-            yield part
