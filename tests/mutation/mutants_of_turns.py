@@ -108,8 +108,8 @@ OF_TURNS: Final[tuple[Mutant, ...]] = (
         without="the next window waits until a long one is recorded",
         invariants="I9",
         file="cluster/run.py",
-        old="        later = None if self._commands_wait or full else self._close_events()\n",
-        new="        later = None\n",
+        old="        later = None if self._served.commands or full else self._close_events()",
+        new="        later = None",
         caught_by=(_ATTACKS + "test_i9_change_that_comes_while_a_long_window_is_recorded_does_not_wait_for_its_end",),
     ),
     Mutant(

@@ -14,8 +14,7 @@ Work of many keys is done in steps of a few transactions each. A task that fails
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -51,12 +50,12 @@ class ClusterActor:
         self._ports = ports
         self._clock = ports.scheduler
         self._serving = Serving(config, ports)
-        self._published = Lane(self._clock, _PROMPT, lambda: deque((self._serving.keys.published,)))
+        self._published = Lane(self._clock, _PROMPT, lambda: (self._serving.keys.published,))
         self._zones: dict[str, tuple[ZoneQuestions, Lane]] = {}
         self._relisting = Lane(self._clock, _BACKOFF)
-        self._errors = Lane(self._clock, _BACKOFF, lambda: deque((self._serving.errors,)))
+        self._errors = Lane(self._clock, _BACKOFF, lambda: (self._serving.errors,))
         self._work = Lane(self._clock, _BACKOFF, self._next_work)
-        self._commands: deque[object] = deque()
+        self._commands = self._serving.keys.commands
         self._restart_task: Task | None = None
         self._faults = 0
         self._ended = False
@@ -109,8 +108,6 @@ class ClusterActor:
                 self._ended = True
             case _:
                 self._commands.append(message)
-                if serving.run is not None:
-                    serving.run.commands_wait()
 
     def _queue_question(self, question: Question) -> None:
         """Queue a question of a zone. ``_zones`` is in the order in which zones began to ask: so they are answered."""
@@ -123,7 +120,7 @@ class ClusterActor:
 
     def _lane_of_zone(self) -> tuple[ZoneQuestions, Lane]:
         questions = ZoneQuestions(self._serving.keys)
-        return questions, Lane(self._clock, _BACKOFF, lambda: deque((questions,)))
+        return questions, Lane(self._clock, _BACKOFF, lambda: (questions,))
 
     def _stop_listening(self, message: messages.StopListening) -> None:
         """Cut the listeners now, drop commands that would start them, and queue the rest of the stop as a command."""
@@ -135,21 +132,24 @@ class ClusterActor:
             # What the run has seen since its fault is not recorded: no checkpoint may say so.
             self._work.put(None)
             if self._serving.run is not None:
-                self._serving.run.fail()
+                self._serving.run.failed = True
         self._relisting.put(None)
-        kept = (command for command in self._commands if not isinstance(command, messages.Listen))
-        self._commands = deque([*kept, message])
-        if self._serving.run is not None:
-            self._serving.run.commands_wait()
+        for listen in [command for command in self._commands if isinstance(command, messages.Listen)]:
+            self._commands.remove(listen)
+        self._commands.append(message)
 
     # --- steps ---
 
     def step(self) -> float | None:
         if self._ended:
             return None
-        if self._not_master:
-            return self._report_ends_unfenced()
         now, over_at = self._clock.monotonic(), self._drain_until
+        if self._not_master:
+            # Another master writes: do nothing more than report how the listeners ended, where no fence forbids it.
+            if over_at == math.inf:
+                return ON_MESSAGE
+            self._drop_unrecorded()
+            return AT_ONCE
         goes_on = over_at
         for lane in self._lanes():
             if lane is self._work and now >= over_at:
@@ -173,7 +173,7 @@ class ClusterActor:
         return next((c.drain_until for c in self._commands if isinstance(c, messages.StopListening)), math.inf)
 
     def _drop_unrecorded(self) -> None:
-        """End the run without recording the rest: its time is over. Drops commands before the stop.
+        """End the run without recording the rest: its time is over, or another master writes. Drops commands before the stop.
 
         They are superseded: the session ends, or another configuration follows.
         """
@@ -220,16 +220,9 @@ class ClusterActor:
         logger.error("a message failed", cluster=name, error=str(error), exc_info=error)
         return _FAULT_SECONDS
 
-    def _report_ends_unfenced(self) -> float:
-        """Another master writes: do nothing more than report how the listeners ended, where no fence forbids it."""
-        while self._commands:
-            if isinstance(command := self._commands.popleft(), messages.StopListening):
-                self._serving.ended(command, clean=False)
-        return ON_MESSAGE
-
     # --- work ---
 
-    def _next_work(self) -> deque[Task]:
+    def _next_work(self) -> Sequence[Task]:
         """The tasks that the work lane may choose from: the first command alone, if there is one, else those that take turns.
 
         The lane asks before each choice, so this changes nothing.
@@ -239,8 +232,8 @@ class ClusterActor:
         command = self._commands[0]
         if isinstance(command, messages.StopListening):
             # A stop stays in the queue until it is done: `step` drops it, and what it did not record, once its time is over.
-            return deque((Command(partial(self._finish_run, command)),))
-        return deque((Command(partial(self._obey, command)),))
+            return (Command(partial(self._finish_run, command)),)
+        return (Command(partial(self._obey, command)),)
 
     def _obey(self, command: object) -> Steps[None]:
         """Take the command from the queue, and do it. Idempotent: a retry finds it taken."""

@@ -311,7 +311,7 @@ class Listeners:
             reflector = self._ports.connector.reflector(config, resource, room.for_list())
         except ListenerError as error:
             self._fails(resource)
-            self._errors.failed(resource, error)
+            self._errors.add(resource, error)
             self._unreachable[resource.value] = error
             return None
         self._unreachable.pop(resource.value, None)

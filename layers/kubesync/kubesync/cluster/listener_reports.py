@@ -37,24 +37,20 @@ class ListenerErrors:
         self._seen: deque[tuple[Resource, ListenerError]] = deque()
 
     def add(self, resource: Resource, error: ListenerError) -> None:
-        """Persist this error in a later step."""
+        """Persist this error of a listener, which goes on or has ended, in a later step."""
         self._seen.append((resource, error))
 
     def due_at(self) -> float:
         return AT_ONCE if self._seen else ON_MESSAGE
 
     def steps(self) -> Steps[None]:
-        self.failed(*self._seen.popleft())
-        yield from ()
-
-    def failed(self, resource: Resource, error: ListenerError) -> None:
-        """Persist an error of a listener, whether it goes on or has ended."""
-        name = self._states.config.name
+        (resource, error), name = self._seen.popleft(), self._states.config.name
         details: dict[str, object] = {"cluster": name, "resource": resource.value, "message": error.message}
         if error.status is not None:
             details["status"] = error.status
         self._ports.progress("error", {"key": error.code.key, **details})
         self._persist([resource], error.code, error.message, error.status)
+        yield from ()
 
     def ended(self, resources: Sequence[Resource], code: ErrorCode) -> None:
         """Persist that listeners ended, in one transaction."""

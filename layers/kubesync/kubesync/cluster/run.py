@@ -47,15 +47,10 @@ class LongWindow(Following):
         self._clock = served.ports.scheduler
         self._unpublished = Recorded()
         self._published_at = 0.0
-        self._commands_wait = False
 
     def begin(self) -> None:
         """Begin a try. Forget the order in which the try before recorded keys."""
         self.turns, self._published_at = Turns(), self._clock.monotonic()
-
-    def commands_wait(self) -> None:
-        """Let no other window join, because commands wait for the end of this window."""
-        self._commands_wait = True
 
     @property
     def oldest_event(self) -> tuple[float, str] | None:
@@ -65,7 +60,8 @@ class LongWindow(Following):
 
     def window(self) -> WindowContent | None:
         full = self.content.size > self._served.ports.window_bytes
-        later = None if self._commands_wait or full else self._close_events()
+        # Commands wait for the end of this window.
+        later = None if self._served.commands or full else self._close_events()
         if later is not None:
             self.content = self.content.followed_by(later)
         return later
@@ -115,7 +111,7 @@ class RunFigures:
 class ListeningRun:
     """Records the windows of one run of listeners. This is a task of the cluster's actor, which calls every method.
 
-    ``failed``: nothing of the run is recorded any more.
+    ``failed``: nothing of the run is recorded any more, so no checkpoint may move past what it has read.
 
     Args:
         host: the host of the actor, to which listeners send messages.
@@ -140,7 +136,6 @@ class ListeningRun:
         self._stopping: StopListening | None = None
         self._event_writer: EventWriter | None = served.ports.event_writer(served.states.config)
         served.states.on_problems = self._report_problems
-        self.report.credential_days = credentials.days_left()
         if self._event_writer is not None:
             self.report.events_on_services = self._event_writer.report
 
@@ -160,6 +155,7 @@ class ListeningRun:
 
     def figures(self) -> RunFigures:
         turn = None if self._recording is None else self._recording.oldest_event
+        self.report.credential_days = self._credentials.days_left()
         return RunFigures(deepcopy(self.report), *self.listeners.all, self._unrecorded_since, turn)
 
     @property
@@ -186,11 +182,6 @@ class ListeningRun:
             return None
         return max(oldest[0], self._served.committer.written_at if self._recording.content.snapshots else 0.0)
 
-    def commands_wait(self) -> None:
-        """Let no other window join the window that is being recorded, because commands wait."""
-        if self._recording is not None:
-            self._recording.commands_wait()
-
     # --- recording ---
 
     def due_at(self) -> float:
@@ -201,10 +192,7 @@ class ListeningRun:
         closes_at = self.listeners.window.closes_at()
         return self._idle_at if closes_at is None else closes_at
 
-    def steps(self) -> Steps[None]:
-        return self._record()
-
-    def _record(self, *, flush: bool = False) -> Steps[None]:
+    def steps(self, *, flush: bool = False) -> Steps[None]:
         """Record the window. If a try fails, the next one records the same content: nothing later goes before it (I1)."""
         if self._recording is None:
             content, rounds = self.listeners.window.close()
@@ -225,7 +213,6 @@ class ListeningRun:
         if content.snapshots:
             self._note_lists(content.snapshots, recorded, requested)
         self._credentials.update(self._served.states.config)
-        self.report.credential_days = self._credentials.days_left()
         yield from self._sweep_some(flush=flush, quiet=content.empty)
 
     def _note_lists(self, resources: Iterable[Resource], recorded: Recorded, requested: ListRound | None) -> None:
@@ -287,21 +274,17 @@ class ListeningRun:
     def stop(self, stopping: StopListening) -> None:
         """Cut the listeners at once. ``finish`` records what they have read."""
         self._stopping = stopping
-        self.fail(failed=stopping.abandon)
+        self.failed |= stopping.abandon
         if self._event_writer is not None:
             self._event_writer.close()
         self.listeners.stop(stopping.code)
-
-    def fail(self, *, failed: bool = True) -> None:
-        """Mark the run as failed. What it has read is not recorded, so no checkpoint may move past it."""
-        self.failed = self.failed or failed
 
     def cut(self, code: ErrorCode, *, lost: bool) -> None:
         """End the listeners after an internal error, and drop what is not recorded. Gives back room for lists.
 
         ``lost``: no other run follows. Then this run counts as failed: without that the cluster would look quiet.
         """
-        self.fail(failed=lost)
+        self.failed |= lost
         self.listeners.forsake(code)
         self._recording = None
         self._reservation.end()
@@ -315,9 +298,9 @@ class ListeningRun:
         while self._clock.monotonic() < self._stopping.listen_until and self.listeners.alive:
             yield _POLL_SECONDS
         if self._recording is not None and not self.failed:
-            yield from self._record()
+            yield from self.steps()
         if not self.failed:
-            yield from self._record(flush=True)
+            yield from self.steps(flush=True)
             yield from self._served.committer.write_counts()
 
     def end(self) -> None:

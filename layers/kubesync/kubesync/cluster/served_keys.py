@@ -158,10 +158,14 @@ class Published:
 
 
 class ServedKeys:
-    """What the tasks of a cluster's actor share. Only the actor uses it. ``published``, ``promoted`` and ``readers`` are tasks, too."""
+    """What the tasks of a cluster's actor share. Only the actor uses it. ``published``, ``promoted`` and ``readers`` are tasks, too.
+
+    ``commands``: of the session, those that wait.
+    """
 
     def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
         self.ports = ports
+        self.commands: deque[object] = deque()
         clock = ports.scheduler
         self.states = KeyStates(config, ports.tables, ports.cached_keys, clock.epoch, ports.pause_seconds)
         self.committer = Committer(self.states, ports.fenced_writer, clock, ports.large, self._written)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import batched
 from typing import Final
@@ -70,12 +69,13 @@ class Serving:
         self.run: ListeningRun | None = None
         self._last_run: ListeningRun | None = None
         self.removal: Removal | None = None
-        self._turns: deque[Task] = deque()
 
     @property
-    def turns(self) -> deque[Task]:
+    def turns(self) -> Sequence[Task]:
         """Tasks that take turns: so a window does not wait for names that change hands or readers of shared objects, and these not for it."""
-        return deque() if self.run is not None and self.run.failed else self._turns
+        if self.removal is not None:
+            return (self.removal,)
+        return () if self.run is None or self.run.failed else (self.keys.promoted, self.keys.readers, self.run)
 
     # --- commands ---
 
@@ -93,9 +93,8 @@ class Serving:
 
     def begin_again(self) -> Steps[None]:
         """After a fault of ours: read everything that is stored again, and listen again from the stored checkpoints."""
-        configured = Configured(self.keys.states.config, None)
         self.keys.states.forget_work()
-        self._serve(configured)
+        self._serve(Configured(self.keys.states.config, None))
         yield from self._take_up(None)
         self._begin()
 
@@ -108,7 +107,6 @@ class Serving:
         keys.published.withdraw()  # what is open is taken up again
         keys.readers.forget()
         self.run = self.removal = None
-        self._turns = deque()
         remembered = None
         try:
             if configured is not None:
@@ -176,7 +174,6 @@ class Serving:
             return
         if config.deleting:
             self.removal = Removal(self.keys, self._removed)
-            self._turns = deque((self.removal,))
         else:
             self.listen(None)
 
@@ -196,7 +193,6 @@ class Serving:
             number = len(self._runs) + 1
             self.run = ListeningRun(number, keys, self.errors, self._credentials, self.host)
             self._runs.append(self.run)
-            self._turns = deque((keys.promoted, keys.readers, self.run))
         self.run.start(self._deadline, made_for)
         return self.run
 
@@ -215,16 +211,15 @@ class Serving:
         """Cut the listeners at once. A removal goes on in the next session."""
         if self.run is not None:
             self.run.stop(stopping)
-        if self.removal is not None:
-            self.removal, self._turns = None, deque()
+        self.removal = None
 
     def ended(self, stopping: messages.StopListening, *, clean: bool) -> None:
         """Persist how the listeners ended, and answer. ``clean``: everything is recorded."""
-        run, self.run, self._turns = self.run, None, deque()
+        run, self.run = self.run, None
         if run is not None:
             reconfigured = stopping.code in _RECONFIGURED
             self._last_run = None if reconfigured else run
-            run.fail(failed=not (clean or reconfigured))
+            run.failed |= not (clean or reconfigured)
             try:
                 run.end()
             except NotMasterError as error:

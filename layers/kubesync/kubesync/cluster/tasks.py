@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,16 +37,17 @@ class Lane:
 
     Args:
         backoff: between tries of a task that fails.
-        tasks: what it chooses from, in turns.
+        tasks: what it chooses from. They take turns.
 
     ``under_way``: the task that has begun, or is to begin. Set it with ``put`` only.
     """
 
-    def __init__(self, clock: Clock, backoff: Backoff, tasks: Callable[[], deque[Task]] = deque) -> None:
+    def __init__(self, clock: Clock, backoff: Backoff, tasks: Callable[[], Sequence[Task]] = tuple) -> None:
         self._clock = clock
         self._backoff = backoff
         self._tasks = tasks
         self.under_way: Task | None = None
+        self._chosen: Task | None = None  # the last time
         self._steps: Steps[object] | None = None
         self._not_before = AT_ONCE
         self._failures = 0
@@ -89,10 +89,11 @@ class Lane:
         self._steps, self._not_before = None, self._clock.monotonic() + seconds
 
     def _next(self) -> Task | None:
-        """The first task in turn that is due. It goes to the end of the line."""
+        """The first task in turn that is due. The one that was chosen last comes last."""
         tasks = self._tasks()
-        for task in tuple(tasks):
-            tasks.rotate(-1)
+        first = tasks.index(self._chosen) + 1 if self._chosen in tasks else 0
+        for task in (*tasks[first:], *tasks[:first]):
             if task.due_at() <= self._clock.monotonic():
+                self._chosen = task
                 return task
         return None
