@@ -10,12 +10,9 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Steps
-from kubesync.actors.answer import Answer
-from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.clusters import ClusterConfig
@@ -23,7 +20,7 @@ from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import Recorded
 from kubesync.cluster.keys.reconciler import Reconciler
-from kubesync.cluster.ports import ClusterPorts, Connector
+from kubesync.cluster.ports import ClusterPorts
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Intent, changes_of, intent_of
 from kubesync.domain.sources.registry import KINDS
@@ -170,7 +167,7 @@ class ServedKeys:
         self.states = KeyStates(config, ports.tables, ports.cached_keys, clock.epoch, ports.pause_seconds)
         self.committer = Committer(self.states, ports.fenced_writer, clock, ports.large, self._written)
         self.committer.followers.tell = ports.to_cluster
-        self.reconciler = reconciler_of(self.committer, ports.connector, clock)
+        self.reconciler = Reconciler(self.committer, ports.connector, clock)
         self.published = Published(self.states, ports.to_zone, ports.to_cluster)
         self.promoted = PromotedKeys(self)
         self.readers = Readers(self)
@@ -291,16 +288,3 @@ class Readers:
             with suppress(StaleStateError):
                 writer.run([name], [table.unmark_changed(name, reference, known.number)], writer.token())
             del self._changed[reference]
-
-
-def reconciler_of(committer: Committer, connector: Connector, scheduler: Scheduler) -> Reconciler:
-    """Make a reconciler that uses the cluster's configuration of the moment at each call."""
-    states = committer.states
-
-    def probe_identity() -> Answer[str | None]:
-        config, answer = states.config, Answer[str | None](scheduler)
-        identify = partial(answer.fulfil, partial(connector.identity, config))
-        scheduler.thread(f"{config.name}/identity", identify).start()
-        return answer
-
-    return Reconciler(committer, lambda event: connector.observe(states.config, event), probe_identity)

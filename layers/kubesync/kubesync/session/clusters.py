@@ -20,7 +20,6 @@ from kubesync.cluster.keys.committer import Committer
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import ClusterPorts, Configured
-from kubesync.cluster.served_keys import reconciler_of
 from kubesync.cluster.serving import ClusterFigures
 from kubesync.domain.errors import ErrorCode, NotMasterError
 from kubesync.log import logger
@@ -70,7 +69,7 @@ class Clusters:
         states.configure(config, remembered.checkpoints, ports.scheduler.epoch())
         states.identity, states.large = remembered.identity, remembered.large
         committer = Committer(states, ports.fenced_writer, ports.scheduler, ports.large)
-        return reconciler_of(committer, ports.connector, ports.scheduler)
+        return Reconciler(committer, ports.connector, ports.scheduler)
 
     def configure(self, configured: Configured) -> None:
         """Serve a cluster with this configuration. Starts its actor, if it has none."""

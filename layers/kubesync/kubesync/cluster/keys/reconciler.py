@@ -15,6 +15,7 @@ from typing import Final, cast
 
 from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.listeners import Basis
 from kubesync.cluster.claims.allowed_names import names_asked, namespaces_apart
@@ -25,10 +26,11 @@ from kubesync.cluster.keys.key_writes import NO_WRITES, Closing, KeyWrite, Order
 from kubesync.cluster.keys.list_diff import ListMerge, probe_if_needed
 from kubesync.cluster.keys.observations import Following, Observations, sort_observations
 from kubesync.cluster.keys.planner import Planner
+from kubesync.cluster.ports import Connector
 from kubesync.domain.dns.records import RecordKey
 from kubesync.domain.large_keys import LARGE
 from kubesync.domain.merge import GUARD_SHARE, too_many, with_observations, without_tombstones
-from kubesync.domain.objects import ObjectKey, Observation, RawEvent, Resource
+from kubesync.domain.objects import ObjectKey, Observation, Resource
 from kubesync.domain.plan import Policy, remaining_sets
 from kubesync.domain.sources.registry import SOURCES, created_at
 from kubesync.domain.state import KeyState
@@ -44,24 +46,13 @@ _USUAL: Final = Mode()
 
 
 class Reconciler:
-    """Records what happens to the keys of one cluster, under one configuration. Its methods are steps of the cluster's actor.
+    """Records what happens to the keys of one cluster, under its configuration of the moment. Its methods are steps of the cluster's actor."""
 
-    Args:
-        observe: parses an event.
-        probe_identity: asks the cluster for the uid of Service default/kubernetes, in a thread of its own. The answer None: not known.
-    """
-
-    def __init__(
-        self,
-        committer: Committer,
-        observe: Callable[[RawEvent], Observation],
-        probe_identity: Callable[[], Answer[str | None]],
-    ) -> None:
+    def __init__(self, committer: Committer, connector: Connector, scheduler: Scheduler) -> None:
         self._committer = committer
         self._states = committer.states
-        self._clock = committer.clock
-        self._observe = observe
-        self._probe_identity = probe_identity
+        self._clock = scheduler
+        self._connector = connector
         # How many record sets lists of this session took away because the configuration, or the rules, do not want them. Checkpoints count
         # this too (``KeyStates.unwanted``), but they can be made invalid.
         self._gone = Counter[Basis]()
@@ -233,7 +224,7 @@ class Reconciler:
         self, content: WindowContent, mode: Mode
     ) -> Steps[tuple[ListMerge, Mapping[ObjectKey, AbstractSet[str]]]]:
         """Compare complete lists with everything that is stored, and find out which names keys ask for (``names_asked``). Writes nothing."""
-        probed = yield from probe_if_needed(self._states, content, self._probe_identity)
+        probed = yield from probe_if_needed(self._states, content, self._ask_identity)
         self._states.begin_generations(content)
         self._note_versions(content)
         observations = yield from self._parsed(content)
@@ -252,13 +243,20 @@ class Reconciler:
             note(KeyState(key))
         return merge, names
 
+    def _ask_identity(self) -> Answer[str | None]:
+        """Ask the cluster for the uid of Service default/kubernetes, in a thread of its own. The answer None: it cannot be known."""
+        config, answer = self._states.config, Answer[str | None](self._clock)
+        identify = partial(answer.fulfil, partial(self._connector.identity, config))
+        self._clock.thread(f"{config.name}/identity", identify).start()
+        return answer
+
     def _parsed(self, content: WindowContent) -> Steps[list[Observation]]:
         """Parse the events of a window, some at a time."""
         observations: list[Observation] = []
         for some in batched(content.events, _PARSED_AT_A_TIME):
             if observations:
                 yield 0.0
-            observations += map(self._observe, some)
+            observations += map(partial(self._connector.observe, self._states.config), some)
         return observations
 
     def _note_versions(self, content: WindowContent) -> None:
