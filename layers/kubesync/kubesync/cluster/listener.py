@@ -34,16 +34,17 @@ _LASTING: Final = (ErrorCode.PARSE_DOMAIN, ErrorCode.SSL_HANDSHAKE, ErrorCode.RE
 class ListRound:
     """Requested lists, one per listener, and the mode in which they are recorded.
 
-    A list keeps its round, even if another round is requested before it is recorded. ``unlisted``: resources whose list is
-    not recorded yet. ``began`` (monotonic) and ``changed_before``: when the lists were requested, and how many keys had changed.
-    ``reply``: None once it is given, or the caller waits no longer. ``missed``: keys whose changes no watch has reported.
+    A list keeps its round, even if another round is requested before it is recorded. ``reply``: None once it is given, or the caller
+    waits no longer. ``unlisted``: resources whose list is not recorded yet; empty before the lists are requested of listeners.
+    ``began`` (monotonic) and ``changed_before``: when that was, and how many keys had changed. ``missed``: keys whose changes no watch
+    has reported.
     """
 
     mode: Mode
-    unlisted: set[Resource]
-    began: float
-    changed_before: int
     reply: Reply[Relisted] | None
+    unlisted: set[Resource] = field(default_factory=set)
+    began: float = 0.0
+    changed_before: int = 0
     missed: set[ObjectKey] = field(default_factory=set)
 
     @property

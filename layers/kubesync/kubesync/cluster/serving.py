@@ -18,7 +18,7 @@ from kubesync.cluster.listener import ListRound
 from kubesync.cluster.listener_reports import CredentialDates, ListenerErrors
 from kubesync.cluster.ports import ClusterPorts, Configured
 from kubesync.cluster.removal import Removal
-from kubesync.cluster.run import LIST_SECONDS, ListeningRun, RunFigures
+from kubesync.cluster.run import ListeningRun, RunFigures
 from kubesync.cluster.served_keys import KEYS_AT_A_TIME, ServedKeys
 from kubesync.cluster.tasks import Task
 from kubesync.domain.errors import ErrorCode, KubesyncError, NewerSchemaError, NotMasterError
@@ -249,8 +249,7 @@ class Relisting:
         self._serving = serving
         self._clock = clock
         self._configured = configured
-        self._round: ListRound | None = None  # the lists, once they are requested of listeners
-        self._withdrawn = False
+        self._round = ListRound(Mode(forced=asked.forced, reread_upstreams=True), asked.reply)
 
     def due_at(self) -> float:
         return AT_ONCE
@@ -259,9 +258,9 @@ class Relisting:
         """Have the cluster listed, and wait until the lists are recorded or do not come. Events read before are recorded first, in order."""
         while not self._configured():
             yield _POLL_SECONDS
-        if self._withdrawn:
+        made_for, asked, serving, began, changed = self._round, self._asked, self._serving, self._clock.monotonic(), 0
+        if made_for.reply is None:
             return
-        asked, serving, began, changed = self._asked, self._serving, self._clock.monotonic(), 0
         config = serving.keys.states.config
         if not serving.keys.published.served or (serving.run is None and asked.deadline is None):
             changing = f"the configuration of cluster {config.name} is being changed: run it again"
@@ -275,9 +274,7 @@ class Relisting:
             # A list that is pending, or is being recorded, does not belong to this request.
             while self._clock.monotonic() < began + _REST_SECONDS and not run.quiet:
                 yield _POLL_SECONDS
-        mode = Mode(forced=asked.forced, reread_upstreams=True)
-        reply = None if self._withdrawn else asked.reply
-        self._round = made_for = ListRound(mode, set(config.resources), began, changed, reply)
+        made_for.unlisted, made_for.began, made_for.changed_before = set(config.resources), began, changed
         if run is None or run.works:
             run = serving.listen(asked.deadline, made_for)
         while made_for.applies:
@@ -285,18 +282,15 @@ class Relisting:
             if (error := run.why_unlisted(began)) is not None:
                 made_for.answer(error)
                 return
-            left = began + LIST_SECONDS - self._clock.monotonic()  # for room, lists may wait longer than that
-            yield min(_ASK_SECONDS, left) if left > 0 else _ASK_SECONDS
+            yield _ASK_SECONDS
 
     def withdraw(self) -> None:
         """A list that has begun is recorded in the normal mode. One that has not begun never does."""
-        self._withdrawn = True
-        if self._round is not None:
-            self._round.answer(None)
+        self._round.answer(None)
 
     def cut(self, problem: str) -> bool:
-        """The run has a fault of ours: its lists do not come. False: it is not listing yet, and the cluster can be listed later."""
-        if self._round is None or not self._round.applies:
-            return self._round is not None
+        """The run has a fault of ours: its lists do not come. False: nobody waits for them, or they can be requested later."""
+        if not self._round.applies:
+            return False
         self._round.answer(messages.ListingFailedError({}, self._clock.monotonic() - self._round.began, problem))
         return True
