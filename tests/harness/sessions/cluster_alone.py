@@ -108,7 +108,6 @@ class ClusterAlone:
             to_named=lambda _message: None,
             zones=lambda: ("Z1",),
             large=threading.Lock(),
-            event_writer=lambda _config: None,
             not_master=_unexpected,
             removed=_unexpected,
             unreadable=_unexpected,

@@ -15,6 +15,7 @@ from harness.seen.builders import a_key
 from harness.stack import Stack, a_stack
 from harness.waiting import wait_until
 from kubesync.actors.threads import ThreadScheduler
+from kubesync.cluster.service_events import BURST, QUEUED, ServiceEvents
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import ConnectError, DeniedError
 from kubesync.domain.objects import Resource, Service
@@ -22,7 +23,6 @@ from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState, Part, PartId
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.urls import ApiRequest
-from kubesync.telemetry.service_events import BURST, QUEUED, ServiceEvents
 from kubesync_local.standins.apiserver.objects.resources import EVENTS
 from kubesync_local.standins.apiserver.transport import faults
 
@@ -63,7 +63,7 @@ def writers(monkeypatch: pytest.MonkeyPatch) -> list[ServiceEvents]:
             super().__init__(*arguments)
             made.append(self)
 
-    monkeypatch.setattr("kubesync.session.master.ServiceEvents", Known)
+    monkeypatch.setattr("kubesync.cluster.run.ServiceEvents", Known)
     return made
 
 

@@ -8,16 +8,16 @@ import pytest
 
 from harness.fakes.shifted_clock import ShiftedClock
 from harness.seen.builders import SERVICES
+from kubesync.cluster.service_events import ServiceEvents
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Part, PartId
 from kubesync.kubernetes.transport.client import ApiClient
-from kubesync.telemetry.service_events import ServiceEvents
 
 
 def test_clusters_whose_api_servers_hang_share_the_time_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """An hour here: once it has passed by the clock, none of them is waited for any more."""
-    monkeypatch.setattr("kubesync.telemetry.service_events._END_SECONDS", 3600.0)
+    monkeypatch.setattr("kubesync.cluster.service_events._END_SECONDS", 3600.0)
     hangs, go_on, clock = threading.Semaphore(0), threading.Event(), ShiftedClock()
 
     def connect() -> ApiClient:

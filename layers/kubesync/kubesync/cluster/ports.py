@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -13,11 +13,8 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.listeners import Remembered
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.domain.credential_ends import Credential
-from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import NotMasterError
 from kubesync.domain.objects import Observation, RawEvent, Resource
-from kubesync.domain.report import EventsReport
-from kubesync.domain.state import KeyState
 from kubesync.kubernetes.list_room import ListReservation, ListRoom
 from kubesync.kubernetes.ports import Lister, Reflector
 from kubesync.kubernetes.transport.client import ApiClient
@@ -66,21 +63,6 @@ class Connector(Protocol):
         """Parse an event. Never raises for a bad object."""
 
 
-class EventWriter(Protocol):
-    """Writes new reasons of one cluster's Services as Kubernetes Events, in the background."""
-
-    report: EventsReport
-
-    def send(self, state: KeyState, fresh: Iterable[Problem]) -> None:
-        """Queue new reasons of a key. Returns at once. Any thread may call it."""
-
-    def close(self) -> None:
-        """Accept no more, and drop the queue."""
-
-    def stop(self) -> None:
-        """End the background work."""
-
-
 type Progress = Callable[[str, dict[str, object]], None]
 """Called at each notable step with a short constant word and details, for a person who watches."""
 
@@ -104,7 +86,6 @@ class ClusterPorts:
         to_cluster, to_zone, to_named: send a message. ``zones``: the zones that have an actor.
         window_bytes: see ``SharedWindow``, ``LongWindow``.
         large: see ``Committer``. ``pause_seconds``: see ``KeyStates``.
-        event_writer: writes Kubernetes Events for a cluster. None: it is switched off.
         not_master: another master writes: stop everything.
         removed: the cluster is removed. ``unreadable``: a newer release wrote items of the cluster, so it is not served.
     """
@@ -124,7 +105,6 @@ class ClusterPorts:
     to_named: Callable[[object], None]
     zones: Callable[[], Sequence[str]]
     large: Lock
-    event_writer: Callable[[ClusterConfig], EventWriter | None]
     not_master: Callable[[NotMasterError], None]
     removed: Callable[[str], None]
     unreadable: Callable[[str], None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Host, Steps
@@ -13,8 +14,8 @@ from kubesync.cluster.keys.observations import Following
 from kubesync.cluster.keys.reconciler import CHECKPOINT_SECONDS
 from kubesync.cluster.listener import Listener, Listeners, ListRound, round_of
 from kubesync.cluster.listener_reports import CredentialDates, ListenerErrors
-from kubesync.cluster.ports import EventWriter
 from kubesync.cluster.served_keys import ServedKeys
+from kubesync.cluster.service_events import ServiceEvents
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
@@ -134,10 +135,11 @@ class ListeningRun:
         # At the end: when the oldest event was read that the next session must read again.
         self._left_since: float | None = None
         self._stopping: StopListening | None = None
-        self._event_writer: EventWriter | None = served.ports.event_writer(served.states.config)
+        self._events: ServiceEvents | None = None
         served.states.on_problems = self._report_problems
-        if self._event_writer is not None:
-            self.report.events_on_services = self._event_writer.report
+        if (config := served.states.config).write_events:
+            self._events = ServiceEvents(config.name, partial(served.ports.connector.client, config), self._clock)
+            self.report.events_on_services = self._events.report
 
     def start(self, deadline_monotonic: float, made_for: ListRound | None = None) -> None:
         """Start listeners until this time. ``made_for``: see ``Listeners.start``."""
@@ -150,8 +152,8 @@ class ListeningRun:
         reasons = self.report.reasons
         for problem in fresh:
             reasons[problem.code] = reasons.get(problem.code, 0) + 1
-        if self._event_writer is not None:
-            self._event_writer.send(state, fresh)
+        if self._events is not None:
+            self._events.send(state, fresh)
 
     def figures(self) -> RunFigures:
         turn = None if self._recording is None else self._recording.oldest_event
@@ -275,8 +277,8 @@ class ListeningRun:
         """Cut the listeners at once. ``finish`` records what they have read."""
         self._stopping = stopping
         self.failed |= stopping.abandon
-        if self._event_writer is not None:
-            self._event_writer.close()
+        if self._events is not None:
+            self._events.close()
         self.listeners.stop(stopping.code)
 
     def cut(self, code: ErrorCode, *, lost: bool) -> None:
@@ -310,6 +312,6 @@ class ListeningRun:
         self._recording = None
         self._reservation.end()
         self.listeners.ended(self._stopping.code)
-        if self._event_writer is not None:
-            self._event_writer.stop()
-            self._event_writer = None
+        if self._events is not None:
+            self._events.stop()
+            self._events = None

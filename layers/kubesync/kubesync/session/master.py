@@ -26,7 +26,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.cluster.keys.reconciler import Reconciler
-from kubesync.cluster.ports import ClusterPorts, Configured, EventWriter
+from kubesync.cluster.ports import ClusterPorts, Configured
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.dns.records import Zone
 from kubesync.domain.errors import ErrorCode, NewerSchemaError
@@ -38,7 +38,6 @@ from kubesync.operations.ports import MasterParts, Term, unpaused
 from kubesync.session.clusters import Clusters
 from kubesync.session.health import ACTOR_OF_ZONE, Registry, Reporter, harmless
 from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.telemetry.service_events import ServiceEvents
 from kubesync.upstreams.actor import NamedUpstreams
 from kubesync.upstreams.composer import NamedPorts
 from kubesync.zone.actor import ZoneActor
@@ -214,12 +213,6 @@ class Master:
 
     def _cluster_ports(self, large: Lock) -> ClusterPorts:
         parts = self.parts
-
-        def event_writer(config: ClusterConfig) -> EventWriter | None:
-            if not config.write_events:
-                return None
-            return ServiceEvents(config.name, partial(parts.connector.client, config), parts.scheduler)
-
         return ClusterPorts(
             session=parts.session,
             tables=self.tables,
@@ -236,7 +229,6 @@ class Master:
             to_named=self.ask_named,
             zones=lambda: tuple(self.zones.figures),
             large=large,
-            event_writer=event_writer,
             not_master=self.term.not_master,
             removed=self.served.removed.append,
             unreadable=self.served.unreadable.append,

@@ -1,1 +1,1 @@
-"""What kubesync reports while it runs: metrics, and Events on Services."""
+"""What kubesync reports while it runs: metrics."""
