@@ -7,8 +7,10 @@ from kubesync.aws.dynamodb.store import Delete, Put
 from kubesync.aws.tables.state import slice_key
 from kubesync.cluster.keys.list_diff import Absences, StoredPart
 from kubesync.cluster.keys.observations import sort_observations
+from kubesync.domain.merge import with_observations
 from kubesync.domain.objects import Snapshot
-from kubesync.domain.state import Part, PartId
+from kubesync.domain.sources.registry import created_at
+from kubesync.domain.state import KeyState, Part, PartId
 
 PODS = an_endpoints("10.1.0.1", service="web")
 OTHER = an_endpoints("10.1.0.1", service="other")
@@ -75,8 +77,8 @@ def test_slice_that_cannot_be_understood_stays_where_it_was() -> None:
 def test_creation_time_is_that_of_the_newest_sighting() -> None:
     first, renewed = a_service(created_at="2026-01-01T00:00:00Z"), a_service(created_at="2026-02-01T00:00:00Z")
     found = sort_observations("prod", [saw(first, 1), saw(renewed, 2, uid="new")], {})
-    assert found.created_at(a_key()) == "2026-02-01T00:00:00Z"
-    assert found.created_at(a_key("unseen")) == ""
+    seen = with_observations(KeyState(a_key()), found.of(a_key()), {SERVICES: 1})
+    assert created_at(seen) == "2026-02-01T00:00:00Z"
 
 
 def compared(listed: Snapshot, *parts: tuple[str, int], generation: int = 1, of: int = 1) -> Absences:

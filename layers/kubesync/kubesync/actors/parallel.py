@@ -31,8 +31,6 @@ class ParallelMap:
         self._threads = threads
 
     def __call__[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
-        if self._threads <= 1 or len(things) <= 1:
-            return one_by_one(call, things)
         results: dict[int, R] = {}
         errors: dict[int, BaseException] = {}
         left = list(enumerate(things))

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -39,18 +39,12 @@ class Published:
 
     ``served``: whether the cluster is served. False: its keys want nothing. None: it is not configured yet, and only batches of earlier
     sessions are closed.
-
-    Args:
-        send: sends a message to a zone.
-        to_cluster: sends a message to a cluster.
     """
 
-    def __init__(
-        self, states: KeyStates, send: Callable[[str, object], object], to_cluster: Callable[[str, object], object]
-    ) -> None:
+    def __init__(self, states: KeyStates, ports: ClusterPorts) -> None:
         self._states = states
-        self._send = send
-        self._to_cluster = to_cluster
+        self._send = ports.to_zone
+        self._to_cluster = ports.to_cluster
         # By key, the zones that know of changes that the key wants.
         self._notified: dict[ObjectKey, frozenset[str]] = {}
         self._alike: dict[frozenset[str], frozenset[str]] = {}  # equal sets of zones are held in memory once
@@ -168,7 +162,7 @@ class ServedKeys:
         self.committer = Committer(self.states, ports.fenced_writer, clock, ports.large, self._written)
         self.committer.followers.tell = ports.to_cluster
         self.reconciler = Reconciler(self.committer, ports.connector, clock)
-        self.published = Published(self.states, ports.to_zone, ports.to_cluster)
+        self.published = Published(self.states, ports)
         self.promoted = PromotedKeys(self)
         self.readers = Readers(self)
 

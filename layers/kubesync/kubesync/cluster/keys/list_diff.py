@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -12,6 +13,7 @@ from kubesync.actors.answer import Answer
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.state import BUCKETS
+from kubesync.cluster.claims.allowed_names import names_asked, namespaces_apart
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.observations import Observations
 from kubesync.domain.errors import ListenerError
@@ -25,7 +27,7 @@ from kubesync.domain.merge import (
     without_parts,
     without_tombstones,
 )
-from kubesync.domain.objects import ObjectKey, Observation, Resource, Snapshot
+from kubesync.domain.objects import EMPTY_SET, ObjectKey, Observation, Resource, Snapshot
 from kubesync.domain.sources.registry import IDENTITY, KINDS, MOVING, SOURCES, created_at, lives, main_id, place_of
 from kubesync.domain.state import KeyState, Part, PartId
 from kubesync.domain.window import WindowContent
@@ -100,7 +102,7 @@ class ListMerge:
 
     ``compare`` reads creation times and live parts. Only windows change these, and only one window is recorded at a time.
 
-    ``keys``: all keys, stored or observed, the oldest first.
+    ``names``: all keys, stored or observed, the oldest first, with the names that each asks for (``names_asked``) if namespaces take turns.
     ``reread``: resources that were last listed under other rules or another configuration.
     ``unwanted``: how many record sets the configuration, or the rules, do not want any more. The reconciler sets it, and ``hold``.
     ``hold``: True: these record sets are kept. False: a person forces their deletion. None: those that are kept already, and no others.
@@ -127,13 +129,19 @@ class ListMerge:
         self.why_held: dict[Resource, str] = {}
         self.identity_actions: tuple[Action, ...] = ()
         self.missed: set[ObjectKey] = set()
-        self.keys: list[ObjectKey] = []
+        self.names: Mapping[ObjectKey, AbstractSet[str]] = {}
 
-    def compare(
-        self, observed: Observations, snapshots: Mapping[Resource, Snapshot], note: Callable[[KeyState], object]
-    ) -> Steps[None]:
-        """Read everything that is stored once (I7), and compare it with the lists. Counts names again, and calls ``note`` with each stored key."""
-        created: dict[ObjectKey, str] = {}
+    def compare(self, observed: Observations, snapshots: Mapping[Resource, Snapshot]) -> Steps[None]:
+        """Read everything that is stored once (I7), and compare it with the lists. Counts names again."""
+        created, names = dict[ObjectKey, str](), dict[ObjectKey, AbstractSet[str]]()
+        generations, rules = self._states.generations(), self._states.rules
+        fair = namespaces_apart(rules)
+
+        def see(state: KeyState) -> None:
+            seen = with_observations(state, observed.of(state.key), generations)
+            created[state.key] = created_at(seen)
+            names[state.key] = names_asked(state, seen, rules) if fair else EMPTY_SET
+
         kept, views, in_scope = 0, self._states.listeners, self._states.config.scope.holds
         self._found = {r: Absences(listed, views[r].generation, in_scope) for r, listed in snapshots.items()}
         slices_of_old: list[StoredPart] = []
@@ -141,7 +149,6 @@ class ListMerge:
         self._states.counts.begin()
         for bucket in range(BUCKETS):
             for state in self._states.tables.state.load_bucket(self._states.config.name, bucket):
-                created[state.key] = created_at(state)
                 kept += len(state.kept)
                 for part_id, part in state.parts.items():
                     if part_id.resource in snapshots:
@@ -149,11 +156,11 @@ class ListMerge:
                     elif part_id.resource in unused and not part.deleted:
                         slices_of_old.append(StoredPart(state.key, part_id, part.held))
                 self._states.remember(state)
-                note(state)
+                see(state)
                 self._states.counts.tally(state)
             yield 0.0
-        for key in observed.by_key:
-            created[key] = observed.created_at(key) or created.get(key, "")
+        for key in observed.by_key.keys() - created.keys():
+            see(KeyState(key))
         self.observed, self._snapshots = observed, snapshots
         self.reread = {resource for resource in snapshots if self._states.outdated(resource)}
         self._judge_absences_of_lists(kept)
@@ -161,7 +168,7 @@ class ListMerge:
             self._forget_slices(self._found[resource].gone, observed)
             self._forget_slices(self._found[resource].left, observed)
         self._forget_slices(_by_key(slices_of_old), observed)  # ``_without_unused_sources`` drops their parts
-        self.keys = sorted(created, key=lambda key: (created[key], key))
+        self.names = {key: names[key] for key in sorted(created, key=lambda key: (created[key], key))}
 
     @property
     def believed(self) -> Mapping[Resource, Believed]:

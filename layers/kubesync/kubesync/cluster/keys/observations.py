@@ -10,7 +10,7 @@ from kubesync.actors.actor import Steps
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.keys.key_writes import OrderedWrites, Recorded
 from kubesync.domain.objects import ObjectKey, Observation
-from kubesync.domain.sources.registry import KINDS, SOURCES, bucket_of, kind_of, part_of
+from kubesync.domain.sources.registry import SOURCES, bucket_of, kind_of, part_of
 from kubesync.domain.state import Reference
 from kubesync.domain.window import Turns, WindowContent
 
@@ -56,14 +56,6 @@ class Observations:
     def of(self, key: ObjectKey) -> Sequence[Observation]:
         """The observations of a key."""
         return self.by_key.get(key, ())
-
-    def created_at(self, key: ObjectKey) -> str:
-        """The creationTimestamp of the key's main object as seen last. Empty if the object was not seen."""
-        kind = KINDS[key.kind]
-        for seen in reversed(self.by_key.get(key, ())):
-            if seen.resource == kind.main and seen.value is not None:
-                return kind.created_at(seen.value)
-        return ""
 
 
 def sort_observations(

@@ -121,12 +121,12 @@ class Reconciler:
             go_on: called between two steps. Raises to stop the preview.
         """
         preview = Preview()
-        merge, _ = self._at_once(self._compare_lists(content, mode), go_on)
+        merge = self._at_once(self._compare_lists(content, mode), go_on)
         self._at_once(self._judge_configuration(merge, content.snapshots.keys(), note=False), go_on)
         self._states.counts.corrections()  # counts as the keys say; they are not written
         planner = self._planner(mode, content.snapshots.keys(), merge.hold)
         change = Change(
-            merge.keys,
+            [*merge.names],
             merge.merged,
             lambda pairs: planner.plan(pairs, "resync", merge.observed.ordered),
             listed=content.snapshots.keys(),
@@ -161,7 +161,7 @@ class Reconciler:
         compare with everything that is stored ── hold back deletions that are too many ── note the believed deletions ── correct the counts
         of names ── commit all keys ── the views are complete
         """
-        merge, names = yield from self._compare_lists(content, mode)
+        merge = yield from self._compare_lists(content, mode)
         yield from self._judge_configuration(merge, content.snapshots.keys(), note=True)
         gone = merge.unwanted if merge.hold is None else 0
         # The number is of all lists together, so only one listener has it.
@@ -179,7 +179,8 @@ class Reconciler:
                 view = self._states.listeners[resource]
                 view.complete = not view.expired
 
-        following.turns.add(merge.keys, names, content.opened_at or 0.0, fair=namespaces_apart(self._states.rules))
+        fair = namespaces_apart(self._states.rules)
+        following.turns.add(merge.names, merge.names, content.opened_at or 0.0, fair=fair)
         ending = Ending(closing, done=done, midway=partial(self._midway, merge.observed, resources))
         more, written = partial(self._take_in_next, following, merge.observed, merge.merged), following.written
         change = Change(
@@ -207,7 +208,7 @@ class Reconciler:
                 counts[seen.key] = len(remaining_sets(seen)), len(asked), len(asked - seen.kept)
             return Planned(())
 
-        change = Change(merge.keys, merge.merged, count, listed=resources, news=merge.observed.of)
+        change = Change([*merge.names], merge.merged, count, listed=resources, news=merge.observed.of)
         yield from self._committer.foresee(change, lambda _pairs, _planned: None, note=note)
         sets, unwanted, merge.unwanted = (
             (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0, 0)
@@ -220,10 +221,8 @@ class Reconciler:
             for resource in resources:
                 merge.tell(resource, why)
 
-    def _compare_lists(
-        self, content: WindowContent, mode: Mode
-    ) -> Steps[tuple[ListMerge, Mapping[ObjectKey, AbstractSet[str]]]]:
-        """Compare complete lists with everything that is stored, and find out which names keys ask for (``names_asked``). Writes nothing."""
+    def _compare_lists(self, content: WindowContent, mode: Mode) -> Steps[ListMerge]:
+        """Compare complete lists with everything that is stored. Writes nothing."""
         probed = yield from probe_if_needed(self._states, content, self._ask_identity)
         self._states.begin_generations(content)
         self._note_versions(content)
@@ -231,17 +230,8 @@ class Reconciler:
         items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
         observed = self._sort([*items, *observations], {}, every_slice=True)
         merge = ListMerge(self._states, probed, self._clock.epoch(), forced=mode.forced)
-        generations, names = self._states.generations(), dict[ObjectKey, AbstractSet[str]]()
-        fair = namespaces_apart(self._states.rules)
-
-        def note(state: KeyState) -> None:
-            seen = with_observations(state, observed.of(state.key), generations)
-            names[state.key] = names_asked(state, seen, self._states.rules)
-
-        yield from merge.compare(observed, content.snapshots, note if fair else _as_stored)
-        for key in observed.by_key.keys() - names.keys() if fair else ():
-            note(KeyState(key))
-        return merge, names
+        yield from merge.compare(observed, content.snapshots)
+        return merge
 
     def _ask_identity(self) -> Answer[str | None]:
         """Ask the cluster for the uid of Service default/kubernetes, in a thread of its own. The answer None: it cannot be known."""
