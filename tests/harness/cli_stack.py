@@ -23,12 +23,12 @@ from harness.memory_tables import URL, memory_tables, tables_in_memory
 from harness.secrets_watch import AWS_SECRET, leak_in
 from harness.secrets_watch import TOKEN as TOKEN
 from harness.waiting import PATIENCE_SECONDS
+from kubesync.actors.scheduler import Clock
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store, table_names
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.clock import Clock
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.registry import bucket_of, kind_of, part_of
 from kubesync.domain.state import PartId, Reference

@@ -27,6 +27,7 @@ from harness.secrets_watch import TOKEN as TOKEN
 from harness.seen.deliveries import Deliveries
 from harness.seen.permissions import permitted
 from harness.waiting import PATIENCE_SECONDS
+from kubesync.actors.scheduler import Clock
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Store, table_names
@@ -39,7 +40,6 @@ from kubesync.aws.tables.items import SchemaGuard
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.bootstrap.application import Application
-from kubesync.clock import Clock
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.objects import Resource
 from kubesync.domain.report import SessionReport

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from kubesync.actors.scheduler import Clock
 from kubesync.aws.secrets.references import SecretKind, SecretToken
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, HandshakeError, ListenerError, StatusError
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess

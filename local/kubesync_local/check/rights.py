@@ -9,8 +9,8 @@ from contextlib import closing
 from http import HTTPStatus
 from typing import Final
 
+from kubesync.actors.scheduler import Clock
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.clock import Clock
 from kubesync.domain.errors import BodyError, DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
 from kubesync.domain.sources.registry import kind_of, may_be_absent

@@ -16,8 +16,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
+from kubesync.actors.scheduler import Clock
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.clock import Clock
 from kubesync.domain.credential_ends import Credential, Validity
 from kubesync.domain.errors import ConnectError, DeniedError, DomainNameError, HandshakeError, ListenerError
 from kubesync.domain.objects import Resource

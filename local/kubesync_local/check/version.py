@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+from kubesync.actors.scheduler import Clock
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.transport import urls

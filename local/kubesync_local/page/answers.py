@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 
 AGAIN_SECONDS: Final = 1.0
 """*Read again* takes what is younger."""

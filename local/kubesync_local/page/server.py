@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
+from kubesync.actors.scheduler import Clock
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.clock import Clock
 from kubesync.domain.errors import KubesyncError
 
 if TYPE_CHECKING:

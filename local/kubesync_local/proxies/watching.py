@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, Protocol
 
 from kubesync.actors.backoff import Backoff
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 from kubesync.domain.errors import StoreError
 from kubesync_local.proxies.files.status import Look
 from kubesync_local.proxies.servers import Snapshot

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import boto3
 
+from kubesync.actors.scheduler import Clock
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.bootstrap.application import ConfiguredAccess
-from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ClusterAccess

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 from kubesync.domain.errors import DeniedError
 
 _EXEC_TIMEOUT_SECONDS: Final = 60.0

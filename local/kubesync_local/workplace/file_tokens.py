@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 from kubesync.domain.errors import DeniedError
 
 # Kubernetes rotates projected service account tokens on disk. Its own clients read them again every minute.

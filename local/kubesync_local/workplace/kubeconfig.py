@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 from kubesync.domain.errors import UsageError
 from kubesync.kubernetes.transport.client import ClusterAccess, TokenSource
 from kubesync.kubernetes.transport.connections import ClientCertificate

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aws_lambda_powertools import Logger
 
+from kubesync.actors.scheduler import Clock
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.errors import CAUGHT, Outcome, failure_of
 from kubesync.aws.dynamodb.store import AUDIT, CONTROL, KEY_ATTRIBUTES, STATE, UPSTREAMS, table_names
-from kubesync.clock import Clock
 from kubesync.domain.errors import StoreUnavailableError
 
 if TYPE_CHECKING:

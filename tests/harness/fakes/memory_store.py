@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol, Unpack
 
+from kubesync.actors.scheduler import Clock
 from kubesync.aws.dynamodb.store import (
     KEY_ATTRIBUTES,
     MAX_TRANSACTION_ACTIONS,
@@ -39,7 +40,6 @@ from kubesync.aws.dynamodb.store import (
 )
 from kubesync.aws.dynamodb.store_calls import Kind, StoreCalls
 from kubesync.aws.dynamodb.wire import item_bytes
-from kubesync.clock import Clock
 from kubesync.domain.errors import (
     ConditionFailedError,
     StoreBusyError,

@@ -10,7 +10,7 @@ from typing import Self, cast
 from urllib.parse import parse_qs
 
 from harness.secrets_watch import AWS_SECRET
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 
 _NAMESPACE = "https://sts.amazonaws.com/doc/2011-06-15/"
 OWN_ACCOUNT = "111111111111"

@@ -25,6 +25,7 @@ from harness.fakes.shifted_clock import ShiftedClock
 from harness.paused_process import Gate, GatedStore, GatedZones
 from harness.seen.named import notes
 from harness.stack import TOKEN, RunningSession, Stack, StackApplication, token_in_environment
+from kubesync.actors.scheduler import Clock
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Item, Key, Put, Store, Value
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.client import build_route53_client
@@ -34,7 +35,6 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.bootstrap.application import AccessFor, ConfiguredAccess
-from kubesync.clock import Clock
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
 from kubesync.kubernetes.ports import ReflectorPolicy

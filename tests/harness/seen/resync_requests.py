@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kubesync.actors.scheduler import Clock
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
-from kubesync.clock import Clock
 
 if TYPE_CHECKING:
     from harness.stack import RunningSession, Stack

@@ -7,8 +7,8 @@ from typing import Any
 from harness.deployment import Deployment
 from harness.fed import FedDeployment
 from harness.seen.builders import SLICES, a_list, a_service, an_endpoints, identity, saw
+from kubesync.actors.scheduler import Clock
 from kubesync.aws.dynamodb.store import Store
-from kubesync.clock import Clock
 from kubesync_local.documents.audit_log import AuditLog, Span
 
 WEB = a_service(ports=())

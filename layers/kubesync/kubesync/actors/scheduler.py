@@ -48,15 +48,16 @@ class Wakeup(Protocol):
         """Wait until it is set, at most this long. One ``set`` ends one wait."""
 
 
-class Scheduler(Protocol):
-    """Makes threads, and the objects with which they synchronise, and provides the time. It is a ``Clock``.
-
-    ``monotonic`` decides when to try; ``epoch`` (seconds since 1970, UTC) only labels what is stored and shown.
-    """
+class Clock(Protocol):
+    """``monotonic`` decides when to try; ``epoch`` (seconds since 1970, UTC) only labels what is stored and shown."""
 
     def monotonic(self) -> float: ...
     def epoch(self) -> float: ...
     def sleep(self, seconds: float) -> None: ...
+
+
+class Scheduler(Clock, Protocol):
+    """Makes threads, and the objects with which they synchronise, and provides the time."""
 
     def thread(self, name: str, run: Callable[[], object]) -> Thread:
         """A daemon thread that is not started yet."""

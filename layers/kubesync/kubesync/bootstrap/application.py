@@ -13,7 +13,7 @@ from typing import Final, Self
 import boto3
 
 from kubesync.actors.backoff import Backoff
-from kubesync.actors.scheduler import Scheduler
+from kubesync.actors.scheduler import Clock, Scheduler
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
 from kubesync.aws.dynamodb.store import Store, table_names
@@ -30,7 +30,6 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync.aws.tables.items import SCHEMA, SchemaGuard
-from kubesync.clock import Clock
 from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import DeniedError, UsageError

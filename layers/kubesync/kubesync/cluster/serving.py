@@ -9,9 +9,9 @@ from typing import Final
 
 from kubesync import messages
 from kubesync.actors.actor import AT_ONCE, Host, Steps
+from kubesync.actors.scheduler import Clock
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.state import Queued
-from kubesync.clock import Clock
 from kubesync.cluster.answers import answer_request
 from kubesync.cluster.keys.key_states import ListenerView
 from kubesync.cluster.listener import ListRound

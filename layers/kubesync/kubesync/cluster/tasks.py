@@ -8,7 +8,7 @@ from typing import Protocol
 
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Steps
 from kubesync.actors.backoff import Backoff
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 
 
 class Task(Protocol):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 from kubesync.domain.errors import TOO_LONG, BodyError, DeniedError, ListenerError, StatusError
 from kubesync.domain.objects import EndpointsObject, Observation, Resource, Snapshot, bytes_of, equal_share
 from kubesync.domain.sources.registry import IDENTITY

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 from kubesync.domain.errors import BodyError, StatusError
 from kubesync.domain.objects import RawEvent, Resource
 from kubesync.domain.sources.scope import Scope

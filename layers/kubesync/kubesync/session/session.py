@@ -12,12 +12,11 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
-from kubesync.actors.scheduler import Scheduler
+from kubesync.actors.scheduler import Clock, Scheduler
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.control.lease import Lease
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
-from kubesync.clock import Clock
 from kubesync.cluster.ports import Progress
 from kubesync.domain.errors import ErrorCode, FencedOutError, NotMasterError, StoreError
 from kubesync.domain.report import DONE, ResyncEnded, SessionReport

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from kubesync.actors.scheduler import Scheduler
+from kubesync.actors.scheduler import Clock, Scheduler
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
-from kubesync.clock import Clock
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
 
 POLL_SECONDS: Final = 0.25

@@ -11,8 +11,8 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from kubesync.actors.scheduler import Clock
 from kubesync.aws.route53.zones import ZoneClient
-from kubesync.clock import Clock
 from kubesync.domain.batches import Unit, together
 from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
 from kubesync.domain.dns.routing.policies import SIMPLE, Routing

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kubesync.actors.scheduler import Clock
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.clock import Clock
 from kubesync.domain.errors import KubesyncError, StoreError, StoreUnavailableError, UsageError
 from kubesync_local.commands.run.render_bounds import given_bounds, given_namespaces
 from kubesync_local.proxies.belief import Asked, BelievedOutput

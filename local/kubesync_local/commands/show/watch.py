@@ -16,11 +16,11 @@ from rich.live import Live
 from rich.text import Text
 
 from kubesync.actors.parallel import ParallelMap
+from kubesync.actors.scheduler import Clock
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.state import StateTable
-from kubesync.clock import Clock
 from kubesync.domain.errors import KubesyncError, UsageError
 from kubesync_local.commands.show.status import lease_document
 from kubesync_local.commands.show.watch_screen import MINUTES, ClusterView, View, screen

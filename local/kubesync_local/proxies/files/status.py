@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 from kubesync_local.proxies.left_out import LeftOut
 
 VERSION: Final = 1

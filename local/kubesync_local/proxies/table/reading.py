@@ -6,12 +6,11 @@ import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from kubesync.actors.scheduler import Scheduler
+from kubesync.actors.scheduler import Clock, Scheduler
 from kubesync.aws.dynamodb.client import DynamoStore, RetryPolicy, build_dynamodb_client
 from kubesync.aws.dynamodb.store import UPSTREAMS, Item, Store, table_names
 from kubesync.aws.dynamodb.wire import item_bytes
 from kubesync.aws.tables.upstreams import StoredUpstream, assemble
-from kubesync.clock import Clock
 from kubesync.domain.errors import StoreError
 from kubesync_local.proxies.names import is_key, protocol_of
 from kubesync_local.proxies.servers import Snapshot

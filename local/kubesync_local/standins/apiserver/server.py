@@ -9,8 +9,8 @@ from functools import cached_property
 from types import TracebackType
 from typing import Final, Self
 
+from kubesync.actors.scheduler import Clock
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.clock import Clock
 from kubesync_local.standins.apiserver.objects import status
 from kubesync_local.standins.apiserver.objects.allocation import ServiceAllocations
 from kubesync_local.standins.apiserver.objects.resources import (

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from kubesync.actors.scheduler import Scheduler
+from kubesync.actors.scheduler import Clock, Scheduler
 from kubesync.aws.kept import Kept
 from kubesync.aws.route53 import errors as route53_errors
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
@@ -25,7 +25,6 @@ from kubesync.aws.route53.rate import Buckets
 from kubesync.aws.route53.zones import BatchChange, ZoneClient
 from kubesync.aws.sts import STS_CONFIG, RoleCredentials, assume, why_not_assumed
 from kubesync.aws.tables.control.zone_access import ZoneAccess
-from kubesync.clock import Clock
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 from kubesync.domain.errors import ZoneError, ZoneThrottledError, ZoneUnavailableError
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 
 
 class TokenBucket:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from kubesync.actors.scheduler import Clock
 from kubesync.aws.secrets.references import ClientFor, Secret, SecretReference, UnreadableError
-from kubesync.clock import Clock
 from kubesync.domain.errors import HandshakeError
 
 _CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from kubesync.actors.scheduler import Clock
 from kubesync.aws.kept import Kept
 from kubesync.aws.sts import STS_CONFIG, RoleCredentials, assume, code_of, why_not_assumed
-from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError
 
 if TYPE_CHECKING:

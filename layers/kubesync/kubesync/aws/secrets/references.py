@@ -29,8 +29,8 @@ from urllib.parse import urlsplit
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from kubesync.actors.scheduler import Clock
 from kubesync.aws.kept import Kept
-from kubesync.clock import Clock
 from kubesync.domain.errors import DeniedError, UsageError
 
 if TYPE_CHECKING:

@@ -21,13 +21,12 @@ from itertools import batched, chain
 from typing import Final
 
 from kubesync.actors.actor import Steps
-from kubesync.actors.scheduler import Lock
+from kubesync.actors.scheduler import Clock, Lock
 from kubesync.aws.dynamodb.store import UPSTREAMS, Action
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.state_codec import bounded
-from kubesync.clock import Clock
 from kubesync.cluster.claims.allowed_names import namespaces_apart
 from kubesync.cluster.keys.alias_targets import Followers
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, KeyStates, size_of

@@ -13,8 +13,8 @@ from typing import Final, Protocol
 import requests
 import urllib3
 
+from kubesync.actors.scheduler import Clock
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.clock import Clock
 from kubesync.domain.errors import (
     TOO_LONG,
     DeniedError,

@@ -34,7 +34,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import NameResolutionError, NewConnectionError
 from urllib3.util.ssl_ import create_urllib3_context
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 
 _INTERIM: Final = range(102, 200)  # such as 103, which a proxy may send before the answer
 SHORTEST_TIMEOUT_SECONDS: Final = 0.05  # a timeout of zero means non-blocking

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 from kubesync.domain.credential_ends import Credential, Validity, end_that_counts
 from kubesync.kubernetes.transport.connections import ClientCertificate
 

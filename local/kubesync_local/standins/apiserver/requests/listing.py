@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 from kubesync_local.standins.apiserver.objects import status
 from kubesync_local.standins.apiserver.objects.resources import ResourceType, Target
 from kubesync_local.standins.apiserver.objects.status import JsonObject

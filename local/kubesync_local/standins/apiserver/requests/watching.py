@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 from kubesync_local.standins.apiserver.objects import status
 from kubesync_local.standins.apiserver.objects.resources import ResourceType, Target
 from kubesync_local.standins.apiserver.objects.store import BOOKMARK, Change, Store, StoredObject, VersionGoneError

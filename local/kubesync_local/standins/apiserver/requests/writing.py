@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from kubesync.clock import Clock
+from kubesync.actors.scheduler import Clock
 from kubesync_local.standins.apiserver.objects import status
 from kubesync_local.standins.apiserver.objects.allocation import ServiceAllocations
 from kubesync_local.standins.apiserver.objects.ingresses import managed, prepare_ingress
