@@ -35,8 +35,8 @@ OF_RESYNCS: Final[tuple[Mutant, ...]] = (
         without="a resync says that a cluster is listed before its lists are recorded",
         invariants="I1",
         file="operations/resync.py",
-        old="            cluster.compare_with_lists()\n            self._progress.keep(name, cluster.part())\n",
-        new="            self._progress.keep(name, cluster.part())\n            cluster.compare_with_lists()\n",
+        old="            cluster.compare_with_lists()\n            cluster.keep()\n",
+        new="            cluster.keep()\n            cluster.compare_with_lists()\n",
         caught_by=(_GOES_ON + "test_i1_cluster_whose_lists_were_cut_off_is_listed_by_the_next_session",),
     ),
     Mutant(

@@ -42,7 +42,7 @@ from kubesync.operations.listing import list_now, preview_lists
 from kubesync.operations.ports import Master, MasterParts, unpaused
 from kubesync_local.recovery.not_wanted import ClusterView, view_of
 from kubesync_local.recovery.registry_report import RegistryReport
-from kubesync_local.recovery.rows import differing, row
+from kubesync_local.recovery.rows import differing, recovery_in_short, row
 from kubesync_local.recovery.txt_registry import Affixes
 
 KINDS: Final = ("claimed", "unproven", "differing", "unwanted")
@@ -105,6 +105,9 @@ class Recovery:
         found = [(f.zone.id, f.journal) for f in journals if f.journal is not None and f.journal.owner == deployment]
         self.ours = {zone_id: journal.epoch for zone_id, journal in found}
         self.dry_run, self.newest_epoch = request.dry_run, max(self.ours.values(), default=0)
+
+    def in_short(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        return recovery_in_short(report)
 
     def run(self, master: Master) -> dict[str, Any]:
         """An error of one cluster does not stop the others."""

@@ -164,7 +164,7 @@ class Played:
     def resync(self, *, dry_run: bool = False, force: bool = False, own_session: bool = False) -> dict[str, Any]:
         """The report of the cluster."""
         request = ResyncRequest("", "prod", dry_run, force, 0)
-        report = Resync(cast("Master", self), request, nothing_kept(self, request), own_session=own_session).run()
+        report = Resync(cast("Master", self), nothing_kept(self, request), own_session=own_session).run()
         return cast("dict[str, Any]", report["clusters"][0])
 
     def error(self, **options: bool) -> str:

@@ -11,9 +11,9 @@ import pytest
 from harness.deployment import Deployment
 from kubesync.aws.dynamodb.store import AUDIT
 from kubesync.domain.errors import ErrorCode, StoreUnavailableError
-from kubesync.session.health import recovery_in_short
 from kubesync_local.documents.audit_log import AuditLog
 from kubesync_local.recovery.recovery import RecoveryRequest
+from kubesync_local.recovery.rows import recovery_in_short
 from simulation.gate import Outward
 
 

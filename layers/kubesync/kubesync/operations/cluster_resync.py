@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
@@ -36,7 +36,6 @@ from typing import Any, Final
 
 from kubesync import messages
 from kubesync.actors.answer import Answer
-from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME
 from kubesync.domain.dns.drift import Drift, Known, with_replacements
 from kubesync.domain.dns.records import RecordKey, RecordSet
@@ -48,7 +47,7 @@ from kubesync.operations.asking import Question, ResyncError, ask_cluster, ask_z
 from kubesync.operations.listing import advice, preview_lists
 from kubesync.operations.ports import Master
 from kubesync.operations.record_rows import DryRunForecast, counts_of, drift_row
-from kubesync.operations.resync_progress import Part
+from kubesync.operations.resync_progress import Part, ResyncProgress
 from kubesync.operations.resync_report import with_counts
 
 _LAST_ERRORS_SECONDS: Final = 1.0
@@ -65,24 +64,14 @@ class ClusterResync:
     ``zones``: zones that are not compared yet. ``listed``: an earlier session has listed the cluster.
 
     Args:
+        progress: says what an earlier session has done.
         own_session: see ``Resync``.
-        part: what an earlier session has done with the same configuration.
-        check_waiting: raises once the caller no longer waits for the resync. Gets the least time (seconds) between two questions.
 
     Raises:
         ResyncError: there is no such cluster, or it is disabled.
     """
 
-    def __init__(
-        self,
-        master: Master,
-        name: str,
-        request: ResyncRequest,
-        *,
-        own_session: bool,
-        part: Part,
-        check_waiting: Callable[[float], None],
-    ) -> None:
+    def __init__(self, master: Master, name: str, progress: ResyncProgress, *, own_session: bool) -> None:
         configs = master.configs
         config = configs.get(name)
         if config is None or config.deleting:
@@ -90,14 +79,15 @@ class ClusterResync:
             raise ResyncError(f"no such cluster; registered: {known}")
         if config.paused:
             raise ResyncError(f"cluster {name} is disabled: `kubesync cluster enable {name}`, then run it again")
+        part = progress.begin_cluster(name, config.revision)
         self.name = name
         self.listed = bool(part.document)
         self.zones = set(part.zones) if self.listed else {zone.id for zone in config.zones}
         self._master = master
         self._config = config
-        self._request = request
+        self._progress = progress
+        self._request = progress.request
         self._own_session = own_session
-        self._check_waiting = check_waiting
         self._document: dict[str, Any] = {"cluster": name, "drift": [], **part.document}
         self._upstreams: array[int] | None = None
         # What a dry run would change. None: this is no dry run, or it has not listed yet.
@@ -112,11 +102,11 @@ class ClusterResync:
         """Whether orphaned upstreams were removed already. True in a dry run, which removes none."""
         return self._request.dry_run or "stray_upstreams" in self._document
 
-    def part(self) -> Part:
-        """Return what is done so far, as it is stored. The report is complete once all zones are compared."""
+    def keep(self) -> None:
+        """Store what is done so far: the complete report, once all zones are compared. Raises what ``ResyncProgress`` raises."""
         zones = tuple(sorted(self.zones))
         document = {**self._document} if zones else self._report()
-        return Part(self._config.revision, document, zones, done=not zones)
+        self._progress.keep(self.name, Part(self._config.revision, document, zones, done=not zones))
 
     def _report(self) -> dict[str, Any]:
         """Return the complete report. Reads the conflicts of some keys once more."""
@@ -157,7 +147,7 @@ class ClusterResync:
     def compare_with_lists(self) -> None:
         """List the cluster, and apply the lists or preview their effects."""
         self._check()
-        self._check_waiting(0.0)
+        self._progress.check()
         if self._request.dry_run:
             self._preview()
         else:
@@ -225,7 +215,7 @@ class ClusterResync:
         """Raise if the wait for the lists must stop."""
         self._check()
         with suppress(StoreError):  # a failed question must not end the list
-            self._check_waiting(_WAITING_SECONDS)
+            self._progress.check(_WAITING_SECONDS)
 
     # --- upstreams against state ---
 

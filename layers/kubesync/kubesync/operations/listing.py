@@ -53,43 +53,36 @@ def _advice(error: ListenerError) -> str:
 
 @contextmanager
 def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -> Iterator[WindowContent]:
-    """List all resources of a cluster, and yield the complete lists. They hold room in memory as long as the context lasts.
+    """List all resources of a cluster in a thread, and yield the complete lists. They hold room in memory as long as the context lasts.
 
-    Raises ResyncError if a list fails or takes too long, and whatever ``check`` raises if the wait must stop.
+    A thread that does not end in time is left behind. Raises ResyncError if a list fails or takes too long, and whatever ``check`` raises if
+    the wait must stop.
     """
-    reservation = master.room.for_cluster(together=True)
-    try:
-        lists = _list_now(master, config, reservation, check)
-        versions: dict[Resource, int] = {resource: found.resource_version for resource, found in lists.items()}
-        yield WindowContent((), lists, versions, master.parts.scheduler.monotonic(), 0)
-    finally:
-        reservation.end()
-
-
-def _list_now(
-    master: Master, config: ClusterConfig, reservation: ClusterReservation, check: Callable[[], None]
-) -> Mapping[Resource, Snapshot]:
-    """List in a thread, and wait for it. Leaves the thread behind if it does not end in time. Time in line for room does not count."""
-    clock = master.parts.scheduler
+    clock, reservation = master.parts.scheduler, master.room.for_cluster(together=True)
     began = clock.monotonic()
     lists = _Lists(master, config, reservation)
-    thread = master.parts.scheduler.thread(f"{config.name}/lists", partial(lists.done.fulfil, lists.list_all))
-    thread.start()
+    thread = clock.thread(f"{config.name}/lists", partial(lists.done.fulfil, lists.list_all))
 
     def in_time() -> None:
-        check()
+        check()  # time in line for room does not count
         if not reservation.waiting and clock.monotonic() >= max(began, reservation.given_at) + LIST_SECONDS:
             raise ResyncError(f"cluster {config.name} could not be listed in time: no answer")
 
     try:
-        return wait_for(lists.done, in_time)
-    except ListenerError as error:
-        check()  # raises if the time is over: then the failed list is no error of the cluster
-        said = f"{error.code.key}: {error.message}; {_advice(error)}"
-        raise ResyncError(f"cluster {config.name} could not be listed: {said}") from error
+        thread.start()
+        try:
+            found = wait_for(lists.done, in_time)
+        except ListenerError as error:
+            check()  # raises if the time is over: then the failed list is no error of the cluster
+            said = f"{error.code.key}: {error.message}; {_advice(error)}"
+            raise ResyncError(f"cluster {config.name} could not be listed: {said}") from error
+        finally:
+            lists.stop()
+            thread.join(_CUT_SECONDS)
+        versions: dict[Resource, int] = {resource: listed.resource_version for resource, listed in found.items()}
+        yield WindowContent((), found, versions, clock.monotonic(), 0)
     finally:
-        lists.stop()
-        thread.join(_CUT_SECONDS)
+        reservation.end()
 
 
 def preview_lists(master: Master, config: ClusterConfig, mode: Mode, check: Callable[[], None]) -> Preview:
@@ -111,10 +104,6 @@ class _Lists:
         self._lister: Lister | None = None
         self._stopped = False
 
-    def list_all(self) -> dict[Resource, Snapshot]:
-        """List all resources."""
-        return dict(self._all())
-
     def stop(self) -> None:
         """Cut the list under way, and begin no other. Any thread may call it."""
         with self._lock:
@@ -122,18 +111,21 @@ class _Lists:
             if self._lister is not None:
                 self._lister.stop()
 
-    def _all(self) -> Iterator[tuple[Resource, Snapshot]]:
+    def list_all(self) -> dict[Resource, Snapshot]:
         """List one resource after another. Leaves out a resource that the cluster never served (``KeyStates.absent``)."""
-        listed: Mapping[Resource, object] | None = None  # resources that earlier sessions have listed
+        found: dict[Resource, Snapshot] = {}
         for resource in self._config.resources:
             try:
-                yield resource, self._list(resource)
+                found[resource] = self._list(resource)
             except ListenerError as error:
                 if error.status != HTTPStatus.NOT_FOUND or not may_be_absent(resource):
                     raise
-                listed = listed or self._master.tables.listeners.checkpoints(self._config.name)
+                listed = self._master.tables.listeners.checkpoints(
+                    self._config.name
+                )  # what earlier sessions have listed
                 if resource in listed or not listed:
                     raise
+        return found
 
     def _list(self, resource: Resource) -> Snapshot:
         """List one resource. Raises StoppedError after ``stop``, ListenerError."""

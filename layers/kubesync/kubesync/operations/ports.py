@@ -124,6 +124,9 @@ class Recovering(Protocol):
     def run(self, master: Master) -> dict[str, Any]:
         """Recover, in the session's thread. Returns the report."""
 
+    def in_short(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the report, cut to one item, as it is stored."""
+
 
 class Recovery(Protocol):
     """A person's request to recover lost or restored tables. The command implements it."""

@@ -22,7 +22,7 @@ from kubesync.aws.tables.audit import describe
 from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.keys.key_writes import Preview
-from kubesync.domain.dns.drift import Drift, Stands, what_stands, why_foreign
+from kubesync.domain.dns.drift import Drift, Stands, as_it_stands, why_foreign
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy, changes_of
@@ -32,7 +32,7 @@ from kubesync.domain.state import KeyState, Name
 def drift_row(drift: Drift) -> dict[str, Any]:
     """Return a drift as a row of a report."""
     return {
-        "drift": what_stands(drift.known, drift.stands).value,
+        "drift": drift.what.value,
         **_set_of(drift.key, drift.service),
         "known": describe(drift.known),
         "stands": describe(drift.stands),
@@ -149,15 +149,23 @@ class DryRunForecast:
             if state is None:  # the preview changes nothing of this key: it wants what was applied
                 known = {drift.key: drift.known for drift in of_key.values()}
                 state = KeyState(key, intended=known, applied=known)
-            mended = replace(state, applied=_corrected_applied(state, of_key.values(), self._landed))
-            for change in changes_of(mended, policy):
-                row = _row(key, change.key, change.before, change.after)
-                row["why"] = _drift_reason(of_key.get(change.key)) or self._why.get(key) or WAITING
-                reason = _drift_conflict(of_key.get(change.key)) or conflicts.get((str(key), Name.of(change.key)))
+            for change in changes_of(as_it_stands(self._settled(state), of_key.values()), policy):
+                row, by_hand = _row(key, change.key, change.before, change.after), of_key.get(change.key)
+                row["why"] = self._why.get(key) or WAITING if by_hand is None else _BY_HAND[by_hand.what]
+                reason = conflicts.get((str(key), Name.of(change.key)))
+                if by_hand is not None and by_hand.stands is not None and by_hand.what is Stands.FOREIGN:
+                    reason = why_foreign(by_hand.key, by_hand.stands)
                 if reason and change.before is None:
                     row["conflict"] = reason
                 found.append((change.key, str(key), row))
         return [row for _, _, row in sorted(found, key=lambda each: each[:2])]
+
+    def _settled(self, state: KeyState) -> KeyState:
+        """Return a key's state with sets of an unsettled batch as applied."""
+        settled = (state.applied.keys() | state.intended.keys()) & self._landed.keys()
+        landed = {key: self._landed[key] for key in settled if self._landed[key] == state.intended.get(key)}
+        applied = {key: known for key, known in state.applied.items() if key not in landed}
+        return replace(state, applied=applied | {key: stands for key, stands in landed.items() if stands is not None})
 
 
 def counts_of(records: Iterable[Mapping[str, Any]], changes: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
@@ -174,25 +182,6 @@ def _count_kinds(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     return {kind: found[kind] for kind in ("add", "change", "delete")}
 
 
-def _corrected_applied(
-    state: KeyState, drifts: Iterable[Drift], landed: Mapping[RecordKey, RecordSet | None]
-) -> dict[RecordKey, RecordSet]:
-    """Return a key's applied sets, corrected by what really exists: sets of an unsettled batch, and sets changed by hand."""
-    found = dict(state.applied)
-    for key in (state.applied.keys() | state.intended.keys()) & landed.keys():
-        wanted = state.intended.get(key)
-        if landed[key] == wanted and wanted is None:
-            del found[key]
-        elif landed[key] == wanted and wanted is not None:
-            found[key] = wanted
-    for drift in drifts:
-        if drift.stands is None or what_stands(drift.known, drift.stands) is Stands.FOREIGN:
-            found.pop(drift.key, None)
-        else:
-            found[drift.key] = drift.stands
-    return found
-
-
 def _row(service: ObjectKey, key: RecordKey, before: RecordSet | None, after: RecordSet | None) -> dict[str, Any]:
     sides = {"from": None if before is None else side(before), "to": None if after is None else side(after)}
     return _set_of(key, service) | sides
@@ -202,15 +191,3 @@ def _set_of(key: RecordKey, service: ObjectKey) -> dict[str, Any]:
     """Which set a row is about, and whose."""
     identifier = {"identifier": key.identifier} if key.identifier else {}
     return {"name": key.name, "type": key.type, **identifier, "zone": key.zone_id, "service": str(service)}
-
-
-def _drift_reason(drift: Drift | None) -> str:
-    """Return what somebody did to a set by hand, in words. Empty: nothing."""
-    return "" if drift is None else _BY_HAND[what_stands(drift.known, drift.stands)]
-
-
-def _drift_conflict(drift: Drift | None) -> str:
-    """Return why a foreign set that replaced ours is left alone. Empty: none did."""
-    if drift is None or drift.stands is None or what_stands(drift.known, drift.stands) is not Stands.FOREIGN:
-        return ""
-    return why_foreign(drift.key, drift.stands)

@@ -63,7 +63,7 @@ class ResyncWorker:
         progress = ResyncProgress(self._master, request, stored=stored)
         withdrawn = False
         try:
-            report = Resync(self._master, request, progress, own_session=own_session).run()
+            report = Resync(self._master, progress, own_session=own_session).run()
         except ResyncWithdrawnError as error:
             if request.goes_on:
                 raise

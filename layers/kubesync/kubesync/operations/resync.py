@@ -24,7 +24,6 @@ from typing import Any, Final
 
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.clusters import ClusterTable
-from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import KubesyncError, NewerSchemaError, NotMasterError, ZoneError
 from kubesync.domain.state import Name, UpstreamState
@@ -53,10 +52,10 @@ class Resync:
         own_session: the session was started for this request, and watches no cluster yet.
     """
 
-    def __init__(self, master: Master, request: ResyncRequest, progress: ResyncProgress, *, own_session: bool) -> None:
+    def __init__(self, master: Master, progress: ResyncProgress, *, own_session: bool) -> None:
         self._master = master
-        self._request = request
         self._progress = progress
+        self._request = request = progress.request
         self._own_session = own_session
         # A dry run in a session of its own has no zone actors: no batch is under way, and no zone is settled.
         self._zones_held = own_session and request.dry_run
@@ -102,18 +101,10 @@ class Resync:
 
     def _list_cluster(self, name: str) -> ClusterResync:
         """Begin the resync of a cluster. List the cluster and store that, unless an earlier session has. Raises what ``ClusterResync`` raises."""
-        config = self._master.configs.get(name)
-        cluster = ClusterResync(
-            self._master,
-            name,
-            self._request,
-            own_session=self._own_session,
-            part=self._progress.begin_cluster(name, config.revision if config else 0),
-            check_waiting=self._progress.check,
-        )
+        cluster = ClusterResync(self._master, name, self._progress, own_session=self._own_session)
         if not cluster.listed:
             cluster.compare_with_lists()
-            self._progress.keep(name, cluster.part())
+            cluster.keep()
         return cluster
 
     def _remove_orphans(self) -> None:
@@ -131,7 +122,7 @@ class Resync:
         def remove(cluster: ClusterResync) -> None:
             cluster.remove_orphans(found[cluster.name])
             if found[cluster.name]:
-                self._progress.keep(cluster.name, cluster.part())
+                cluster.keep()
 
         try:
             for upstream, state in self._master.tables.upstreams.orphans(is_known) if found else ():
@@ -193,10 +184,9 @@ class Resync:
 
         def compare(cluster: ClusterResync) -> None:
             cluster.compare(zone_id, actual, unsettled)
-            part = cluster.part()
-            if part.done:
+            cluster.keep()
+            if not cluster.zones:
                 del self._under_way[cluster.name]
-            self._progress.keep(cluster.name, part)
 
         self._reach(zone_id)
         self._each(lambda cluster: cluster.remember(zone_id), names)

@@ -72,7 +72,7 @@ class Part:
 class ResyncProgress:
     """The parts of a resync. Those of a normal one are stored. Of a forced one, or a dry run, ``check`` asks whether the caller still waits.
 
-    ``names``: the clusters of the resync. ``goes_on``: whether the next session goes on with it.
+    ``request``: what was asked for. ``names``: the clusters of the resync. ``goes_on``: whether the next session goes on with it.
 
     Raises from all methods:
         NotKeptError: DynamoDB cannot be used now; or the resync was withdrawn (ResyncWithdrawnError).
@@ -80,12 +80,12 @@ class ResyncProgress:
     """
 
     def __init__(self, master: Master, request: ResyncRequest, *, stored: bool) -> None:
+        self.request = request
         self.goes_on = stored and request.goes_on
         self.names: list[str] = []
         self._asks = stored and not request.goes_on
         self._asked_at = 0.0
         self._master = master
-        self._request = request
         self._table = master.parts.resyncs
         self._parts: dict[str, Part] = {}
 
@@ -93,7 +93,7 @@ class ResyncProgress:
         """Read what earlier sessions have done, and store that the resync of these clusters is under way."""
         self.names = [*names]
         if self.goes_on:
-            self._parts = {name: Part.of(part) for name, part in self._table.parts(self._request).items()}
+            self._parts = {name: Part.of(part) for name, part in self._table.parts(self.request).items()}
             self._write("", [])
 
     def part(self, name: str) -> Part:
@@ -119,7 +119,7 @@ class ResyncProgress:
         if not self._asks or now - self._asked_at < every_seconds:
             return
         self._asked_at = now
-        if not self._table.waiting(self._request):
+        if not self._table.waiting(self.request):
             raise ResyncWithdrawnError(WITHDRAWN)
 
     def keep(self, name: str, part: Part) -> None:
@@ -142,11 +142,11 @@ class ResyncProgress:
 
     def report(self, named: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
         """Return the report of all clusters, which are done. ``named``: the named upstreams that drifted."""
-        return report_of(self._request, [self.part(name).document for name in self.names], named)
+        return report_of(self.request, [self.part(name).document for name in self.names], named)
 
     def _write(self, cluster: str, part: object) -> None:
         """Store the counts of clusters, and a cluster's part (empty ``cluster``: none), if somebody still waits for the resync."""
-        writer, request = self._master.fenced_writer, self._request
+        writer, request = self._master.fenced_writer, self.request
         token, now = writer.token(), self._master.parts.scheduler.epoch()
         done = sum(each.done for each in self._parts.values())
         actions = self._table.put_progress(request, self._master.parts.session, len(self.names), done, now, token)

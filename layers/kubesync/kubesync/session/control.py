@@ -36,9 +36,9 @@ class Control:
         self.resyncs = ResyncRunner(master, master.activity)
         self.again_at = math.inf
 
-    def pending(self) -> bool:
-        """Whether a resync was requested before this session began, or must be continued. Raises StoreError."""
-        return bool(self._table.due(self._parts.scheduler.epoch()))
+    def take_resyncs(self) -> None:
+        """Run the resyncs that are requested, or must be continued. Raises StoreError."""
+        self.resyncs.take(self._table.due(self._parts.scheduler.epoch()))
 
     def run(self) -> None:
         """Read configurations and requests, and apply what is new. Raises StoreError if they cannot be read; then retries."""
@@ -52,7 +52,7 @@ class Control:
         acts: tuple[Callable[[], None], ...] = (*gone, *kept, self._promote_next_owners)
         done = [self._attempt(act) for act in acts]
         self._master.named.wake()
-        self.resyncs.take(self._table.due(self._parts.scheduler.epoch()))
+        self.take_resyncs()
         if all(done):
             self.again_at = math.inf
 

@@ -15,7 +15,6 @@ from kubesync.actors.actor import Activity
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Item, Store
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable, lost_clusters, served_at_once
-from kubesync.aws.tables.items import MAX_SLICE_BYTES, pack
 from kubesync.cluster.serving import ClusterFigures
 from kubesync.domain.report import SessionReport, percentiles
 from kubesync.log import logger
@@ -273,8 +272,6 @@ def _fill_zones(
 
 
 _LEFT_OUT: Final = ("session", "stuck", "resyncs", "recoveries", "transactions", "dynamodb", "steady")
-_ROWS: Final = 100
-"""How many rows of each list of a recovery's report are kept. If the report does not fit, half as many, and so on."""
 
 type Minute = Sequence[float]
 
@@ -293,30 +290,9 @@ def session_in_short(report: SessionReport, minutes: Sequence[Minute]) -> dict[s
     return found
 
 
-def recovery_in_short(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the report of a recovery, cut to one item: of each list its length, and the first rows."""
-    rows = _ROWS
-    while True:
-        found: dict[str, Any] = _cut(report, rows)
-        if rows == 0 or len(pack(found)) <= MAX_SLICE_BYTES:
-            return found
-        rows //= 2
-
-
 def _without_empty(value: Any) -> Any:
     """Return a value without fields of dicts that are empty, zero or false, at any depth."""
     if isinstance(value, dict):
         kept = {name: _without_empty(each) for name, each in value.items()}
         return {name: each for name, each in kept.items() if each not in (None, "", 0, False, [], {})}
     return [_without_empty(each) for each in value] if isinstance(value, list) else value
-
-
-def _cut(value: Any, rows: int) -> Any:
-    """Return a value with at most so many rows of each list, and the lengths of cut lists in ``counts``. Lists of clusters stay complete."""
-    if isinstance(value, Mapping):
-        lists = {name: len(each) for name, each in value.items() if isinstance(each, list) and len(each) > rows}
-        lists.pop("clusters", None)
-        cut = {name: each if name not in lists else each[:rows] for name, each in value.items()}
-        found = {name: _cut(each, rows) for name, each in cut.items()}
-        return {**found, "counts": lists} if lists else found
-    return [_cut(each, rows) for each in value] if isinstance(value, list) else value

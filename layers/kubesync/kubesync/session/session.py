@@ -26,7 +26,7 @@ from kubesync.operations.ports import MasterParts, Recovering, Recovery, Term
 from kubesync.operations.requests import ResyncRunner, ResyncWorker
 from kubesync.operations.resync_progress import NotKeptError
 from kubesync.session.control import Control
-from kubesync.session.health import Minute, harmless, recovery_in_short, session_in_short
+from kubesync.session.health import Minute, harmless, session_in_short
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.session.master import Master
 
@@ -139,7 +139,7 @@ class Session:
         except BaseException:
             self._keeper.release(clean=False)
             raise
-        self._finish(master)
+        self._finish(master, recovering)
         return self.report
 
     def _begin_recovery(self, recovery: Recovery) -> Recovering:
@@ -235,7 +235,7 @@ class Session:
         next_beat = self._clock.monotonic() + BEAT_SECONDS
         next_note = self._clock.monotonic()
         try:
-            self._control_due = control.pending() or self._control_due
+            control.take_resyncs()
         except StoreError as error:
             self._control_due = True
             logger.warning("requests could not be read", error=str(error))
@@ -264,7 +264,7 @@ class Session:
                 self._note_lag(master)
             self._term.wait(min(_TICK_SECONDS, self._term.deadline - now))
 
-    def _finish(self, master: Master) -> None:
+    def _finish(self, master: Master, recovering: Recovering | None) -> None:
         """Drain, end all actors, release the lease, and complete and store the report."""
         code = self._term.code or ErrorCode.MAX_RUNTIME
         began = self._clock.monotonic()
@@ -307,7 +307,7 @@ class Session:
             ending_seconds=round(ended - began, 3),
         )
         if not lost:
-            self._store_reports()
+            self._store_reports(recovering)
 
     def _beat(self, master: Master, *, lost: bool = False) -> None:
         """Give ``on_beat`` a snapshot, and remember its lag for the report. ``lost``: another session is the master."""
@@ -334,7 +334,7 @@ class Session:
             shown = [(began + at, count, 1000 * p50, 1000 * p99) for at, count, p50, p99 in rows[-_MINUTES_NOTED:]]
             self._keeper.note(lag=[round(number) for row in shown for number in row])
 
-    def _store_reports(self) -> None:
+    def _store_reports(self, recovering: Recovering | None) -> None:
         """Store the reports in the audit table, in a thread that is left behind if DynamoDB does not answer.
 
         Call it after the release, so that the next session does not wait; and only if the lease was not lost (I2).
@@ -344,10 +344,10 @@ class Session:
             with harmless("the session's report could not be kept"):
                 audit = AuditTable(self.report.session, self._parts.settings.audit_retention_seconds)
                 now = self._clock.epoch()
-                puts = [audit.report("recovery", recovery_in_short(each), now) for each in self.report.recoveries]
-                puts.append(audit.report("session", session_in_short(self.report, self._minutes), now))
-                for put in puts:
-                    self._parts.store.write(put)
+                if recovering is not None:
+                    for report in self.report.recoveries:
+                        self._parts.store.write(audit.report("recovery", recovering.in_short(report), now))
+                self._parts.store.write(audit.report("session", session_in_short(self.report, self._minutes), now))
 
         thread = self._parts.scheduler.thread("report", keep)
         thread.start()

@@ -97,6 +97,11 @@ class Drift:
     known: RecordSet
     stands: RecordSet | None
 
+    @property
+    def what(self) -> Stands:
+        """What stands there."""
+        return what_stands(self.known, self.stands)
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -147,8 +152,7 @@ def as_it_stands(state: KeyState, drifts: Iterable[Drift]) -> KeyState:
     for drift in drifts:
         if applied.get(drift.key) != drift.known:
             continue
-        what = what_stands(drift.known, drift.stands)
-        if drift.stands is not None and what is Stands.CHANGED:
+        if drift.stands is not None and drift.what is Stands.CHANGED:
             applied[drift.key] = drift.stands
             continue
         applied.pop(drift.key)
