@@ -14,6 +14,7 @@ from mutation.mutants_of_actors import OF_ACTORS
 from mutation.mutants_of_alarms import OF_ALARMS
 from mutation.mutants_of_aliases import OF_ALIASES
 from mutation.mutants_of_annotations import OF_ANNOTATIONS
+from mutation.mutants_of_commands import OF_COMMANDS
 from mutation.mutants_of_fencing import OF_FENCING
 from mutation.mutants_of_heartbeats import OF_HEARTBEATS
 from mutation.mutants_of_large_keys import OF_LARGE_KEYS
@@ -54,5 +55,6 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *OF_ALARMS,
     *OF_HEARTBEATS,
     *OF_PROXIES,
+    *OF_COMMANDS,
     *OF_SOURCES,
 )

@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from kubesync_local.cli.parser import Commands, add_allow_deletions, add_output, add_sort, add_yes, count, limit
+from kubesync_local.cli.parser import (
+    Commands,
+    add_allow_deletions,
+    add_output,
+    add_sort,
+    add_yes,
+    count,
+    limit,
+    shard_id,
+)
 from kubesync_local.sources.options import NAMERS, OF_SOURCES, OPTIONS
 
 _ZONE_HELP: Final = (
@@ -166,6 +175,7 @@ def _add_cluster_add(actions: Commands) -> None:
     add.add_argument(
         "--shard",
         metavar="S",
+        type=shard_id,
         help="the shard whose master serves it, if the deployment has several (default: KUBESYNC_SHARD where set, else the running one with "
         "the fewest clusters)",
     )

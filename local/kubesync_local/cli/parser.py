@@ -187,6 +187,13 @@ def positive(text: str) -> float:
     return value
 
 
+def shard_id(text: str) -> str:
+    """A shard, as ``Settings`` takes it."""
+    if not re.fullmatch(r"[a-z0-9]{1,8}", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is not 1 to 8 lower-case letters and digits")
+    return text
+
+
 def whole(text: str, most: int, least: int = 1) -> int:
     """A whole number."""
     if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:

@@ -46,4 +46,4 @@ class Mistakes:
     def refuse(self) -> None:
         """Raise WrongOptionsError if there is a mistake."""
         if self.found:
-            raise WrongOptionsError(self.found)
+            raise WrongOptionsError(list(dict.fromkeys(self.found)))

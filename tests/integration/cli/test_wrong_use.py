@@ -58,6 +58,10 @@ REACHED: Final = ["--server", "https://127.0.0.1:6443"]
 PLAIN: Final = ["--server", "http://127.0.0.1:6443"]
 NAMED: Final = ["--domain", "x.example.com", "--zone", "ZONE"]
 ADDED_WRONG: Final = [
+    (
+        ["x", *REACHED, *NAMED, "--shard", "West"],
+        "argument --shard: 'West' is not 1 to 8 lower-case letters and digits",
+    ),
     (["x", *REACHED, "--domain", "a.b", "--zone", ","], "--zone is empty"),
     (["x", *REACHED, *NAMED, "--namespaces", " , "], "--namespace is empty: give namespaces, such as shop,billing"),
     (["x", *REACHED, *NAMED, "--exclude-namespaces", "kube-system,B"], "--exclude-namespaces 'B' is not a namespace"),

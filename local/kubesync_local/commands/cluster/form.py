@@ -140,13 +140,13 @@ def read_form(
     if known is None or not same_zones or draft.domain != known.config.domain:
         remark_on_zones(zones, draft.domain)
     if accept is not None:
-        accept(ClusterConfig.model_validate({**fields, "zones": zones}))
+        accept(ClusterConfig.model_validate({**fields, "zones": zones or shown}))
     unanswered = ""
     if known is not None and same_place and arguments.endpoints_source is None:
         fields["endpoints_source"] = known.config.endpoints_source
     else:
         fields["endpoints_source"], unanswered = endpoints_source(arguments.endpoints_source or "auto", draft, work)
-    config = ClusterConfig.model_validate({**fields, "zones": zones})
+    config = ClusterConfig.model_validate({**fields, "zones": zones or shown})
     if config.on_delete == "remove" and config.policy not in (Policy.SYNC, known.config.policy if known else ""):
         remark(f"note: with --policy {config.policy} nothing is deleted, not even when the cluster is removed")
     return Form(config, access, unanswered, why_template_of_new(zones) if decided else "")

@@ -1,0 +1,40 @@
+"""Mechanisms by which commands refuse wrong use in words, and not as a fault of kubesync."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mutation.mutant import Mutant
+
+_WRONG: Final = "integration/cli/test_wrong_use.py::"
+_FILE: Final = "integration/cli_plans/test_cluster_apply.py::"
+
+OF_COMMANDS: Final[tuple[Mutant, ...]] = (
+    Mutant(
+        name="shard-is-any-text",
+        without="`cluster add --shard` with a text that is no shard ends as a fault of kubesync",
+        invariants="",
+        file="kubesync_local/cli/cluster_options.py",
+        old="        type=shard_id,\n",
+        new="",
+        caught_by=(_WRONG + "test_cluster_that_cannot_be_is_refused",),
+    ),
+    Mutant(
+        name="unusable-zones-are-none",
+        without="a file of clusters with zones in another form ends as a fault of kubesync",
+        invariants="",
+        file="kubesync_local/commands/cluster/form.py",
+        old='    config = ClusterConfig.model_validate({**fields, "zones": zones or shown})\n',
+        new='    config = ClusterConfig.model_validate({**fields, "zones": zones})\n',
+        caught_by=(_FILE + "test_wrong_file_changes_nothing_and_every_problem_is_a_line",),
+    ),
+    Mutant(
+        name="mistakes-are-said-twice",
+        without="a mistake that two checks of one cluster find is two problems",
+        invariants="",
+        file="kubesync_local/registration/mistakes.py",
+        old="list(dict.fromkeys(self.found))",
+        new="self.found",
+        caught_by=(_FILE + "test_wrong_file_changes_nothing_and_every_problem_is_a_line",),
+    ),
+)
