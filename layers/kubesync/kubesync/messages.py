@@ -8,7 +8,7 @@
 The way of a change:
 
     cluster ── Publish(intents) ─> zone       keys whose record sets must change
-    cluster <─ Want(keys) ──────── zone       the zone knows a key by name only: its turn has come
+    cluster <─ Want(keys) ──────── zone       the turn of a key has come whose intent the zone does not keep
     cluster ── Intents ──────────> zone
     cluster <─ Landed(units) ───── zone       the batch stands in the zone: close the keys
     cluster ── Closed(intents) ──> zone       it is durable; the zone may send the next batch
@@ -53,7 +53,7 @@ class Reply[T](Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Tells a zone what keys of a cluster want there: ``intents``, in full. The zone asks what ``names`` want (``Want``).
+    """Tells a zone what keys of a cluster want there. The zone keeps some intents, and asks for the others again (``Want``).
 
     Args:
         since: monotonic time of the first event that led to them, for the lag.
@@ -65,7 +65,6 @@ class Publish:
 
     cluster: str
     intents: tuple[Intent, ...] = ()
-    names: tuple[ObjectKey, ...] = ()
     since: float | None = None
     inherited: bool = False
     of_list: bool = False

@@ -21,7 +21,6 @@ def queued_keys() -> Iterator[set[ObjectKey]]:
     def send(self: Host[Any], message: object) -> None:
         really(self, message)
         if isinstance(message, Publish):
-            queued.update(message.names)
             queued.update(intent.key for intent in message.intents if intent.changes)
 
     with patch.object(Host, "send", send):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import batched
 
 from harness.fakes.fencing import raise_fence, raise_shard_fence
 from harness.fakes.manual_clock import ManualClock
@@ -13,6 +14,7 @@ from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
+from kubesync.cluster.served_keys import KEYS_AT_A_TIME
 from kubesync.domain.batches import BatchLimits, Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, Zone
 from kubesync.domain.errors import BatchRefusedError, NotMasterError
@@ -136,6 +138,12 @@ class PlayedCluster:
         key = self.want(name, address)
         now = self.world.clock.monotonic()
         self.world.actor.receive(Publish(self.name, (self.intent(key),), since=now, listed=LISTED))
+
+    def publish_all(self, keys: Iterable[ObjectKey], listed: frozenset[Resource] = LISTED) -> None:
+        """Publish keys that were open before this session, as many at a time as a cluster does."""
+        for some in batched(keys, KEYS_AT_A_TIME):
+            intents = tuple(map(self.intent, some))
+            self.world.actor.receive(Publish(self.name, intents, inherited=True, listed=listed))
 
     def take(self, message: object) -> None:
         self.asked.append(message)

@@ -11,6 +11,7 @@ from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Intent
 from kubesync.messages import Publish
+from kubesync.zone.intents import MOST_INTENTS
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.queue import Due, ZoneQueue
 
@@ -50,9 +51,9 @@ def test_i9_namespace_with_more_than_a_batch_leaves_others_their_share() -> None
 def test_i9_zone_asks_for_a_namespace_of_which_it_knows_names_only() -> None:
     """Though it knows enough for a batch already."""
     queue = a_queue()
-    queue.publish(Publish("prod", tuple(an_intent(f"b{n}", "evil", 5) for n in range(300))))
+    queue.publish(Publish("prod", tuple(an_intent(f"b{n}", "evil", 5) for n in range(MOST_INTENTS))))
     zoe = an_intent("zoe", "shop")
-    queue.publish(Publish("prod", names=(*(ObjectKey("prod", "evil", f"c{n}") for n in range(300)), zoe.key)))
+    queue.publish(Publish("prod", (*(an_intent(f"c{n}", "evil") for n in range(300)), zoe)))
     assert queue.due(lambda: ROOM).unknown == [zoe.key]
     queue.learn((zoe,), asked=True)
     due = queue.due(lambda: ROOM)

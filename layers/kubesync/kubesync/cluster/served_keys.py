@@ -29,7 +29,7 @@ from kubesync.log import logger
 from kubesync.messages import Promoted, Publish
 
 KEYS_AT_A_TIME: Final = 500
-"""So many keys are published in one step, and so many intents in one message. A zone asks for the other intents when their turn comes."""
+"""So many keys are published in one step, and so many intents in one message."""
 _AT_A_TIME: Final = 200
 """So many promoted keys, or readers, are planned in one step."""
 
@@ -92,7 +92,7 @@ class Published:
     def publish(
         self, keys: Iterable[KeyState], since: float | None = None, *, inherited: bool = False, of_list: bool = False
     ) -> None:
-        """Tell zones what these keys want there now: each zone where a key wants a change, or wanted one before.
+        """Tell zones what these keys, at most KEYS_AT_A_TIME, want there now: each zone where a key wants a change, or wanted one before.
 
         ``since``, ``inherited``, ``of_list``: see ``Publish``.
         """
@@ -106,9 +106,8 @@ class Published:
         self._listed = self._states.listed
         for zone_id, of_zone in intents.items():
             self._zones.add(zone_id)
-            full, names = of_zone[:KEYS_AT_A_TIME], tuple(intent.key for intent in of_zone[KEYS_AT_A_TIME:])
             name = self._states.config.name
-            self._send(zone_id, Publish(name, tuple(full), names, since, inherited, of_list, listed=self._listed))
+            self._send(zone_id, Publish(name, tuple(of_zone), since, inherited, of_list, listed=self._listed))
 
     def intents(self, keys: Iterable[ObjectKey], zone_id: str) -> tuple[Intent, ...]:
         """What these keys want in a zone now, to be sent to the zone as an answer. Remembers what the zone is told."""

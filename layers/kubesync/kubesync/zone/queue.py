@@ -1,7 +1,7 @@
 """Decides what one hosted zone does next: first in, first out, round-robin over namespaces (I9); waiting keys are skipped.
 
 clusters ── queue of keys ──┬── waits: keys and units that may not go yet, with the reasons (``waits``)
-                            ├── keys known by name only: the zone asks what they want
+                            ├── keys whose intents are not kept: the zone asks what they want
                             ├── keys in conflict: their names are checked together (``check_schedule``)
                             └── units in a stable order, as many as fit one batch
 send_first ── groups: parts of a refused batch, before anything else
@@ -72,8 +72,6 @@ class ZoneQueue:
         self._ports = ports
         self._queue: dict[ObjectKey, None] = {}
         self.intents = IntentCache()
-        # Keys that were published, and whose intents ``learn`` has not received since. True: the key was open before this session.
-        self._unlearned: dict[ObjectKey, bool] = {}
         # Clusters that did not answer, each with the time (monotonic) until which they are skipped.
         self._late: dict[str, float] = {}
         self._groups: deque[Sequence[Unit]] = deque()  # see ``send_first``
@@ -87,17 +85,23 @@ class ZoneQueue:
         self.passing = Passing(zone_id, self._waits, ports.scheduler.epoch)
 
     def publish(self, message: Publish) -> None:
-        """Queue the keys of a cluster's message and wake them. Keys whose intents turn out to be empty are removed by ``learn``."""
+        """Queue the keys of a cluster's message and wake them, except keys that want nothing."""
         if message.restart:
             self.forget_cluster(message.cluster)
         self._late.pop(message.cluster, None)
         self.checks.set_listed(message.cluster, message.listed)
-        for key in (*message.names, *(intent.key for intent in message.intents)):
-            self.intents.mark_changed(key, message.since, of_list=message.of_list or message.inherited)
-            self._waits.wake(key)
-            self._queue.setdefault(key)
-            self._unlearned[key] = message.inherited or self._unlearned.get(key, False)
+        for intent in message.intents:
+            self.intents.mark_changed(intent.key, message.since, of_list=message.of_list or message.inherited)
+            self._waits.wake(intent.key)
+            self._queue.setdefault(intent.key)
         self.learn(message.intents)
+        for intent in message.intents:
+            if intent.changes and not intent.attempts:
+                # The cluster has planned the key since it was refused: a refusal of an earlier session no longer delays the key.
+                self._waits.put(intent.key, Reason.INHERITED, 0.0)
+                self.checks.check_now(intent.key)
+            elif intent.changes and message.inherited:
+                self._waits.put(intent.key, Reason.INHERITED, intent.retry_at)
 
     def learn(self, intents: Iterable[Intent], *, asked: bool = False) -> None:
         """Replace what the zone knows of these keys. Keys that want nothing leave the queue; the other keys wake, and join the queue.
@@ -107,7 +111,6 @@ class ZoneQueue:
         """
         for intent in intents:
             key = intent.key
-            published, inherited = key in self._unlearned, self._unlearned.pop(key, False)
             if not intent.changes:
                 self._remove_key(key)
                 continue
@@ -117,17 +120,10 @@ class ZoneQueue:
             self.intents.put(intent, asked=asked)
             self.checks.update(intent)
             self.passing.update(intent)
-            if published and not intent.attempts:
-                # The cluster has planned the key since it was refused: a refusal of an earlier session no longer delays the key.
-                self._waits.put(key, Reason.INHERITED, 0.0)
-                self.checks.check_now(key)
-            elif inherited:
-                self._waits.put(key, Reason.INHERITED, intent.retry_at)
 
     def _remove_key(self, key: ObjectKey) -> None:
         """Remove a key that wants nothing, with all its waits and checks."""
         self._queue.pop(key, None)
-        self._unlearned.pop(key, None)
         self.intents.forget(key)
         self.passing.update(Intent(key))
         self.checks.drop(key)
