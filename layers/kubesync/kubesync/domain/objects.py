@@ -82,9 +82,8 @@ def neighbours(one: ObjectKey, other: ObjectKey) -> bool:
     return (one.cluster, one.namespace) == (other.cluster, other.namespace)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Port:
-    """A port of a Service, or of its endpoints. ``name`` is empty where there is none."""
+class Port(NamedTuple):
+    """A port of a Service, or of its endpoints. ``name`` is empty where there is none. Its fields in their order are its stored form."""
 
     name: str
     protocol: str
@@ -93,7 +92,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The projection of a Service: only the fields that its records and upstreams depend on.
+    """The projection of a Service: only the fields that its records and upstreams depend on. In their order, they are its stored form.
 
     ``cluster_ips`` is ``("None",)`` for a headless service. ``annotations`` is sorted and holds only the annotations that
     kubesync reads: external-dns.* and kubesync.io/*.

@@ -46,7 +46,7 @@ from kubesync.domain.dns.permissions import permitted
 from kubesync.domain.dns.provenance import Origin, by_annotation
 from kubesync.domain.dns.records import NOTHING_HELD, Held, Problem
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.sources.port import Kind, Shared, Source
+from kubesync.domain.sources.port import Kind, Shared, Source, row_of, with_tuples
 from kubesync.domain.state import KeyState, PartId
 
 INGRESSES: Final = Resource("ingresses")
@@ -58,7 +58,7 @@ _HOSTS_ONLY: Final = "defined-hosts-only"
 
 @dataclass(frozen=True, slots=True)
 class Ingress:
-    """The projection of an Ingress.
+    """The projection of an Ingress. Its fields in their order are its stored form.
 
     ``class_name``: the field, else the annotation; empty: neither. ``hosts`` of ``spec.rules`` and ``tls_hosts`` of ``spec.tls`` are as
     written, each once. ``annotations``: as of a Service, and ``HOSTNAME_SOURCE``. The others are as in ``Service``.
@@ -171,25 +171,11 @@ def _keeps(state: KeyState, rules: DnsRules, held: Collection[str]) -> Keeping:
     return keeping(key=state.key, asked=asked, names=tuple(names), rules=rules, held=held)
 
 
-def _encode(value: Ingress) -> list[object]:
-    lists = [list(texts) for texts in (value.hosts, value.tls_hosts, value.ingress_ips, value.ingress_hostnames)]
-    return [value.class_name, *lists, [list(a) for a in value.annotations], value.created_at]
-
-
 def _decode(row: Sequence[Any]) -> Ingress:
-    class_name, hosts, tls_hosts, ips, hostnames, annotations, created = row
-    return Ingress(
-        class_name,
-        tuple(hosts),
-        tuple(tls_hosts),
-        tuple(ips),
-        tuple(hostnames),
-        tuple((name, text) for name, text in annotations),
-        created,
-    )
+    return Ingress(*map(with_tuples, row))
 
 
-SOURCES: Final = (Source(INGRESSES, _encode, _decode),)
+SOURCES: Final = (Source(INGRESSES, row_of(Ingress), _decode),)
 KIND: Final = Kind(
     name="Ingress",
     option="ingress",

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, Protocol
 
 from kubesync.domain.dns.desired import Desired, DnsRules, Keeping
@@ -31,10 +32,20 @@ class Source:
     """
 
     resource: Resource
-    encode: Callable[[Any], list[object]]
+    encode: Callable[[Any], Sequence[object]]
     decode: Callable[[Sequence[Any]], object]
     owner: Callable[[Any], str] | None = None
     namespaced: bool = True
+
+
+def row_of(value_class: type[Any]) -> Callable[[Any], Sequence[object]]:
+    """The stored form of a dataclass: its fields in their order. JSON writes tuples as lists."""
+    return attrgetter(*(field.name for field in fields(value_class)))
+
+
+def with_tuples(value: Any) -> Any:
+    """A value of JSON with tuples in place of its lists."""
+    return tuple(map(with_tuples, value)) if isinstance(value, list) else value
 
 
 class UnknownObjectError(Exception):

@@ -32,7 +32,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from operator import attrgetter
 from sys import intern
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from kubesync.domain.dns.addresses import Address, parse_address
 from kubesync.domain.dns.annotations.known import HEADLESS
@@ -83,7 +83,7 @@ from kubesync.domain.objects import (
     Resource,
     Service,
 )
-from kubesync.domain.sources.port import Kind, Shared, Source
+from kubesync.domain.sources.port import Kind, Shared, Source, row_of, with_tuples
 from kubesync.domain.state import KeyState
 from kubesync.domain.upstreams.nodes import let_in
 
@@ -279,47 +279,20 @@ def _of_records(state: KeyState) -> frozenset[Resource]:
     return _OF_SERVICE.union(_OF_ENDPOINTS) if service is not None and service.headless else _OF_SERVICE
 
 
-def _encode_service(value: Service) -> list[object]:
-    return [
-        value.type,
-        list(value.cluster_ips),
-        value.external_name,
-        [[p.name, p.protocol, p.port] for p in value.ports],
-        value.publish_not_ready,
-        list(value.ingress_ips),
-        list(value.ingress_hostnames),
-        [list(a) for a in value.annotations],
-        value.created_at,
-    ]
-
-
 def _decode_service(row: Sequence[Any]) -> Service:
-    kind, ips, external, ports, not_ready, ingress_ips, ingress_names, annotations, created = row
-    return Service(
-        kind,
-        tuple(ips),
-        external,
-        tuple(Port(*p) for p in ports),
-        not_ready,
-        tuple(ingress_ips),
-        tuple(ingress_names),
-        tuple((cast(str, name), cast(str, text)) for name, text in annotations),
-        created,
-    )
+    kind, ips, external, ports, *others = map(with_tuples, row)
+    return Service(kind, ips, external, tuple(map(Port._make, ports)), *others)
 
 
 def _encode_endpoints(value: EndpointsObject) -> list[object]:
-    groups = [
-        [[_encode_endpoint(e) for e in group.endpoints], [[p.name, p.protocol, p.port] for p in group.ports]]
-        for group in value.groups
-    ]
+    groups = [[[*map(_encode_endpoint, group.endpoints)], group.ports] for group in value.groups]
     return [value.service, groups, value.truncated, *([True] if value.fqdn else [])]
 
 
 def _decode_endpoints(row: Sequence[Any]) -> EndpointsObject:
     service, groups, truncated, *fqdn = row
     decoded = tuple(
-        EndpointGroup(tuple(_decode_endpoint(*e) for e in endpoints), tuple(Port(*p) for p in ports))
+        EndpointGroup(tuple(_decode_endpoint(*e) for e in endpoints), tuple(map(Port._make, ports)))
         for endpoints, ports in groups
     )
     return EndpointsObject(service, decoded, truncated, bool(fqdn))
@@ -346,7 +319,7 @@ def _encode_endpoint(endpoint: Endpoint) -> list[object]:
 
 
 SOURCES: Final = (
-    Source(Resource.SERVICES, _encode_service, _decode_service),
+    Source(Resource.SERVICES, row_of(Service), _decode_service),
     Source(Resource.ENDPOINTS, _encode_endpoints, _decode_endpoints),
     Source(Resource.ENDPOINTSLICES, _encode_endpoints, _decode_endpoints, owner=attrgetter("service")),
 )

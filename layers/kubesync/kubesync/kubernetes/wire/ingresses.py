@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Final, Required, TypedDict
 
-from pydantic import ConfigDict, Field, with_config
+from pydantic import Field, with_config
 
 from kubesync.domain.dns.annotations.known import kept
-from kubesync.domain.sources.ingresses import HOSTNAME_SOURCE, Ingress
-from kubesync.kubernetes.wire.models import Metadata, ServiceStatus, Short
-from kubesync.kubernetes.wire.projections import load_balancer_of
+from kubesync.domain.sources.ingresses import HOSTNAME_SOURCE, INGRESSES, Ingress
+from kubesync.kubernetes.wire.models import CONFIG, Metadata, Short
+from kubesync.kubernetes.wire.port import wire_source
+from kubesync.kubernetes.wire.services import ServiceStatus, load_balancer_of
 
 _CLASS: Final = "kubernetes.io/ingress.class"
 """Counts where the field is missing (https://kubernetes.io/docs/concepts/services-networking/ingress/#deprecated-annotation)."""
@@ -31,7 +32,7 @@ class IngressSpec(TypedDict, total=False):
     tls: Annotated[list[IngressTls], Field(max_length=10_000)] | None
 
 
-@with_config(ConfigDict(strict=True, extra="ignore"))
+@with_config(CONFIG)
 class IngressModel(TypedDict, total=False):
     metadata: Required[Metadata]
     spec: IngressSpec | None
@@ -59,3 +60,6 @@ def project_ingress(model: IngressModel, prefixes: tuple[str, ...]) -> Ingress:
 def _unique(hosts: Iterable[str | None]) -> tuple[str, ...]:
     """The hosts in their order, without empty ones and duplicates."""
     return tuple(dict.fromkeys(filter(None, hosts)))
+
+
+SOURCES: Final = (wire_source(INGRESSES, "Ingress", "networking.k8s.io/v1", IngressModel, project_ingress),)

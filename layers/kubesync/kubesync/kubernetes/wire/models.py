@@ -1,4 +1,4 @@
-"""The parts of the API's JSON that projections need, each with its type checked.
+"""The parts of the API's JSON that all objects, events and lists have, each with its type checked.
 
 Go writes an absent list or map as ``null`` or leaves it out; both are allowed everywhere. ``strict``: as for the API server, a
 number in quotes is not a number. Field names are the API's. Text that becomes part of a key, or is repeated in table items, has
@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final, Required, TypedDict
 
 from pydantic import ConfigDict, Field, with_config
 
-# The models inside a model take on its configuration.
-_CONFIG: Final = ConfigDict(strict=True, extra="ignore")
+CONFIG: Final = ConfigDict(strict=True, extra="ignore")
+"""Of each model. The models inside a model take it on."""
 
 PortNumber = Annotated[int, Field(ge=1, le=65535)]
 """A port, 1 to 65535."""
@@ -42,95 +42,6 @@ class Metadata(TypedDict, total=False):
     annotations: Annotations
 
 
-class PortModel(TypedDict, total=False):
-    name: Short | None
-    protocol: Short | None
-    port: Required[PortNumber]
-
-
-class ServiceSpec(TypedDict, total=False):
-    type: Short | None
-    clusterIP: Short | None
-    clusterIPs: Annotated[list[Short], Field(max_length=100)] | None
-    externalName: Annotated[str, Field(max_length=1000)] | None
-    ports: Annotated[list[PortModel], Field(max_length=10_000)] | None
-    publishNotReadyAddresses: bool | None
-
-
-class Ingress(TypedDict, total=False):
-    ip: Short | None
-    hostname: Annotated[str, Field(max_length=1000)] | None
-
-
-class LoadBalancer(TypedDict, total=False):
-    ingress: Annotated[list[Ingress], Field(max_length=1000)] | None
-
-
-class ServiceStatus(TypedDict, total=False):
-    loadBalancer: LoadBalancer | None
-
-
-@with_config(_CONFIG)
-class ServiceModel(TypedDict, total=False):
-    metadata: Required[Metadata]
-    spec: Required[ServiceSpec]
-    status: ServiceStatus | None
-
-
-class TargetRef(TypedDict, total=False):
-    kind: Short | None
-    name: Short | None
-
-
-class Address(TypedDict, total=False):
-    ip: Required[Short]
-    hostname: Short | None
-    nodeName: Short | None
-    targetRef: TargetRef | None
-
-
-class Subset(TypedDict, total=False):
-    addresses: list[Address] | None
-    notReadyAddresses: list[Address] | None
-    ports: list[PortModel] | None
-
-
-@with_config(_CONFIG)
-class EndpointsModel(TypedDict, total=False):
-    metadata: Required[Metadata]
-    subsets: list[Subset] | None
-
-
-class Conditions(TypedDict, total=False):
-    ready: bool | None
-    serving: bool | None
-    terminating: bool | None
-
-
-class SliceEndpoint(TypedDict, total=False):
-    addresses: list[Short] | None
-    conditions: Conditions | None
-    hostname: Short | None
-    nodeName: Short | None
-    zone: Short | None
-    targetRef: TargetRef | None
-
-
-class SlicePort(TypedDict, total=False):
-    name: Short | None
-    protocol: Short | None
-    port: PortNumber | None  # null: "all ports" (discovery.k8s.io/v1, EndpointPort)
-
-
-@with_config(_CONFIG)
-class EndpointSliceModel(TypedDict, total=False):
-    metadata: Required[Metadata]
-    addressType: Required[str]
-    endpoints: list[SliceEndpoint] | None
-    # As the API server allows (discovery.k8s.io validation).
-    ports: Annotated[list[SlicePort], Field(max_length=20_000)] | None
-
-
 class StatusDetails(TypedDict, total=False):
     retryAfterSeconds: int | None
 
@@ -151,7 +62,7 @@ class HeaderObject(TypedDict, total=False):
     details: StatusDetails | None
 
 
-@with_config(_CONFIG)
+@with_config(CONFIG)
 class Header(TypedDict):
     """The metadata of a watch event, or the Status in an ERROR."""
 
@@ -167,7 +78,7 @@ ListMetadata = TypedDict(
 )
 
 
-@with_config(_CONFIG)
+@with_config(CONFIG)
 class ListModel[Kind, Item](TypedDict):
     """One page of a list. Items are read one by one (``Any``) where one of them breaks the rules."""
 
@@ -176,6 +87,6 @@ class ListModel[Kind, Item](TypedDict):
     items: list[Item] | None
 
 
-@with_config(_CONFIG)
+@with_config(CONFIG)
 class EventModel[Item](TypedDict):
     object: Item

@@ -1,29 +1,111 @@
-"""Turns the API's objects into the values that kubesync keeps. ``models`` has checked the input."""
+"""How the API writes Services, Endpoints and EndpointSlices, and the values that are kept of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from sys import intern
-from typing import Final
+from typing import Annotated, Final, Required, TypedDict
+
+from pydantic import Field, with_config
 
 from kubesync.domain.dns.annotations.known import kept
-from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointsObject, Port, Service
-from kubesync.kubernetes.wire.models import (
-    Address,
-    EndpointSliceModel,
-    EndpointsModel,
-    PortModel,
-    ServiceModel,
-    ServiceStatus,
-    SliceEndpoint,
-    SlicePort,
-    TargetRef,
-)
+from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointsObject, Port, Resource, Service
+from kubesync.kubernetes.wire.models import CONFIG, Metadata, PortNumber, Short
+from kubesync.kubernetes.wire.port import wire_source
 
 # Set by the endpoints controller at more than 1,000 addresses (Kubernetes, "Over-capacity Endpoints").
 _OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
 _SERVICE_NAME: Final = "kubernetes.io/service-name"
 _ADDRESS_TYPES: Final = frozenset({"IPv4", "IPv6"})
+
+
+class PortModel(TypedDict, total=False):
+    name: Short | None
+    protocol: Short | None
+    port: Required[PortNumber]
+
+
+class ServiceSpec(TypedDict, total=False):
+    type: Short | None
+    clusterIP: Short | None
+    clusterIPs: Annotated[list[Short], Field(max_length=100)] | None
+    externalName: Annotated[str, Field(max_length=1000)] | None
+    ports: Annotated[list[PortModel], Field(max_length=10_000)] | None
+    publishNotReadyAddresses: bool | None
+
+
+class LoadBalancerIngress(TypedDict, total=False):
+    ip: Short | None
+    hostname: Annotated[str, Field(max_length=1000)] | None
+
+
+class LoadBalancer(TypedDict, total=False):
+    ingress: Annotated[list[LoadBalancerIngress], Field(max_length=1000)] | None
+
+
+class ServiceStatus(TypedDict, total=False):
+    loadBalancer: LoadBalancer | None
+
+
+@with_config(CONFIG)
+class ServiceModel(TypedDict, total=False):
+    metadata: Required[Metadata]
+    spec: Required[ServiceSpec]
+    status: ServiceStatus | None
+
+
+class TargetRef(TypedDict, total=False):
+    kind: Short | None
+    name: Short | None
+
+
+class Address(TypedDict, total=False):
+    ip: Required[Short]
+    hostname: Short | None
+    nodeName: Short | None
+    targetRef: TargetRef | None
+
+
+class Subset(TypedDict, total=False):
+    addresses: list[Address] | None
+    notReadyAddresses: list[Address] | None
+    ports: list[PortModel] | None
+
+
+@with_config(CONFIG)
+class EndpointsModel(TypedDict, total=False):
+    metadata: Required[Metadata]
+    subsets: list[Subset] | None
+
+
+class Conditions(TypedDict, total=False):
+    ready: bool | None
+    serving: bool | None
+    terminating: bool | None
+
+
+class SliceEndpoint(TypedDict, total=False):
+    addresses: list[Short] | None
+    conditions: Conditions | None
+    hostname: Short | None
+    nodeName: Short | None
+    zone: Short | None
+    targetRef: TargetRef | None
+
+
+class SlicePort(TypedDict, total=False):
+    name: Short | None
+    protocol: Short | None
+    port: PortNumber | None  # null: "all ports" (discovery.k8s.io/v1, EndpointPort)
+
+
+@with_config(CONFIG)
+class EndpointSliceModel(TypedDict, total=False):
+    metadata: Required[Metadata]
+    addressType: Required[str]
+    endpoints: list[SliceEndpoint] | None
+    # As the API server allows (discovery.k8s.io validation).
+    ports: Annotated[list[SlicePort], Field(max_length=20_000)] | None
 
 
 def project_service(model: ServiceModel, prefixes: tuple[str, ...]) -> Service:
@@ -118,3 +200,11 @@ def _from_slice(endpoints: Iterable[SliceEndpoint]) -> Iterable[Endpoint]:
 
 def _pod(target: TargetRef | None) -> str:
     return (target.get("name") or "") if target and target.get("kind") == "Pod" else ""
+
+
+_DISCOVERY: Final = "discovery.k8s.io/v1"
+SOURCES: Final = (
+    wire_source(Resource.SERVICES, "Service", "v1", ServiceModel, project_service),
+    wire_source(Resource.ENDPOINTS, "Endpoints", "v1", EndpointsModel, project_endpoints),
+    wire_source(Resource.ENDPOINTSLICES, "EndpointSlice", _DISCOVERY, EndpointSliceModel, project_endpoint_slice),
+)
