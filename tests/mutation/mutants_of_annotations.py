@@ -88,8 +88,8 @@ OF_ANNOTATIONS: Final[tuple[Mutant, ...]] = (
         without="a Service with thousands of annotations has thousands in its item",
         invariants="I9",
         file="domain/dns/annotations/known.py",
-        old="        found |= list(few.items())[:MAX_REPORTED]\n",
-        new="        found |= few\n",
+        old="    found |= list(unknown.items())[:MAX_REPORTED]\n",
+        new="    found |= unknown\n",
         caught_by=(_KNOWN + "test_thousands_of_annotations_add_little_to_what_is_stored_i9",),
     ),
 )

@@ -16,8 +16,8 @@ from kubesync.aws.tables.name_counts import NAMES, SETS, WAITS, NameCounts, Take
 from kubesync.domain.dns.desired import Desired, DnsRules, bounded
 from kubesync.domain.dns.permissions import OF_NAMESPACE, most_looked_at, too_many
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
+from kubesync.domain.dns.publishing import why_not_possible
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet, clash
-from kubesync.domain.dns.routing.limits import why_not_possible
 from kubesync.domain.dns.routing.policies import DEFAULT_WEIGHT, NOT_POSSIBLE, SIMPLE, Routing, Weighted
 from kubesync.domain.objects import EMPTY_SET, ObjectKey, neighbours
 from kubesync.domain.plan import Assignment, Policy

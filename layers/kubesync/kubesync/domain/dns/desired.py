@@ -16,9 +16,8 @@ from kubesync.domain.dns.annotations.reading import MAX_TTL_SECONDS, DnsAnnotati
 from kubesync.domain.dns.names import canonical_name, why_illegal
 from kubesync.domain.dns.permissions import NameRules, refusal
 from kubesync.domain.dns.provenance import Origin
-from kubesync.domain.dns.publishing import RecordPlan, Targets
+from kubesync.domain.dns.publishing import RecordPlan, Targets, why_not_possible
 from kubesync.domain.dns.records import Held, Node, Problem, RecordKey, RecordSet, Zone
-from kubesync.domain.dns.routing.limits import why_not_possible
 from kubesync.domain.dns.routing.policies import NOT_POSSIBLE
 from kubesync.domain.dns.routing.reading import routing_of_cluster
 from kubesync.domain.objects import SERVICE, ObjectKey

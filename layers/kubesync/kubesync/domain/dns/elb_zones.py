@@ -2,7 +2,9 @@
 
     host name                                     id, source
     ---------                                     ----------
-    load balancers                                by region: AWS General Reference, "Elastic Load Balancing endpoints and quotas"
+    *.<region>.elb.amazonaws.com                  Application and Classic Load Balancers, and
+    *.elb.<region>.amazonaws.com                  Network Load Balancers, both .com.cn in China, by region:
+                                                  AWS General Reference, "Elastic Load Balancing endpoints and quotas"
                                                   (https://docs.aws.amazon.com/general/latest/gr/elb.html)
     *.cloudfront.net, edge-optimized APIs too     one: Route 53 API reference, AliasTarget
     *.awsglobalaccelerator.com                    one: AWS General Reference, "Global Accelerator endpoints and quotas"
@@ -14,14 +16,8 @@ The tables hold only regions that a second source confirms. A host in another re
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from typing import Final
-
-# Application and Classic Load Balancers: <name>.<region>.elb.amazonaws.com
-# Network Load Balancers:                 <name>.elb.<region>.amazonaws.com
-# both end in amazonaws.com.cn in China
-_APPLICATION_OR_CLASSIC: Final = re.compile(r"(?:[^.]+\.)+([a-z0-9-]+)\.elb\.amazonaws\.com(\.cn)?")
-_NETWORK: Final = re.compile(r"(?:[^.]+\.)+elb\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?")
 
 # Of each region: Application and Classic Load Balancers, Network Load Balancers, VPC endpoints, API Gateways. Empty: not known.
 _ZONE_IDS: Final = {
@@ -67,7 +63,12 @@ _ZONE_IDS: Final = {
 
 
 CLOUDFRONT_ZONE: Final = "Z2FDTNDATAQYW2"
-_BY_SUFFIX: Final = {
+_LOAD_BALANCERS: Final = {
+    f"{place}.{'amazonaws.com.cn' if region.startswith('cn-') else 'amazonaws.com'}": zone_id
+    for region, (application_or_classic, network, *_) in _ZONE_IDS.items()
+    for place, zone_id in ((f"{region}.elb", application_or_classic), (f"elb.{region}", network))
+}
+_SERVICES: Final = _LOAD_BALANCERS | {
     "cloudfront.net": CLOUDFRONT_ZONE,
     "awsglobalaccelerator.com": "Z2BJ6XQ5FK7U4H",
     **{f"{region}.vpce.amazonaws.com": ids[2] for region, ids in _ZONE_IDS.items() if ids[2]},
@@ -77,16 +78,15 @@ _BY_SUFFIX: Final = {
 
 def alias_zone_id(host: str) -> str | None:
     """The hosted zone id for the host name (canonical form) of a service of AWS; None if the tables do not know it."""
-    labels = host.split(".")
-    suffixes = (".".join(labels[start:]) for start in range(1, len(labels)))
-    return elb_zone_id(host) or next((_BY_SUFFIX[suffix] for suffix in suffixes if suffix in _BY_SUFFIX), None)
+    return _of_suffix(host, _SERVICES)
 
 
 def elb_zone_id(host: str) -> str | None:
     """The hosted zone id for a load balancer's host name (canonical form); None if the table does not know it."""
-    for kind, pattern in enumerate((_APPLICATION_OR_CLASSIC, _NETWORK)):
-        match = pattern.fullmatch(host)
-        if match is not None and (match[1].startswith("cn-") == (match[2] is not None)):
-            ids = _ZONE_IDS.get(match[1])
-            return ids[kind] if ids is not None else None
-    return None
+    return _of_suffix(host, _LOAD_BALANCERS)
+
+
+def _of_suffix(host: str, zone_ids: Mapping[str, str]) -> str | None:
+    labels = host.split(".")
+    suffixes = (".".join(labels[start:]) for start in range(1, len(labels)))
+    return next((zone_ids[suffix] for suffix in suffixes if suffix in zone_ids), None)

@@ -142,14 +142,6 @@ def desired(
     return Desired(records, upstreams, bounded(plan.problems), origins, allowed.counted, asked.only_held)
 
 
-def names_to_keep(key: ObjectKey, service: Service | None, rules: DnsRules, held: Collection[str]) -> Keeping:
-    """Of the names that a key holds, those that it keeps even while nothing is published there (``keeping``)."""
-    if service is None:
-        return Keeping()
-    asked = _asked(service, rules)
-    return keeping(key, asked, (*asked.hostnames, *asked.internal_hostnames), rules, held, _own_names(key, rules))
-
-
 def _asked(service: Service, rules: DnsRules) -> DnsAnnotations:
     return asked_of(service.annotations, rules, HEADLESS if service.headless else service.type)
 
@@ -270,7 +262,11 @@ def _desired(state: KeyState, complete: AbstractSet[Resource], rules: DnsRules, 
 
 
 def _keeps(state: KeyState, rules: DnsRules, held: Collection[str]) -> Keeping:
-    return names_to_keep(state.key, state.service, rules, held)
+    key, service = state.key, state.service
+    if service is None:
+        return Keeping()
+    asked = _asked(service, rules)
+    return keeping(key, asked, (*asked.hostnames, *asked.internal_hostnames), rules, held, _own_names(key, rules))
 
 
 def _of_records(state: KeyState) -> frozenset[Resource]:

@@ -62,9 +62,6 @@ class LineStream:
         self._interrupter.raise_if_stopped()
         return block
 
-    def close(self) -> None:
-        self._response.close()
-
     def _next_block(self, scan: Scan | None) -> Block | None:
         """Read one block. Lines begun in an earlier block come first, then what ``scan`` reads, then the rest as lines."""
         splitter, decoder = self._splitter, self._decoder

@@ -134,25 +134,15 @@ def observe(event: RawEvent, prefixes: tuple[str, ...] = PREFIXES) -> Observatio
 
     ``prefixes``: of the annotations of external-dns that are kept, here and in ``read_list_page``.
     """
-    reader = WIRE[event.resource]
     deleted = event.type == "DELETED"
-    value: object | None = None
-    problem: str | None = None
     try:
-        value = reader.project(reader.event.validate_json(event.line)["object"], prefixes)
+        seen: Observation = WIRE[event.resource].event.validate_json(event.line, context=prefixes)["object"]
     except ValidationError as error:
         # A deletion is clear, whatever the object's last state looked like.
         problem = None if deleted else _first_problem(error)
-    return Observation(
-        resource=event.resource,
-        namespace=event.namespace,
-        name=event.name,
-        uid=event.uid,
-        resource_version=event.resource_version,
-        deleted=deleted,
-        value=value,
-        problem=problem,
-    )
+        place = event.resource, event.namespace, event.name, event.uid
+        return Observation(*place, event.resource_version, deleted=deleted, problem=problem)
+    return replace(seen, deleted=True) if deleted else seen
 
 
 def read_list_page(resource: Resource, body: bytes, prefixes: tuple[str, ...] = PREFIXES) -> ListPage:

@@ -23,8 +23,8 @@ type Project = Callable[[Any, tuple[str, ...]], object]
 class WireSource:
     """How the API writes one resource.
 
-    ``path``: of its group and version. ``event``, ``page``, ``item``: check a watch event, a page of a list, one object. The last two
-    take prefixes as their context, and give Observations.
+    ``path``: of its group and version. ``event``, ``page``, ``item``: check a watch event, a page of a list, one object. They take
+    prefixes as their context, and give Observations.
     ``scan`` reads the usual part of its watch.
     """
 
@@ -34,7 +34,6 @@ class WireSource:
     event: TypeAdapter[Any]
     page: TypeAdapter[Any]
     item: TypeAdapter[Any]
-    project: Project
     scan: Scan
 
 
@@ -62,13 +61,13 @@ def wire_source(resource: Resource, kind: str, api_version: str, model: Any, pro
 
     item: Any = Annotated[model, AfterValidator(to_observation)]
     list_model: Any = models.ListModel  # its kind is known only here
+    event_model: Any = models.EventModel
     return WireSource(
         resource,
         kind,
         path,
-        TypeAdapter(models.EventModel[model]),
+        TypeAdapter(event_model[item]),
         TypeAdapter(list_model[Literal[f"{kind}List"], item]),
         TypeAdapter(item),
-        project,
         make_scan(resource, kind, api_version),
     )

@@ -51,10 +51,6 @@ class KnownAnnotation:
     kind: str = ""
     short: bool = False
 
-    def means(self, name: str) -> bool:
-        """Whether it is the row of a name."""
-        return name.startswith(self.name[:-1]) if self.name.endswith("*") else name == self.name
-
 
 _OBEYED: Final = (
     "hostname internal-hostname target ttl alias set-identifier aws-weight aws-evaluate-target-health controller"
@@ -71,9 +67,9 @@ _IGNORED: Final = (
 TABLE: Final = (
     *(KnownAnnotation(name, Use.OBEYED) for name in _OBEYED.split()),
     *(KnownAnnotation(name, Use.OBEYED, short=True) for name in _OBEYED_SHORT.split()),
-    KnownAnnotation("record-type", Use.REFUSED, "another type of record"),
     KnownAnnotation("access", Use.REFUSED, "addresses of nodes", kind="NodePort"),
     KnownAnnotation("endpoints-type", Use.REFUSED, "addresses of nodes", kind=HEADLESS),
+    KnownAnnotation("record-type", Use.REFUSED, "another type of record"),
     *(KnownAnnotation(name, Use.IGNORED) for name in _IGNORED.split()),
 )
 
@@ -83,7 +79,7 @@ _FAMILIES: Final = tuple(row for row in TABLE if row.name.endswith("*"))
 
 def find_known(name: str) -> KnownAnnotation | None:
     """The row of a name without its prefix. None: external-dns does not know it."""
-    return _BY_NAME.get(name) or next((row for row in _FAMILIES if row.means(name)), None)
+    return _BY_NAME.get(name) or next((row for row in _FAMILIES if name.startswith(row.name[:-1])), None)
 
 
 def nearest(name: str) -> str:
@@ -102,12 +98,11 @@ def kept(annotations: Mapping[str, str], prefixes: tuple[str, ...] = PREFIXES) -
     """What kubesync keeps of a Service's annotations, sorted.
 
     obeyed, or of kubesync itself    kept whole, or as much as can mean anything
-    refused                          kept, the value cut; at most the first ten that a ``*`` stands for
+    refused                          kept, the value cut
     unknown                          the key alone, so that it can be reported; at most the first ten
     other                            not kept
     """
     found: dict[str, str] = {}
-    refused: dict[str, str] = {}
     unknown: dict[str, str] = {}
     for key in sorted(annotations):
         if key in (EXCLUDE, INCLUDE):
@@ -119,8 +114,6 @@ def kept(annotations: Mapping[str, str], prefixes: tuple[str, ...] = PREFIXES) -
             elif row.use is Use.OBEYED:
                 found[key] = annotations[key].strip()[: _MAX_SHORT_CHARACTERS + 1] if row.short else annotations[key]
             elif row.use is Use.REFUSED:
-                family = refused if row in _FAMILIES else found
-                family[short] = annotations[key][:_MAX_REPORTED_VALUE_CHARACTERS]
-    for few in (refused, unknown):
-        found |= list(few.items())[:MAX_REPORTED]
+                found[short] = annotations[key][:_MAX_REPORTED_VALUE_CHARACTERS]
+    found |= list(unknown.items())[:MAX_REPORTED]
     return tuple(sorted(found.items()))

@@ -193,14 +193,10 @@ def _unsupported(given: _Given, kind: str) -> Iterator[Problem]:
     for a kind of Service    any value but an empty one, at Services of this kind
     other                    any value: external-dns goes by the presence of some of them
     """
-    for name in sorted({name for key in given.texts if (name := bare_name(key, given.prefixes))}):
-        key, text = given.find(name)
-        word = (text or "").strip().lower()
-        for row in TABLE:
-            if row.use is not Use.REFUSED or not row.means(name):
-                continue
-            if not row.kind or (word and row.kind == kind):
-                yield Problem("UnsupportedAnnotation", key, f"kubesync does not do this ({row.text}): {_HOLDS_ON}")
+    for row in TABLE:
+        key, text = given.find(row.name)
+        if row.use is Use.REFUSED and text is not None and (not row.kind or (text.strip() and row.kind == kind)):
+            yield Problem("UnsupportedAnnotation", key, f"kubesync does not do this ({row.text}): {_HOLDS_ON}")
 
 
 def _other_controller(given: _Given) -> Iterator[Problem]:

@@ -51,24 +51,14 @@ MAX_BIAS: Final = 99
 _HEALTH_CHECK: Final = re.compile("[!-~]{1,64}")
 _LOCAL_ZONE_GROUP: Final = re.compile("[a-z0-9-]{1,64}")
 # A test compares them with botocore's model.
-REGIONS: Final = frozenset(
-    region
-    for area, names in {
-        "af": "south-1",
-        "ap": "east-1 east-2 northeast-1 northeast-2 northeast-3 south-1 south-2 southeast-1 southeast-2 southeast-3 southeast-4 "
-        "southeast-5 southeast-6 southeast-7",
-        "ca": "central-1 west-1",
-        "cn": "north-1 northwest-1",
-        "eu": "central-1 central-2 north-1 south-1 south-2 west-1 west-2 west-3",
-        "eusc": "de-east-1",
-        "il": "central-1",
-        "me": "central-1 south-1",
-        "mx": "central-1",
-        "sa": "east-1",
-        "us": "east-1 east-2 gov-east-1 gov-west-1 west-1 west-2",
-    }.items()
-    for region in (f"{area}-{name}" for name in names.split())
+_REGIONS: Final = (
+    "af-south-1 ap-east-1 ap-east-2 ap-northeast-1 ap-northeast-2 ap-northeast-3 ap-south-1 ap-south-2 ap-southeast-1 "
+    "ap-southeast-2 ap-southeast-3 ap-southeast-4 ap-southeast-5 ap-southeast-6 ap-southeast-7 ca-central-1 ca-west-1 cn-north-1 "
+    "cn-northwest-1 eu-central-1 eu-central-2 eu-north-1 eu-south-1 eu-south-2 eu-west-1 eu-west-2 eu-west-3 eusc-de-east-1 "
+    "il-central-1 me-central-1 me-south-1 mx-central-1 sa-east-1 us-east-1 us-east-2 us-gov-east-1 us-gov-west-1 us-west-1 "
+    "us-west-2"
 )
+REGIONS: Final = frozenset(_REGIONS.split())
 CONTINENTS: Final = ("AF", "AN", "AS", "EU", "NA", "OC", "SA")
 # API_GeoLocation, CountryCode: ISO 3166-1 alpha-2, and * for all that no other set answers. XK is Kosovo, without a code of ISO.
 _COUNTRIES: Final = (
