@@ -44,11 +44,13 @@ from kubesync.kubernetes.wire.registry import WIRE
 from kubesync_local.documents.lint_refusals import why_unnamed, whys_unread
 from kubesync_local.registration.private_addresses import CLUSTER_IP, exposed
 from kubesync_local.registration.private_addresses import in_words as exposed_in_words
+from kubesync_local.sources.registry import WORDS
 from kubesync_local.sources.services import NO_TARGET_LEFT, without_valid_target
 
 # Reserved addresses (RFC 1112 section 4, RFC 6666), which no manifest can mean.
 _CLUSTER_IP: Final = {"IPv4": "240.77.0.1", "IPv6": "100::77:1"}
 _LOAD_BALANCER: Final = "240.77.0.2"
+_STAND_IN: Final = ((_LOAD_BALANCER,), ())
 _POD: Final = "240.77.0.3"
 _IN_WORDS: Final = {
     **dict.fromkeys(_CLUSTER_IP.values(), CLUSTER_IP),
@@ -134,16 +136,20 @@ def objects_of(
             yield found.key, found.value, found.beside.get(config.endpoints_source, [])
 
 
-def as_in_the_cluster(value: Any, known: Any) -> object:
+def as_in_the_cluster(kind: str, value: Any, known: Any) -> object:
     """An object of a manifest with what its cluster gave to the one that exists: cluster IPs and addresses of load balancers."""
     if type(value) is not type(known) or not hasattr(value, "created_at"):
         return value
+    words = WORDS.get(kind)
+    if (
+        words is not None
+        and words.load_balancer(value) == _STAND_IN
+        and (own := words.load_balancer(known)) is not None
+    ):
+        value = words.with_load_balancer(value, own)
     given = {"created_at": known.created_at}
     if isinstance(value, Service) and set(value.cluster_ips) & set(_CLUSTER_IP.values()) and known.cluster_ips:
         given["cluster_ips"] = known.cluster_ips
-    same_type = not isinstance(value, Service) or value.type == known.type
-    if same_type and getattr(value, "ingress_ips", ()) == (_LOAD_BALANCER,):
-        given |= {"ingress_ips": known.ingress_ips, "ingress_hostnames": known.ingress_hostnames}
     return replace(value, **given)
 
 
@@ -177,10 +183,11 @@ def _read(
                 found.notes.append("Kubernetes before 1.36 refuses a Service whose name begins with a digit")
             found.problems += [Problem("Unreadable", f"{each.resource}/{seen.name}", text) for text in wrong]
             if found.service is not None:
-                found.value = _completed(found.service, each.value, found.notes)
-            elif hasattr(found.value, "ingress_ips") and not (found.value.ingress_ips or found.value.ingress_hostnames):
+                found.value = _completed(found.service, each.value)
+            words = WORDS.get(kind.name)
+            if words is not None and found.value is not None and words.load_balancer(found.value) == ((), ()):
                 found.notes.append(_OF_A_LOAD_BALANCER)
-                found.value = replace(found.value, ingress_ips=(_LOAD_BALANCER,))
+                found.value = words.with_load_balancer(found.value, _STAND_IN)
             objects[key] = found
         elif wrong:
             lost += [_problem(Problem("Unreadable", each.place, text)) for text in wrong]
@@ -211,8 +218,8 @@ def _observed(resource: Resource, item: Mapping[str, Any], config: ClusterConfig
     return read.unreadable[0] if read.unreadable else "metadata: its name is not allowed"
 
 
-def _completed(service: Service, manifest: Mapping[str, Any], notes: list[str]) -> Service:
-    """With stand-ins for what the cluster will add."""
+def _completed(service: Service, manifest: Mapping[str, Any]) -> Service:
+    """With stand-ins for the cluster IPs that the cluster will add."""
     if service.type != "ExternalName" and not any(service.cluster_ips):
         spec = manifest["spec"]
         given = spec.get("ipFamilies")
@@ -220,9 +227,6 @@ def _completed(service: Service, manifest: Mapping[str, Any], notes: list[str]) 
         if spec.get("ipFamilyPolicy") == "RequireDualStack":
             families = list(_CLUSTER_IP)
         service = replace(service, cluster_ips=tuple(_CLUSTER_IP[each] for each in families))
-    if service.type == "LoadBalancer" and not (service.ingress_ips or service.ingress_hostnames):
-        notes.append(_OF_A_LOAD_BALANCER)
-        service = replace(service, ingress_ips=(_LOAD_BALANCER,))
     return service
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
@@ -15,7 +16,7 @@ from kubesync.domain.objects import ObjectKey
 from kubesync.domain.sources.ingresses import KIND, Ingress, names_given, names_wanted, of_our_class
 from kubesync.domain.sources.registry import main_part
 from kubesync.domain.state import KeyState
-from kubesync_local.sources.port import SourceWords
+from kubesync_local.sources.port import LoadBalancer, SourceWords
 
 _SHOWN: Final = 3
 
@@ -78,4 +79,12 @@ def _why_not_wanted(
     return None if _has_targets(ingress, asked) else "the load balancer of the Ingress has no address"
 
 
-WORDS: Final = SourceWords(KIND, _names, _remarks, _why_not_wanted)
+def _load_balancer(ingress: Ingress) -> LoadBalancer:
+    return ingress.ingress_ips, ingress.ingress_hostnames
+
+
+def _with_load_balancer(ingress: Ingress, given: LoadBalancer) -> Ingress:
+    return replace(ingress, ingress_ips=given[0], ingress_hostnames=given[1])
+
+
+WORDS: Final = SourceWords(KIND, _names, _remarks, _why_not_wanted, _load_balancer, _with_load_balancer)

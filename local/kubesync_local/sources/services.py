@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
@@ -16,7 +17,7 @@ from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey, Service
 from kubesync.domain.sources.services import KIND
 from kubesync.domain.state import KeyState
-from kubesync_local.sources.port import SourceWords
+from kubesync_local.sources.port import LoadBalancer, SourceWords
 
 NO_TARGET_LEFT: Final = (
     "no valid target is left in the target annotation, which replaces the Service's addresses: it has no record sets"
@@ -54,7 +55,15 @@ def _remarks(state: KeyState, want: Desired, config: ClusterConfig) -> Iterator[
 
 
 def _is_pending(service: Service) -> bool:
-    return service.type == "LoadBalancer" and not (service.ingress_ips or service.ingress_hostnames)
+    return _load_balancer(service) == ((), ())
+
+
+def _load_balancer(service: Service) -> LoadBalancer | None:
+    return (service.ingress_ips, service.ingress_hostnames) if service.type == "LoadBalancer" else None
+
+
+def _with_load_balancer(service: Service, given: LoadBalancer) -> Service:
+    return replace(service, ingress_ips=given[0], ingress_hostnames=given[1])
 
 
 def _why_not_wanted(
@@ -85,4 +94,4 @@ def _why_not_wanted(
     return "no annotation asks for this name"
 
 
-WORDS: Final = SourceWords(KIND, _names, _remarks, _why_not_wanted)
+WORDS: Final = SourceWords(KIND, _names, _remarks, _why_not_wanted, _load_balancer, _with_load_balancer)

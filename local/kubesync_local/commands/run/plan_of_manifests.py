@@ -67,7 +67,8 @@ def _with(state: KeyState, value: object, endpoints: Sequence[object], config: C
     stored = state.parts.get(main)
     known = None if stored is None else stored.value
     part = Part("plan", 1, 1, None) if stored is None else stored
-    parts = {**state.parts, main: replace(part, value=as_in_the_cluster(value, known), problem="", held=False)}
+    value = as_in_the_cluster(state.key.kind, value, known)
+    parts = {**state.parts, main: replace(part, value=value, problem="", held=False)}
     if endpoints:
         parts = {part_id: found for part_id, found in parts.items() if part_id.resource != config.endpoints_source}
         for number, each in enumerate(endpoints):
