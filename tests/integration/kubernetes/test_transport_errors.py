@@ -23,10 +23,9 @@ from harness.wire.scripted_server import (
     status_answer,
     watch_answer,
 )
-from kubesync.domain.errors import ErrorCode, ListenerError
+from kubesync.domain.errors import ErrorCode, ListenerError, TooOldError
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
-from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.transport.urls import ApiRequest
 from kubesync_local.workplace.file_tokens import StaticToken
 

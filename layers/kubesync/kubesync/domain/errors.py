@@ -12,6 +12,7 @@ What the caller does next decides the class of an error:
     │   ├── RequestError            9   connection failed before a status line came
     │   ├── DeniedError            10   401 after one fresh token, or 403
     │   ├── StatusError            11   any other status that is not 200
+    │   │   └── TooOldError            410: list again
     │   └── BodyError              12   body broke off, went silent, or could not be decoded
     ├── NotMasterError              stop writing, end the session with code 4
     │   └── FencedOutError          a fence is above its epoch: if the lease is its own, take it again above the fence
@@ -35,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from http import HTTPStatus
 from typing import Final
 
 
@@ -125,6 +127,13 @@ class StatusError(ListenerError):
 
 class BodyError(ListenerError):
     code = ErrorCode.READ_BODY
+
+
+class TooOldError(StatusError):
+    """410: the version or the continue token has expired. Who lists or watches lists again, and does not report this error by itself."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, status=HTTPStatus.GONE)
 
 
 TOO_LONG: Final = "is longer than"

@@ -10,14 +10,14 @@ from http import HTTPStatus
 from typing import Final
 
 from kubesync.actors.scheduler import Clock
-from kubesync.domain.errors import TOO_LONG, BodyError, DeniedError, ListenerError, StatusError
+from kubesync.domain.errors import TOO_LONG, BodyError, DeniedError, ListenerError, StatusError, TooOldError
 from kubesync.domain.objects import EndpointsObject, Observation, Resource, Snapshot, bytes_of, equal_share
 from kubesync.domain.sources.registry import IDENTITY
 from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.list_room import ListReservation, NoRoomError
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
-from kubesync.kubernetes.transport.failures import BodyTooLongError, TooOldError
+from kubesync.kubernetes.transport.failures import BodyTooLongError
 from kubesync.kubernetes.wire.decode import ListPage, read_cut_page, read_list_page, read_uid
 from kubesync.log import logger
 

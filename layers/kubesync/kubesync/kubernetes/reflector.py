@@ -30,7 +30,7 @@ from typing import Final
 
 from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
-from kubesync.domain.errors import BodyError, ListenerError, StatusError
+from kubesync.domain.errors import BodyError, ListenerError, StatusError, TooOldError
 from kubesync.domain.objects import Resource
 from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.list_room import ListReservation
@@ -39,7 +39,6 @@ from kubesync.kubernetes.ports import ReflectorPolicy, WatchSink
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.connections import StoppedError
-from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.watch import FilteredSink, Position, WatchEnd, follow
 from kubesync.kubernetes.wire.decode import read_list_page
 from kubesync.log import logger

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kubesync.actors.scheduler import Clock
-from kubesync.domain.errors import BodyError, StatusError
+from kubesync.domain.errors import BodyError, StatusError, TooOldError
 from kubesync.domain.objects import RawEvent, Resource
 from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.ports import EventSink, ReflectorPolicy
-from kubesync.kubernetes.transport.failures import TooOldError
 from kubesync.kubernetes.transport.streams import Block, LineStream
-from kubesync.kubernetes.wire.decode import Bookmark, StreamError, UnreadableEvent, read_event_header
+from kubesync.kubernetes.wire.decode import Bookmark, UnreadableEvent, read_event_header
 from kubesync.kubernetes.wire.registry import WIRE
 from kubesync.log import logger
 
@@ -140,8 +139,6 @@ def _deliver_lines(lines: list[bytes], resource: Resource, position: Position, s
                 sink.on_bookmark(event.resource_version)
                 position.version = event.resource_version
                 position.heard += 1
-            elif type(event) is StreamError:
-                raise _as_error(event)
             elif type(event) is UnreadableEvent:
                 # An object without a name cannot be handled. Whoever wrote it must not stop others (I4).
                 logger.warning("event skipped", extra={"resource": resource.value, "reason": event.reason})
@@ -155,13 +152,3 @@ def _pass_on(events: list[RawEvent], position: Position, sink: EventSink) -> Non
         sink.on_events(events)
         position.version = events[-1].resource_version
         position.heard += len(events)
-
-
-def _as_error(event: StreamError) -> StatusError:
-    if event.code == 410:
-        return TooOldError(event.message)
-    return StatusError(
-        f"the server ended the watch: {event.code} {event.reason}: {event.message}",
-        status=event.code,
-        retry_after_seconds=event.retry_after_seconds,
-    )

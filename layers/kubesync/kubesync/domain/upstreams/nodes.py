@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import fields
 from functools import cache, partial
 from hashlib import sha256
-from itertools import accumulate, batched
+from itertools import accumulate, batched, pairwise
 from json.encoder import encode_basestring_ascii as quoted
 from operator import attrgetter, eq
 from typing import Any, Final
@@ -309,15 +309,8 @@ def slice_nodes(nodes: Sequence[Node], max_bytes: int = MAX_SLICE_BYTES) -> list
     There is always at least one slice. A slice holds at least one node if there is one. DynamoDB counts about as many bytes as the
     JSON has: names and values, without quotes and commas, but with one to three bytes for each element.
     """
-    slices: list[list[Node]] = [[]]
-    size = _BRACKETS
-    for node, node_bytes in zip(nodes, sizes_of(nodes), strict=True):
-        if slices[-1] and size + node_bytes > max_bytes:
-            slices.append([])
-            size = _BRACKETS
-        slices[-1].append(node)
-        size += node_bytes
-    return slices
+    edges = (0, *_cuts(sizes_of(nodes), max_bytes), len(nodes))
+    return [list(nodes[start:end]) for start, end in pairwise(edges)]
 
 
 def sizes_of(nodes: Sequence[Node]) -> Iterable[int]:
@@ -365,9 +358,14 @@ def _size(node: Node) -> int:
 
 def slices_of(sizes: Iterable[int]) -> int:
     """How many slices nodes of these sizes need, cut as in ``slice_nodes``."""
-    slices, filled = 1, _BRACKETS
-    for size in sizes:
-        if filled > _BRACKETS and filled + size > MAX_SLICE_BYTES:
-            slices, filled = slices + 1, _BRACKETS
+    return 1 + sum(1 for _ in _cuts(sizes, MAX_SLICE_BYTES))
+
+
+def _cuts(sizes: Iterable[int], max_bytes: int) -> Iterator[int]:
+    """Where the nodes of these sizes are cut: the index of the first node of each slice but the first."""
+    filled = _BRACKETS
+    for at, size in enumerate(sizes):
+        if filled > _BRACKETS and filled + size > max_bytes:
+            yield at
+            filled = _BRACKETS
         filled += size
-    return slices

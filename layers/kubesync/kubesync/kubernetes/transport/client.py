@@ -22,6 +22,7 @@ from kubesync.domain.errors import (
     KubesyncError,
     ListenerError,
     StatusError,
+    TooOldError,
 )
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.connections import (
@@ -33,7 +34,7 @@ from kubesync.kubernetes.transport.connections import (
     build_tls_context,
 )
 from kubesync.kubernetes.transport.credential_ends import CredentialEnds
-from kubesync.kubernetes.transport.failures import FOREIGN_ERRORS, BodyTooLongError, TooOldError, classify
+from kubesync.kubernetes.transport.failures import FOREIGN_ERRORS, BodyTooLongError, classify
 from kubesync.kubernetes.transport.streams import LineStream
 from kubesync.kubernetes.transport.urls import ApiRequest, Server, parse_server
 from kubesync.kubernetes.wire.lines import one_line

@@ -12,7 +12,6 @@ import ssl
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Final
 
 import requests.exceptions
@@ -25,7 +24,6 @@ from kubesync.domain.errors import (
     HandshakeError,
     ListenerError,
     RequestError,
-    StatusError,
 )
 from kubesync.kubernetes.transport.connections import Phase, TooSlowError
 from kubesync.kubernetes.wire.lines import MalformedBodyError, one_line
@@ -39,13 +37,6 @@ FOREIGN_ERRORS: Final = (
     zlib.error,
 )
 """Errors that an exchange may raise because of the network or the server, not because of a bug in kubesync."""
-
-
-class TooOldError(StatusError):
-    """410: the version or the continue token has expired. Who lists or watches lists again, and does not report this error by itself."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, status=HTTPStatus.GONE)
 
 
 class BodyTooLongError(BodyError):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
 from kubesync.domain.dns.annotations.known import PREFIXES
-from kubesync.domain.errors import BodyError
+from kubesync.domain.errors import BodyError, StatusError, TooOldError
 from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.sources.registry import SOURCES
 from kubesync.kubernetes.wire import models
@@ -43,23 +44,13 @@ class Bookmark:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamError:
-    """An ERROR event: the Status that it carries. Code 410 means too old, even if the response's status is 200."""
-
-    code: int
-    reason: str
-    message: str
-    retry_after_seconds: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class UnreadableEvent:
     """An event whose object cannot be identified: its metadata breaks the API's rules."""
 
     reason: str
 
 
-type EventHeader = RawEvent | Bookmark | StreamError | UnreadableEvent
+type EventHeader = RawEvent | Bookmark | UnreadableEvent
 """What a line of a watch can hold."""
 
 
@@ -92,6 +83,7 @@ def read_event_header(line: bytes, resource: Resource) -> EventHeader:
 
     Raises:
         BodyError: the line is not JSON.
+        TooOldError, StatusError: it carries this error.
     """
     try:
         header = _HEADER.validate_json(line)
@@ -106,13 +98,7 @@ def read_event_header(line: bytes, resource: Resource) -> EventHeader:
             raise BodyError("a line of the watch could not be decoded as JSON") from None
     target = header["object"]
     if header["type"] == "ERROR":
-        retry_after = (target.get("details") or {}).get("retryAfterSeconds")
-        return StreamError(
-            code=max(0, min(target.get("code") or 0, _MAX_CODE)),
-            reason=one_line(target.get("reason") or ""),
-            message=one_line(target.get("message") or ""),
-            retry_after_seconds=None if retry_after is None else float(max(0, min(retry_after, _MAX_RETRY_SECONDS))),
-        )
+        raise _error_of(target)
     metadata = target.get("metadata") or {}
     version = metadata.get("resourceVersion") or ""
     if not _VERSION.fullmatch(version):
@@ -127,6 +113,18 @@ def read_event_header(line: bytes, resource: Resource) -> EventHeader:
     if not all(map(_may_name_a_key, filter(None, (namespace, name, uid)))):
         return UnreadableEvent(f"an event of an object with the invalid name {one_line(repr(name), 80)}")
     return RawEvent(header["type"], resource, namespace, name, uid, int(version), line)
+
+
+def _error_of(status: models.HeaderObject) -> StatusError:
+    """The error of an ERROR event. Code 410 means too old, even if the response's status is 200."""
+    code = max(0, min(status.get("code") or 0, _MAX_CODE))
+    reason, message = one_line(status.get("reason") or ""), one_line(status.get("message") or "")
+    if code == HTTPStatus.GONE:
+        return TooOldError(message)
+    retry_after = (status.get("details") or {}).get("retryAfterSeconds")
+    seconds = None if retry_after is None else float(max(0, min(retry_after, _MAX_RETRY_SECONDS)))
+    said = f"the server ended the watch: {code} {reason}: {message}"
+    return StatusError(said, status=code, retry_after_seconds=seconds)
 
 
 def observe(event: RawEvent, prefixes: tuple[str, ...] = PREFIXES) -> Observation:
