@@ -26,17 +26,10 @@ from botocore.config import Config
 
 from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.dynamodb import wire
 from kubesync.aws.dynamodb.errors import CAUGHT, Failure, Outcome, failure_of
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Action, Delete, Item, Key, Put, QueryOptions, Value, Write
 from kubesync.aws.dynamodb.store_calls import Kind, StoreCalls
-from kubesync.aws.dynamodb.wire import (
-    from_attributes,
-    key_request,
-    query_request,
-    to_attributes,
-    transact_request,
-    write_request,
-)
 from kubesync.domain.errors import (
     ConditionFailedError,
     StoreBusyError,
@@ -116,7 +109,7 @@ class DynamoStore:
         *,
         retry: RetryPolicy = RetryPolicy(),
         counted: StoreCalls | None = None,
-        decoded: Callable[[Mapping[str, Mapping[str, Any]]], dict[str, Value]] = from_attributes,
+        decoded: Callable[[Mapping[str, Mapping[str, Any]]], dict[str, Value]] = wire.from_attributes,
     ) -> None:
         self.counted = counted or StoreCalls()
         self._client = client
@@ -126,8 +119,8 @@ class DynamoStore:
         self._decoded = decoded
 
     def get(self, key: Key) -> Item | None:
-        answer = self._read("get_item", key_request(key, self._table_names), [key.table])
-        return from_attributes(answer["Item"]) if "Item" in answer else None
+        answer = self._read("get_item", wire.key_request(key, self._table_names), [key.table])
+        return wire.from_attributes(answer["Item"]) if "Item" in answer else None
 
     def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
         found: dict[Key, Item] = {}
@@ -156,7 +149,7 @@ class DynamoStore:
             by_table.setdefault(key.table, []).append(key)
         request = {
             self._table_names[table]: {
-                "Keys": [to_attributes(key.attributes()) for key in table_keys],
+                "Keys": [wire.to_attributes(key.attributes()) for key in table_keys],
                 "ConsistentRead": True,
             }
             for table, table_keys in by_table.items()
@@ -170,11 +163,13 @@ class DynamoStore:
             for attributes in responses.get(real_name, ()):
                 item = self._decoded(attributes)
                 found[_key_of(table, item)] = item
-            left += [_key_of(table, from_attributes(key)) for key in unprocessed.get(real_name, {}).get("Keys", ())]
+            left += [
+                _key_of(table, wire.from_attributes(key)) for key in unprocessed.get(real_name, {}).get("Keys", ())
+            ]
         return found, left
 
     def query(self, table: str, partition: str, **wanted: Unpack[QueryOptions]) -> Iterator[Item]:
-        request = query_request(table, partition, self._table_names, wanted)
+        request = wire.query_request(table, partition, self._table_names, wanted)
         return self._pages("query", request, table, wanted.get("limit"))
 
     def scan(self, table: str, limit: int | None = None) -> Iterator[Item]:
@@ -196,16 +191,16 @@ class DynamoStore:
                 left -= len(answer["Items"])
 
     def write(self, action: Write) -> Item:
-        method, request = write_request(action, self._table_names)
+        method, request = wire.write_request(action, self._table_names)
         result = self._attempts(method, request, [action.key.table], repeat_lost=False)
         if isinstance(result, Failure):
             raise _write_error(result)
         if isinstance(action, Put):
             return {**action.item, **action.key.attributes()}
-        return {} if isinstance(action, Delete) else from_attributes(result["Attributes"])
+        return {} if isinstance(action, Delete) else wire.from_attributes(result["Attributes"])
 
     def transact(self, actions: Sequence[Action], token: str) -> None:
-        request = transact_request(actions, token, self._table_names)
+        request = wire.transact_request(actions, token, self._table_names)
         result = self._attempts(
             "transact_write_items", request, {action.key.table for action in actions}, repeat_lost=True
         )
