@@ -388,8 +388,8 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="a claim that is shared by types has the form that older releases write",
         invariants="I9",
         file="aws/tables/claims.py",
-        old="        schema, owner = SCHEMA_OF_TYPES if claim.types else SCHEMA, str(claim.owner)\n",
-        new="        schema, owner = SCHEMA, str(claim.owner)\n",
+        old="        schema, owner = SCHEMA_OF_TYPES if after.types else SCHEMA, str(after.owner)\n",
+        new="        schema, owner = SCHEMA, str(after.owner)\n",
         caught_by=(_TYPES + "test_text_and_mail_of_one_namespace_stand_beside_addresses_of_another_object",),
     ),
     Mutant(

@@ -39,8 +39,8 @@ OF_TURNS: Final[tuple[Mutant, ...]] = (
         without="keys that wait for one name share no transaction",
         invariants="I9",
         file="cluster/keys/key_writes.py",
-        old="    if not (isinstance(first, Update) and isinstance(then, Update)) or first.set or then.set:\n",
-        new="    if first is not None:\n        return None\n    if not (isinstance(first, Update) and isinstance(then, Update)):\n",
+        old='    if not (isinstance(first, Put) and isinstance(then, Put) and "owner" in first.item):\n',
+        new="    if not (isinstance(first, Put) and isinstance(then, Put)) or first is not None:\n",
         caught_by=(_CLAIMS + "test_i9_keys_that_wait_for_one_name_share_transactions_and_so_do_those_that_leave",),
     ),
     Mutant(
@@ -48,8 +48,8 @@ OF_TURNS: Final[tuple[Mutant, ...]] = (
         without="of two keys that begin to wait in one transaction the claim counts one",
         invariants="I1",
         file="cluster/keys/key_writes.py",
-        old="first.add.get(name, 0) + then.add.get(name, 0)",
-        new="then.add.get(name, 0)",
+        old="    return replace(then, conditions=first.conditions) if follows",
+        new="    return first if follows",
         caught_by=(_CLAIMS + "test_many_that_want_one_name_queue_in_one_go",),
     ),
     Mutant(

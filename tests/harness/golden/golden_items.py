@@ -167,8 +167,8 @@ def write_everything(store: Store) -> None:
     actions += table.put(KeyState(OLD), gone, "tx-1")[1]
     actions.append(named.mark("0", "prod/shop/web/80/TCP", 7))
     actions += [table.mark_promoted(API, NAME), table.remember_slice("prod", "shop", "web-abcde", "web")]
-    actions += ClaimTable.gain(NAME, WEB)
-    actions += ClaimTable.gain(WEIGHTED, API)
+    actions += ClaimTable.change(None, Claim(NAME, WEB, 1, 0))
+    actions += ClaimTable.change(None, Claim(WEIGHTED, API, 1, 0))
     listeners = ListenerReadings(store)
     actions += [
         listeners.put_checkpoint("prod", Resource.SERVICES, CHECKPOINT, "tx-1"),
@@ -196,7 +196,8 @@ def write_everything(store: Store) -> None:
     ]
     store.transact(actions, "tx-1")
     claim = Claim(NAME, WEB, 1, 0)
-    store.transact(ClaimTable.wait(claim, API, "2026-01-02T03:04:06Z"), "tx-2")
+    joins = {ClaimTable.waiter_place(NAME, API, "2026-01-02T03:04:06Z"): API}
+    store.transact(ClaimTable.change(claim, claim.moved(waiting=1), joins), "tx-2")
     requests = ResyncTable(store, "0")
     requests.store(new_request("r1", "prod", NOW, dry_run=True, force=False))
     answered = new_request("r2", "", NOW, dry_run=False, force=True)
@@ -261,8 +262,9 @@ def write_policies(store: MemoryStore) -> None:
     change = RecordChange(*next((key, None, each) for key, each in state.intended.items() if key.identifier == "eu"))
     batch = Inflight("batch-1", 1, (Unit(API, (change,)),))
     actions += InflightTable(store, "0").put("Z1", None, batch, "tx-1")[1]
-    store.transact([*actions, *ClaimTable.gain(SEAT, WEB)], "tx-1")
-    store.transact(ClaimTable.wait(Claim(SEAT, WEB, 1, 0), API, "2026-01-02T03:04:06Z"), "tx-2")
+    store.transact([*actions, *ClaimTable.change(None, Claim(SEAT, WEB, 1, 0))], "tx-1")
+    claim, joins = Claim(SEAT, WEB, 1, 0), {ClaimTable.waiter_place(SEAT, API, "2026-01-02T03:04:06Z"): API}
+    store.transact(ClaimTable.change(claim, claim.moved(waiting=1), joins), "tx-2")
 
 
 FILES: Final[Mapping[str, Callable[[MemoryStore], None]]] = {

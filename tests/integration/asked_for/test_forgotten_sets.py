@@ -9,7 +9,7 @@ import pytest
 from harness.seen.builders import a_service
 from harness.watched_deployment import WatchedDeployment
 from kubesync.aws.dynamodb.store import Key
-from kubesync.aws.tables.claims import ClaimTable, claim_key
+from kubesync.aws.tables.claims import Claim, ClaimTable, claim_key
 from kubesync.aws.tables.state import state_key
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.routing.policies import Weighted
@@ -92,7 +92,7 @@ def test_i10_lost_weighted_set_is_named_with_its_identifier(watched: WatchedDepl
     watched.delete("web")
     watched.by_hand("DELETE", "web", "A")
     weighted = Name("Z1", WEB, "blue")
-    watched.store.transact(ClaimTable.gain(weighted, ObjectKey("prod", "shop", "web")), "by hand")
+    watched.store.transact(ClaimTable.change(None, Claim(weighted, ObjectKey("prod", "shop", "web"), 1, 0)), "by hand")
     key, found = RecordKey("Z1", WEB, "A", "blue"), RecordSet(60, ("10.0.0.1",), routing=Weighted(weight=1))
     watched.route53.by_hand("CREATE", key, found)
     watched.start()
@@ -115,7 +115,7 @@ def test_keys_of_clusters_that_this_session_does_not_serve_are_not_read(watched:
     watched.add_cluster("far", shard="1")
     name = Name("Z1", "far.example.com")
     watched.by_hand("CREATE", "far.example.com", "A", "192.0.2.3")
-    watched.store.transact(ClaimTable.gain(name, ObjectKey("far", "shop", "web")), "by hand")
+    watched.store.transact(ClaimTable.change(None, Claim(name, ObjectKey("far", "shop", "web"), 1, 0)), "by hand")
     assert forgotten(watched) == []
 
 
@@ -135,7 +135,7 @@ def test_i4_item_that_a_newer_release_wrote_hides_no_other_and_ends_no_resync(
     watched.delete("web")
     watched.start()
     watched.by_hand("CREATE", NEWER.name, "A", "192.0.2.3")
-    watched.store.transact(ClaimTable.gain(NEWER, GONE), "by hand")
+    watched.store.transact(ClaimTable.change(None, Claim(NEWER, GONE, 1, 0)), "by hand")
     watched.world.store.replace(place, {"pk": place.partition, "sk": place.sort, "v": 9})
     report = watched.resync()
     assert [row for cluster in report["clusters"] for row in cluster.get("forgotten", ())] == [ROW]

@@ -10,7 +10,7 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import Call, MemoryStore, NoFaults
 from harness.fed import FedDeployment
 from harness.seen.builders import a_key, a_service, an_endpoints, saw
-from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.lease import Lease, LeaseTable, lease_key
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.claims.claim_book import ClaimBook
@@ -118,8 +118,8 @@ def test_i9_who_waits_for_room_stays_in_line_in_the_commit_in_which_the_owner_le
     """Its older event came again, in the window in which the owner let go: the old set went before the new one came."""
     store, name = MemoryStore(clock=ManualClock()), Name("Z1", "www.example.com")
     claims, owner, waiter = ClaimTable(store), a_key("owner"), a_key("waiter")
-    store.transact(claims.gain(name, owner), "first")
-    store.transact(claims.wait(claims.read([name])[name], waiter, "2026-01-01T00:00:00Z"), "second")
+    place = claims.waiter_place(name, waiter, "2026-01-01T00:00:00Z")
+    store.transact(claims.change(None, Claim(name, owner, 1, 1), {place: waiter}), "first")
     tables = SimpleNamespace(claims=claims, state=StateTable(store), fenced_here={"prod"})
     book = ClaimBook(tables, lambda _key: {}, lambda _key, _name: None)  # type: ignore[arg-type]
     book.read({name})

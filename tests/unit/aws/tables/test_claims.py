@@ -7,7 +7,7 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_key
-from kubesync.aws.dynamodb.store import Absent, Equals
+from kubesync.aws.dynamodb.store import Absent, Action, Equals, Key
 from kubesync.aws.tables.claims import Claim, ClaimTable, claim_key
 from kubesync.domain.errors import TransactionRefusedError
 from kubesync.domain.objects import ObjectKey
@@ -18,10 +18,24 @@ ME, SECOND, THIRD = a_key("me"), a_key("second"), a_key("third", cluster="other"
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
 
 
+def gain(name: Name, key: ObjectKey) -> list[Action]:
+    return ClaimTable.change(None, Claim(name, key, 1, 0))
+
+
+def wait(claim: Claim, key: ObjectKey, created_at: str) -> list[Action]:
+    joins = {ClaimTable.waiter_place(claim.name, key, created_at): key}
+    return ClaimTable.change(claim, claim.moved(waiting=claim.waiting + 1), joins)
+
+
+def hand_over(claim: Claim, heir: tuple[ObjectKey, Key]) -> list[Action]:
+    key, place = heir
+    return ClaimTable.change(claim, claim.moved(owner=key, waiting=claim.waiting - 1), leaves=[place])
+
+
 @pytest.fixture
 def store() -> MemoryStore:
     store = MemoryStore(clock=ManualClock())
-    store.transact(ClaimTable.gain(NAME, ME), "gain")
+    store.transact(gain(NAME, ME), "gain")
     return store
 
 
@@ -32,34 +46,34 @@ def test_nobody_owns_a_name_that_was_never_claimed() -> None:
 def test_name_is_gained_only_where_nobody_owns_it(store: MemoryStore) -> None:
     assert ClaimTable(store).read([NAME, Name("Z2", NAME.name)]) == {NAME: Claim(NAME, ME, 1, 0)}
     with pytest.raises(TransactionRefusedError):
-        store.transact(ClaimTable.gain(NAME, SECOND), "again")
-    assert ClaimTable.gain(NAME, ME)[0].conditions == (Absent(),)
+        store.transact(gain(NAME, SECOND), "again")
+    assert gain(NAME, ME)[0].conditions == (Absent(),)
 
 
 def test_waiters_queue_by_age_then_key(store: MemoryStore) -> None:
     table = ClaimTable(store)
     for version, (key, created) in enumerate([(SECOND, LATE), (THIRD, EARLY), (ME, LATE)], 1):
-        store.transact(table.wait(Claim(NAME, ME, version, version - 1), key, created), f"w{version}")
+        store.transact(wait(Claim(NAME, ME, version, version - 1), key, created), f"w{version}")
     assert [key for key, _ in table.waiters(NAME)] == [THIRD, ME, SECOND]
     assert table.read([NAME])[NAME] == Claim(NAME, ME, 4, 3)
 
 
 def test_waiters_of_a_longer_name_are_not_its_own(store: MemoryStore) -> None:
     longer = Name("Z1", "x.example.com.au")
-    store.transact(ClaimTable.wait(Claim(NAME, ME, 1, 0), SECOND, EARLY), "w")
+    store.transact(wait(Claim(NAME, ME, 1, 0), SECOND, EARLY), "w")
     assert list(ClaimTable(store).waiters(longer)) == []
 
 
 def test_sets_of_different_identifiers_are_claimed_apart(store: MemoryStore) -> None:
     table = ClaimTable(store)
     blue, green = Name("Z1", NAME.name, "blue"), Name("Z1", NAME.name, "green")
-    store.transact([*table.gain(blue, SECOND), *table.gain(green, THIRD)], "weighted")
+    store.transact([*gain(blue, SECOND), *gain(green, THIRD)], "weighted")
     assert {name: claim.owner for name, claim in table.read([NAME, blue, green]).items()} == {
         NAME: ME,
         blue: SECOND,
         green: THIRD,
     }
-    store.transact(table.wait(table.read([blue])[blue], THIRD, EARLY), "w")
+    store.transact(wait(table.read([blue])[blue], THIRD, EARLY), "w")
     assert [key for key, _ in table.waiters(blue)] == [THIRD]
     assert [list(table.waiters(name)) for name in (NAME, green)] == [[], []]
 
@@ -81,41 +95,44 @@ def test_identifier_cannot_be_taken_for_another_part_of_the_key() -> None:
 def test_owner_that_lets_go_cannot_overlook_a_waiter(store: MemoryStore) -> None:
     table = ClaimTable(store)
     seen = table.read([NAME])[NAME]
-    store.transact(table.wait(seen, SECOND, EARLY), "w")
+    store.transact(wait(seen, SECOND, EARLY), "w")
     with pytest.raises(TransactionRefusedError):
-        store.transact(table.let_go(seen, None), "late")
+        store.transact(table.change(seen, None), "late")
 
 
 def test_name_goes_to_its_first_waiter_in_one_transaction(store: MemoryStore) -> None:
     table = ClaimTable(store)
-    store.transact(table.wait(table.read([NAME])[NAME], SECOND, LATE), "w1")
-    store.transact(table.wait(table.read([NAME])[NAME], THIRD, EARLY), "w2")
+    store.transact(wait(table.read([NAME])[NAME], SECOND, LATE), "w1")
+    store.transact(wait(table.read([NAME])[NAME], THIRD, EARLY), "w2")
     heir = next(table.waiters(NAME))
-    store.transact(table.let_go(table.read([NAME])[NAME], heir), "go")
+    store.transact(hand_over(table.read([NAME])[NAME], heir), "go")
     assert table.read([NAME])[NAME] == Claim(NAME, THIRD, 4, 1)
     assert [key for key, _ in table.waiters(NAME)] == [SECOND]
-    store.transact(table.let_go(table.read([NAME])[NAME], next(table.waiters(NAME))), "go2")
-    store.transact(table.let_go(table.read([NAME])[NAME], None), "go3")
+    store.transact(hand_over(table.read([NAME])[NAME], next(table.waiters(NAME))), "go2")
+    store.transact(table.change(table.read([NAME])[NAME], None), "go3")
     assert list(store.scan("state")) == []
 
 
 def test_waiter_that_gives_up_is_gone(store: MemoryStore) -> None:
     table = ClaimTable(store)
-    store.transact(table.wait(table.read([NAME])[NAME], SECOND, LATE), "w1")
-    store.transact(table.give_up(table.read([NAME])[NAME], [table.waiter_place(NAME, SECOND, LATE)]), "up")
+    store.transact(wait(table.read([NAME])[NAME], SECOND, LATE), "w1")
+    claim = table.read([NAME])[NAME]
+    left = [table.waiter_place(NAME, SECOND, LATE)]
+    store.transact(table.change(claim, claim.moved(waiting=0), leaves=left), "up")
     assert table.read([NAME])[NAME] == Claim(NAME, ME, 3, 0)
     assert list(table.waiters(NAME)) == []
-    assert table.give_up(None, []) == []
+    assert table.change(None, None) == []
 
 
 def test_waiter_takes_another_place_and_the_claims_version_moves(store: MemoryStore) -> None:
     table = ClaimTable(store)
-    store.transact(table.wait(table.read([NAME])[NAME], SECOND, EARLY), "w1")
+    store.transact(wait(table.read([NAME])[NAME], SECOND, EARLY), "w1")
     claim = table.read([NAME])[NAME]
-    store.transact(table.requeue(claim, SECOND, LATE, [table.waiter_place(NAME, SECOND, EARLY)]), "r")
+    joins, left = {table.waiter_place(NAME, SECOND, LATE): SECOND}, [table.waiter_place(NAME, SECOND, EARLY)]
+    store.transact(table.change(claim, claim.moved(), joins, left), "r")
     assert list(table.waiters(NAME)) == [(SECOND, table.waiter_place(NAME, SECOND, LATE))]
     assert table.read([NAME])[NAME] == Claim(NAME, ME, 3, 1)
-    assert table.requeue(claim, SECOND, LATE, [])[-1].conditions == (Equals("version", 2),)
+    assert table.change(claim, claim.moved())[0].conditions == (Equals("version", 2), Equals("owner", str(ME)))
 
 
 def test_claim_of_one_name_in_two_zones_is_two_claims() -> None:

@@ -19,10 +19,10 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from kubesync.aws.dynamodb.store import STATE, Absent, Action, Condition, Delete, Equals, Item, Key, Put, Update
+from kubesync.aws.dynamodb.store import STATE, Absent, Action, Condition, Delete, Equals, Item, Key
 from kubesync.aws.tables.items import SCHEMA, SCHEMA_OF_TYPES, Table, place_of, put
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
@@ -50,6 +50,10 @@ class Claim:
     def without(self, key: ObjectKey) -> dict[str, ObjectKey]:
         """Types that are neither the owner's nor this key's."""
         return {each: holder for each, holder in self.types.items() if holder != key}
+
+    def moved(self, **changed: Any) -> Claim:
+        """The claim after a change: every change moves the version."""
+        return replace(self, version=self.version + 1, **changed)
 
 
 def claim_key(name: Name) -> Key:
@@ -94,68 +98,37 @@ class ClaimTable(Table):
         return Key(STATE, place.partition, f"{place.sort}#wait#{created_at}#{key}")
 
     @staticmethod
-    def gain(name: Name, key: ObjectKey) -> list[Action]:
-        """Claim a name that nobody owns."""
-        return [put(claim_key(name), Absent(), owner=str(key), version=1, waiting=0)]
-
-    @staticmethod
-    def replaced(claim: Claim, before: Claim | None, left: Iterable[Key] = ()) -> list[Action]:
-        """Put a claim as it is to be: its item is lost, or names an owner that does not know of it, or other keys share it from now on.
-        ``left``: places in its queue that go.
-        """
-        # The owner too: a claim that went and was made again begins with the same version.
-        guards: list[Condition] = (
-            [Absent()] if before is None else [Equals("version", before.version), Equals("owner", str(before.owner))]
-        )
-        types = {"types": {each: str(key) for each, key in sorted(claim.types.items())}} if claim.types else {}
-        schema, owner = SCHEMA_OF_TYPES if claim.types else SCHEMA, str(claim.owner)
-        fields = {"owner": owner, "version": claim.version, "waiting": claim.waiting, **types}
-        return [put(claim_key(claim.name), *guards, v=schema, **fields), *map(Delete, left)]
-
-    @staticmethod
-    def wait(claim: Claim, key: ObjectKey, created_at: str) -> list[Action]:
-        """Queue for a name that another key owns."""
-        return [_waiter(claim, key, created_at), _changed(claim, waiting=1)]
-
-    @staticmethod
-    def requeue(claim: Claim, key: ObjectKey, created_at: str, left: Iterable[Key]) -> list[Action]:
-        """Queue at another place. The claim's version changes, so that its owner cannot give it to the old place."""
-        return [*map(Delete, left), _waiter(claim, key, created_at), _changed(claim)]
-
-    @staticmethod
-    def give_up(claim: Claim | None, places: Iterable[Key]) -> list[Action]:
-        """Leave the queue."""
-        return [*map(Delete, places), *([] if claim is None else [_changed(claim, waiting=-1)])]
-
-    @staticmethod
-    def let_go(claim: Claim, heir: tuple[ObjectKey, Key | None] | None) -> list[Action]:
-        """Let a name go. If a key waits for it, the same write hands it on to the first one: nobody can come in between.
+    def change(
+        before: Claim | None,
+        after: Claim | None,
+        joins: Mapping[Key, ObjectKey] | None = None,
+        leaves: Iterable[Key] = (),
+    ) -> list[Action]:
+        """Put a claim as it is to be, or let its name go, and change its queue. The same write hands a name on: nobody can come in between.
 
         Args:
-            heir: that key, and its place in the line; None: it has none.
+            before: as read, or as an earlier action leaves it. None: nobody owns the name.
+            after: None: nobody is to own it.
+            joins: keys that join the queue, by their places. ``leaves``: places in the queue that go.
         """
-        if heir is None:
-            return [Delete(claim_key(claim.name), (Equals("version", claim.version),))]
-        key, place = heir
-        return [
-            replace(_changed(claim, waiting=0 if place is None else -1), set={"owner": str(key)}),
-            *([] if place is None else [Delete(place)]),
-        ]
+        queue: list[Action] = [*map(Delete, leaves)]
+        queue += [put(place, key=str(key)) for place, key in (joins or {}).items()]
+        # The owner too: a claim that went and was made again begins with the same version.
+        guards: tuple[Condition, ...] = (Absent(),)
+        if before is not None:
+            guards = (Equals("version", before.version), Equals("owner", str(before.owner)))
+        if after is None:
+            return queue if before is None else [Delete(claim_key(before.name), guards), *queue]
+        types = {"types": {each: str(key) for each, key in sorted(after.types.items())}} if after.types else {}
+        schema, owner = SCHEMA_OF_TYPES if after.types else SCHEMA, str(after.owner)
+        fields = {"owner": owner, "version": after.version, "waiting": after.waiting, **types}
+        return [put(claim_key(after.name), *guards, v=schema, **fields), *queue]
 
 
 def _claim(name: Name, item: Item) -> Claim:
     owner = ObjectKey.parse(item["owner"])
     types = {each: ObjectKey.parse(key) for each, key in item.get("types", {}).items()}
     return Claim(name, owner, item["version"], item["waiting"], types)
-
-
-def _waiter(claim: Claim, key: ObjectKey, created_at: str) -> Put:
-    return put(ClaimTable.waiter_place(claim.name, key, created_at), key=str(key))
-
-
-def _changed(claim: Claim, **add: int) -> Update:
-    """Every change moves the version."""
-    return Update(claim_key(claim.name), add={"version": 1, **add}, conditions=(Equals("version", claim.version),))
 
 
 class Waiters:

@@ -203,12 +203,9 @@ class ClaimBook:
 
     def _hand_over(self, name: Name, heir: ObjectKey, place: Key | None) -> list[Action]:
         """Make a key the owner of a claim. The key leaves its ``place`` in the queue; None: it does not wait."""
+        left = [] if place is None else [place]
         claim = self._existing(name)
-        if place is not None:
-            self._waiters.leave(name, [place])
-        left = claim.waiting - (place is not None)
-        self._claims[name] = replace(claim, owner=heir, version=claim.version + 1, waiting=left)
-        return self._table.let_go(claim, (heir, place))
+        return self._change(claim, claim.moved(owner=heir, waiting=claim.waiting - len(left)), leaves=left)
 
     def claim(self, name: Name) -> Claim | None:
         """A claim as it stands now. None: it does not exist, or was not read."""
@@ -286,16 +283,21 @@ class ClaimBook:
         if after == before.types:
             return []
         places = self._waiters.places_of(name, key) if before.waiting else []
-        self._waiters.leave(name, places)
-        return self._replaced(before, before.owner, after, before.waiting - len(places), places)
+        return self._change(before, before.moved(types=after, waiting=before.waiting - len(places)), leaves=places)
 
-    def _replaced(
-        self, before: Claim, owner: ObjectKey, types: Mapping[str, ObjectKey], waiting: int, left: Sequence[Key] = ()
+    def _change(
+        self,
+        before: Claim | None,
+        after: Claim,
+        joins: Mapping[Key, ObjectKey] | None = None,
+        leaves: Sequence[Key] = (),
     ) -> list[Action]:
-        """Write a claim with a new owner or other shared types. ``left``: places whose keys left the queue."""
-        claim = Claim(before.name, owner, before.version + 1, waiting, types)
-        self._claims[before.name] = claim
-        return self._table.replaced(claim, before, left)
+        """Write a claim as it is to be, and keep it. Keys join its queue and leave it."""
+        self._claims[after.name] = after
+        self._waiters.leave(after.name, leaves)
+        for place, key in (joins or {}).items():
+            self._waiters.join(after.name, key, place)
+        return self._table.change(before, after, joins, leaves)
 
     def is_awaited(self, name: Name) -> bool:
         """Whether a key waits for a claim."""
@@ -310,32 +312,25 @@ class ClaimBook:
         self._related.get(_simple(name), set()).add(name)
         if self._ownerless is not None:
             return self._regain(name, key)
-        self._claims[name] = Claim(name, key, 1, 0)
-        return self._table.gain(name, key)
+        return self._change(None, Claim(name, key, 1, 0))
 
     def _regain(self, name: Name, key: ObjectKey) -> list[Action]:
         """Take a claim whose item is lost or names a wrong owner (``check_owners``). The keys that wait for it are counted again."""
         before, waiting = self._claims.get(name), self._waiters.of(name)
         own = self._waiters.places_of(name, key)
         version, types = (1, {}) if before is None else (before.version + 1, before.without(key))
-        claim = Claim(name, key, version, len(waiting) - len(own), types)
-        self._claims[name] = claim
         self._ownerless = (self._ownerless or frozenset()) - {name}
-        self._waiters.leave(name, own)
-        return self._table.replaced(claim, before, own)
+        return self._change(before, Claim(name, key, version, len(waiting) - len(own), types), leaves=own)
 
     def wait(self, name: Name, key: ObjectKey, created_at: str) -> list[Action]:
         """Queue for a claim that another key owns."""
         claim = self._existing(name)
-        self._waiters.join(name, key, self._table.waiter_place(name, key, created_at))
-        comes, changed = self._table.wait(claim, key, created_at)
         # An owner that no longer wants the name keeps the claim until its set is deleted. Now that a key waits, it can hand the claim on.
         if claim.owner.cluster in self._fenced_here and name not in names_of(self._intended(claim.owner)):
             self.promoted.append(claim.owner)
-        if key in claim.types.values():  # a key that waits shares no types
-            return [comes, *self._replaced(claim, claim.owner, claim.without(key), waiting=claim.waiting + 1)]
-        self._claims[name] = replace(claim, version=claim.version + 1, waiting=claim.waiting + 1)
-        return [comes, changed]
+        joins = {self._table.waiter_place(name, key, created_at): key}
+        # A key that waits shares no types.
+        return self._change(claim, claim.moved(waiting=claim.waiting + 1, types=claim.without(key)), joins)
 
     def give_up(self, name: Name, key: ObjectKey) -> tuple[list[Action], frozenset[str]]:
         """Leave the queue of a claim. Lets the claim go if the key was given it meanwhile. Also returns clusters besides the key's own."""
@@ -343,11 +338,10 @@ class ClaimBook:
         if claim is not None and claim.owner == key:
             return self._let_owned_go(claim)
         places = self._waiters.places_of(name, key)
-        actions = self._table.give_up(claim, places)
-        self._waiters.leave(name, places)
-        if claim is not None:
-            self._claims[name] = replace(claim, version=claim.version + 1, waiting=claim.waiting - 1)
-        return actions, frozenset()
+        if claim is None:
+            self._waiters.leave(name, places)
+            return self._table.change(None, None, leaves=places), frozenset()
+        return self._change(claim, claim.moved(waiting=claim.waiting - 1), leaves=places), frozenset()
 
     def requeue(self, name: Name, key: ObjectKey, created_at: str) -> list[Action]:
         """Move a key to another place in the queue, because its object was deleted and created again: places sort by creation time."""
@@ -356,10 +350,7 @@ class ClaimBook:
         left = [each for each in self._waiters.places_of(name, key) if each != place]
         if not left:
             return []
-        self._waiters.leave(name, left)
-        self._waiters.join(name, key, place)
-        self._claims[name] = replace(claim, version=claim.version + 1)
-        return self._table.requeue(claim, key, created_at, left)
+        return self._change(claim, claim.moved(), {place: key}, left)
 
     def begin_commit(self, wants: Mapping[ObjectKey, tuple[KeyState, Mapping[RecordKey, RecordSet] | None]]) -> None:
         """Set the keys that are planned in this commit: each as it is seen now, with what it wants (None: not known)."""
@@ -417,12 +408,12 @@ class ClaimBook:
         if claim.types:  # the name stays in its namespace as long as a key there has a type
             heir = claim.holders[1]
             self.promoted.append(heir)
-            given = self._replaced(claim, heir, claim.without(heir), claim.waiting)
+            given = self._change(claim, claim.moved(owner=heir, types=claim.without(heir)))
             return [*given, self._states.mark_promoted(heir, name)], frozenset({heir.cluster})
         line = self._future_waiters(claim) or (self._waiters.of(name) if claim.waiting else {})
         if not line:
             self._claims[name] = None
-            return self._table.let_go(claim, None), frozenset()
+            return self._table.change(claim, None), frozenset()
         place = first_place(line)
         heir = line[place]
         if neighbours(heir, claim.owner):

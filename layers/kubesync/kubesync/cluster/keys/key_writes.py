@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final
 
-from kubesync.aws.dynamodb.store import Action, Equals, Key, Put, Update
+from kubesync.aws.dynamodb.store import Action, Equals, Key, Put
 from kubesync.aws.dynamodb.wire import item_bytes
 from kubesync.aws.tables.audit import Entry, describe
 from kubesync.aws.tables.name_counts import Taken
@@ -244,7 +244,7 @@ class Chunk:
     def takes(self, actions: Sequence[Action], clusters: AbstractSet[str], room: int, size: int = 0) -> bool:
         """Whether these actions may join the transaction.
 
-        They may if they fit, and if the transaction has no action on the same items: it may name an item once. Two updates of one item
+        They may if they fit, and if the transaction has no action on the same items: it may name an item once. Two writes of one claim
         can be merged into one, however, if they only count waiters (``_merge_counts``).
         """
         return not self.actions or (
@@ -254,7 +254,7 @@ class Chunk:
             and all(self._joined(action) for action in actions if action.key in self.places)
         )
 
-    def _joined(self, action: Action) -> Update | None:
+    def _joined(self, action: Action) -> Put | None:
         """An action merged with that on the same item, if possible."""
         return _merge_counts(self.actions[self.places[action.key]], action)
 
@@ -377,20 +377,17 @@ def _bytes(actions: Iterable[Action]) -> int:
     return sum(item_bytes(action.item) for action in actions if isinstance(action, Put))
 
 
-def _merge_counts(first: Action, then: Action) -> Update | None:
-    """Merge two updates that only count waiters of a claim, if the second is conditional on the version that the first leaves behind.
+def _merge_counts(first: Action, then: Action) -> Put | None:
+    """Merge two writes that only count waiters of a claim, if the second is conditional on the version that the first leaves behind.
 
     None: they cannot be merged. Without merging, each key that waits for one name would need a transaction of its own.
     """
-    if not (isinstance(first, Update) and isinstance(then, Update)) or first.set or then.set:
+    if not (isinstance(first, Put) and isinstance(then, Put) and "owner" in first.item):
         return None
-    match first.conditions, then.conditions:
-        case (Equals("version", int(before)),), (Equals("version", int(after)),) if after == before + first.add.get(
-            "version", 0
-        ):
-            added = {name: first.add.get(name, 0) + then.add.get(name, 0) for name in {**first.add, **then.add}}
-            return replace(first, add=added)
-    return None
+    owner = Equals("owner", first.item["owner"])
+    counted = {name: first.item[name] for name in ("version", "waiting")}
+    follows = owner in first.conditions and then.conditions == (Equals("version", first.item["version"]), owner)
+    return replace(then, conditions=first.conditions) if follows and {**then.item, **counted} == first.item else None
 
 
 def _after_pieces(state: KeyState, pieces: Iterable[Piece]) -> KeyState:
