@@ -1,20 +1,25 @@
 """Writes for a master: each write is one fenced transaction, repeated until its outcome is known (I1, I2).
 
-Transactions that check the same fence would collide in DynamoDB, so they take turns (``turns.py``).
+Transactions that check the same fence would collide in DynamoDB, so they take turns (``Turns``): a transaction takes all its places
+together, or none, first come first served.
+
+Each place has a queue. Work enters all its queues in one step, and runs when it is the first in all of them. The work that asked first
+of all is the first everywhere, so nobody waits in a circle, and no stream of small work keeps out what needs many places. Whoever
+ends wakes only those who were waiting for nobody else.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from typing import Final
 
 from kubesync.actors.backoff import Backoff
-from kubesync.actors.scheduler import Scheduler
+from kubesync.actors.scheduler import Event, Scheduler
 from kubesync.aws.dynamodb.store import AUDIT, MAX_TRANSACTION_ACTIONS, Action, Key, Put, Store
-from kubesync.aws.fencing.turns import Turns
 from kubesync.aws.tables.control.fences import fence_check, shard_fence_check
 from kubesync.domain.errors import (
     KubesyncError,
@@ -26,6 +31,7 @@ from kubesync.domain.errors import (
 )
 
 _BACKOFF: Final = Backoff(initial=0.1, cap=5.0, least=0.5, most=1.5)
+_CHECK_SECONDS: Final = 1.0
 
 
 class StaleStateError(KubesyncError):
@@ -167,3 +173,66 @@ def _witness_key(actions: Sequence[Action], token: str) -> Key | None:
         if isinstance(action, Put) and (action.item.get("tx") == token or action.key.table == AUDIT):
             return action.key
     return None
+
+
+class _Turn:
+    """A turn of one piece of work. ``behind``: in how many queues others are before it. ``ready``: set once there are none; None: no wait."""
+
+    __slots__ = ("behind", "ready")
+
+    def __init__(self) -> None:
+        self.behind = 0
+        self.ready: Event | None = None
+
+
+class Turns:
+    """Lets work at the same place go one after another, first come first served: one queue for each place."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._lock = scheduler.lock()
+        self._queues: dict[object, deque[_Turn]] = {}
+
+    @contextmanager
+    def at(self, places: Iterable[object], give_up: Callable[[], None]) -> Iterator[None]:
+        """Wait for a turn at all of these places, and keep others out for the length of the context.
+
+        Args:
+            give_up: called every second while waiting. What it raises ends the wait: those before may hang.
+        """
+        places = tuple(dict.fromkeys(places))
+        turn = self._join_queues(places)
+        try:
+            while turn.ready is not None and not turn.ready.wait(_CHECK_SECONDS):
+                give_up()
+            yield
+        finally:
+            self._end_turn(turn, places)
+
+    def _join_queues(self, places: tuple[object, ...]) -> _Turn:
+        """Join the queues of all these places at once, so that two turns never wait for each other."""
+        turn = _Turn()
+        with self._lock:
+            for place in places:
+                queue = self._queues.setdefault(place, deque())
+                turn.behind += bool(queue)
+                queue.append(turn)
+            if turn.behind:
+                turn.ready = self._scheduler.event()
+        return turn
+
+    def _end_turn(self, turn: _Turn, places: tuple[object, ...]) -> None:
+        """Leave the queues, and wake those who are first everywhere now. Also for a turn that gave up before it was first."""
+        with self._lock:
+            for place in places:
+                queue = self._queues[place]
+                if queue[0] is not turn:  # it gave up
+                    queue.remove(turn)
+                    continue
+                queue.popleft()
+                if not queue:
+                    del self._queues[place]
+                    continue
+                queue[0].behind -= 1
+                if not queue[0].behind and queue[0].ready is not None:
+                    queue[0].ready.set()

@@ -294,9 +294,7 @@ class ClaimBook:
     ) -> list[Action]:
         """Write a claim as it is to be, and keep it. Keys join its queue and leave it."""
         self._claims[after.name] = after
-        self._waiters.leave(after.name, leaves)
-        for place, key in (joins or {}).items():
-            self._waiters.join(after.name, key, place)
+        self._waiters.change(after.name, joins or {}, leaves)
         return self._table.change(before, after, joins, leaves)
 
     def is_awaited(self, name: Name) -> bool:
@@ -339,7 +337,7 @@ class ClaimBook:
             return self._let_owned_go(claim)
         places = self._waiters.places_of(name, key)
         if claim is None:
-            self._waiters.leave(name, places)
+            self._waiters.change(name, {}, places)
             return self._table.change(None, None, leaves=places), frozenset()
         return self._change(claim, claim.moved(waiting=claim.waiting - 1), leaves=places), frozenset()
 
