@@ -34,6 +34,15 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         caught_by=(_CLUSTER + "test_i1_questions_of_a_zone_are_answered_in_their_order",),
     ),
     Mutant(
+        name="what-a-failed-try-wrote-is-forgotten",
+        without="what a try has written before it failed is not followed up",
+        invariants="I1",
+        file="cluster/served_keys.py",
+        old="        finally:\n            self.follow_up(recorded)\n",
+        new="        finally:\n            pass\n        self.follow_up(recorded)\n",
+        caught_by=(_CLUSTER + "test_i1_who_was_given_a_name_by_a_try_that_failed_is_told_whatever_is_recorded_next",),
+    ),
+    Mutant(
         name="withdrawn-intent-stays",
         without="a zone does not hear that a key wants nothing there any more",
         invariants="I1",

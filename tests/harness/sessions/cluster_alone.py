@@ -63,6 +63,7 @@ class ClusterAlone:
     Attributes:
         faults: of the tables.
         to_zones: messages to zones, in their order, with the zone.
+        to_clusters: messages to clusters, likewise.
         sinks: what each listener that was started tells; the last one of each resource.
         listeners: how many were started.
         windows: how many windows with news were recorded.
@@ -73,6 +74,7 @@ class ClusterAlone:
         self.faults = StoreFaults()
         self.store = MemoryStore(clock=self.clock, faults=self.faults)
         self.to_zones: list[tuple[str, object]] = []
+        self.to_clusters: list[tuple[str, object]] = []
         self.sinks: dict[Resource, WatchSink] = {}
         self.listeners = 0
         self.windows = 0
@@ -103,7 +105,7 @@ class ClusterAlone:
             window_seconds=1.0,
             window_bytes=64_000_000,
             pause_seconds=0.0,
-            to_cluster=lambda _name, _message: True,
+            to_cluster=self._to_cluster,
             to_zone=lambda zone, message: self.to_zones.append((zone, message)),
             to_named=lambda _message: None,
             zones=lambda: ("Z1",),
@@ -113,6 +115,10 @@ class ClusterAlone:
             unreadable=_unexpected,
             progress=self._progress,
         )
+
+    def _to_cluster(self, name: str, message: object) -> bool:
+        self.to_clusters.append((name, message))
+        return True
 
     def _reflector(self, _config: object, resource: Resource, _space: object) -> Any:
         self.listeners += 1

@@ -10,15 +10,28 @@ from harness.deployment import ZONE_ID, Deployment, full
 from harness.fed import FedDeployment
 from harness.seen.builders import SERVICES, SLICES, a_config, a_key, a_list, a_service, identity, saw
 from harness.sessions.cluster_alone import ClusterAlone
+from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.claims import ClaimTable
+from kubesync.cluster.keys.committer import Change
+from kubesync.cluster.keys.key_writes import Recorded
 from kubesync.cluster.ports import Configured
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.errors import ListenerError, StoreBusyError
 from kubesync.domain.objects import ObjectKey
-from kubesync.domain.state import Name
-from kubesync.messages import Closed, Configure, Landed, Promoted, Refused, Relist, Relisted, WithdrawRelist
+from kubesync.domain.state import KeyState, Name
+from kubesync.messages import (
+    Closed,
+    Configure,
+    ConflictsChecked,
+    Landed,
+    Promoted,
+    Refused,
+    Relist,
+    Relisted,
+    WithdrawRelist,
+)
 from simulation.writes import SENT
 
 
@@ -51,6 +64,30 @@ def test_i1_questions_of_a_zone_are_answered_in_their_order() -> None:
     alone.clock.advance(1.0)
     alone.step(10)
     assert answered() == [("Z2", 3), ("Z1", 1), ("Z1", 2)]
+
+
+def test_i1_who_was_given_a_name_by_a_try_that_failed_is_told_whatever_is_recorded_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    alone = ClusterAlone()
+    alone.listen()
+    keys, heir = alone.actor._serving.keys, a_key("heir", cluster="test")
+    really = keys.committer.commit
+
+    def fails(_change: Change, recorded: Recorded) -> Steps[None]:
+        monkeypatch.setattr(keys.committer, "commit", really)
+        recorded.promoted[heir] = None
+        yield 0.0
+        raise StoreBusyError("busy")
+
+    monkeypatch.setattr(keys.committer, "commit", fails)
+    keys.states.remember(KeyState(a_key(), conflicts={Name(ZONE_ID, "web.example.com"): "it is not ours"}))
+    alone.actor.receive(ConflictsChecked(ZONE_ID, 1, {a_key(): {"web.example.com": {}}}))
+    alone.sinks[SERVICES].on_snapshot(a_list(10, identity()))
+    alone.clock.advance(1.0)
+    alone.step(30)
+    assert alone.windows == 1
+    assert alone.to_clusters == [("test", Promoted((heir,)))]
 
 
 def test_i9_names_that_are_handed_on_without_end_hold_up_no_window() -> None:

@@ -19,17 +19,16 @@ def test_i9_keys_that_were_given_a_name_are_planned_some_at_a_time_and_all_of_th
     planned: list[list[ObjectKey]] = []
     fails = [False, True, False, False]
 
-    def replan(keys: Collection[ObjectKey], _why: str) -> Steps[Recorded]:
+    def replan(keys: Collection[ObjectKey], _why: str, _recorded: Recorded) -> Steps[None]:
         planned.append(list(keys))
         yield 0.0
         if fails[len(planned) - 1]:
             raise StoreBusyError("busy")
-        return Recorded()
 
     served = SimpleNamespace(
         states=SimpleNamespace(plannable=lambda _key: True),
         reconciler=SimpleNamespace(replan=replan),
-        follow_up=lambda _recorded: None,
+        followed=lambda work: work(Recorded()),
     )
     promoted = PromotedKeys(served)  # type: ignore[arg-type]  # as much as it uses
     keys = [a_key(f"k{n:03}") for n in range(450)]

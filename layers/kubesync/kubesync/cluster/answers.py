@@ -159,9 +159,8 @@ class ZoneQuestions:
                 left = {name: why for name, why in state.conflicts.items() if name not in check.free[state.key]}
                 return replace(state, conflicts=left)
 
-            self._served.follow_up(
-                (yield from self._served.reconciler.transform(check.free, see, "the name is free again"))
-            )
+            transform = partial(self._served.reconciler.transform, check.free, see, "the name is free again")
+            yield from self._served.followed(transform)
         outcomes = list(check.still_foreign(self._states.config.policy))
         if outcomes:
             yield from self._close_keys(outcomes, "still foreign")
@@ -188,8 +187,11 @@ class ZoneQuestions:
             by_key: dict[ObjectKey, list[Drift]] = {}
             for drift in drifts:
                 by_key.setdefault(drift.service, []).append(drift)
-            steps = self._served.reconciler.transform(by_key, lambda s: as_it_stands(s, by_key[s.key]), asked.why)
-            self._served.follow_up((yield from steps))
+
+            def drifted(state: KeyState) -> KeyState:
+                return as_it_stands(state, by_key[state.key])
+
+            yield from self._served.followed(partial(self._served.reconciler.transform, by_key, drifted, asked.why))
         self._send_answer(question, keys, compared=messages.Compared(tuple(drifts), moved))
 
     def _without_sets_of_others(self, drifts: Sequence[Drift]) -> list[Drift]:
@@ -253,7 +255,8 @@ def answer_request(
                 recorded = yield from served.reconciler.record(asked.content, mode, flush=True)
                 asked.reply.set_result({r.value: why for r, why in recorded.held.items()})
             case messages.Claim():
-                yield from served.reconciler.transform(asked.sets, partial(_with_taken, asked.sets), "recover")
+                see = partial(_with_taken, asked.sets)
+                yield from served.reconciler.transform(asked.sets, see, "recover", Recorded())
                 asked.reply.set_result(None)
             case messages.RemoveOrphans():
                 asked.reply.set_result(sum(_remove_orphan(served, *each) for each in asked.upstreams.items()))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import batched, chain
 from typing import Final
 
@@ -78,7 +79,8 @@ class Removal:
         """Remove the outputs of every key, and queue what follows for the zones."""
         every = (state.key for state in self._ports.tables.state.load_all(self._config.name))
         for keys in batched(every, KEYS_AT_A_TIME):
-            self._served.follow_up((yield from self._served.reconciler.transform(keys, self._without_outputs, _WHY)))
+            transform = partial(self._served.reconciler.transform, keys, self._without_outputs, _WHY)
+            yield from self._served.followed(transform)
             yield 0.0
 
     def _without_outputs(self, state: KeyState) -> KeyState:

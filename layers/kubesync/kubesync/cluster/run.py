@@ -18,7 +18,7 @@ from kubesync.cluster.served_keys import ServedKeys
 from kubesync.cluster.service_events import ServiceEvents
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import ErrorCode
-from kubesync.domain.objects import Resource
+from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.report import ClusterReport
 from kubesync.domain.state import KeyState
 from kubesync.domain.window import Mode, Turns, WindowContent
@@ -33,7 +33,7 @@ class LongWindow(Following):
     """A window that is being recorded. Publishes from time to time what is recorded, lets the next windows join, and runs other tasks.
 
     Args:
-        content: the window, with the windows that join. If a try fails, the next try records all of it.
+        content: the window, with the windows that join. If a try fails, the next try records all of it. ``changed``: keys that were written.
         close_events: closes the next window, if it is due and holds no list.
         served: the keys whose window it is. Those that were given a name, and readers of shared objects, must not wait until all is recorded.
     """
@@ -46,6 +46,7 @@ class LongWindow(Following):
         self._close_events = close_events
         self._served = served
         self._clock = served.ports.scheduler
+        self.changed: set[ObjectKey] = set()
         self._unpublished = Recorded()
         self._published_at = 0.0
 
@@ -74,6 +75,7 @@ class LongWindow(Following):
                 yield from task.steps()
 
     def written(self, part: Recorded) -> None:
+        self.changed |= part.changed
         self._unpublished.add(part)
         if self._clock.monotonic() >= self._published_at + _PUBLISHED_EVERY_SECONDS and self.turns.shared:
             self.publish()
@@ -211,7 +213,7 @@ class ListeningRun:
         self._reservation.release_recorded(sum(snapshot.size for snapshot in content.snapshots.values()))
         self._idle_at = self._clock.monotonic() + CHECKPOINT_SECONDS
         if not content.empty:
-            self._count_window(content, recorded, self._clock.monotonic() - began)
+            self._count_window(content, len(window.changed), self._clock.monotonic() - began)
         if content.snapshots:
             self._note_lists(content.snapshots, recorded, requested)
         self._credentials.update(self._served.states.config)
@@ -232,17 +234,17 @@ class ListeningRun:
             changed = self.report.changed_keys - requested.changed_before
             requested.answer(Relisted(changed, dict(self.report.held), len(requested.missed)))
 
-    def _count_window(self, content: WindowContent, recorded: Recorded, seconds: float) -> None:
+    def _count_window(self, content: WindowContent, changed: int, seconds: float) -> None:
         """Count a recorded window in the report, and show it as progress."""
         self.report.windows += 1
         self.report.events += content.received
         self.report.merged += content.merged
-        self.report.changed_keys += len(recorded.changed)
+        self.report.changed_keys += changed
         self.report.recording_seconds += seconds
-        window: dict[str, object] = {"cluster": self.report.cluster, "changed": len(recorded.changed)}
+        window: dict[str, object] = {"cluster": self.report.cluster, "changed": changed}
         window |= {"events": content.received, "merged": content.merged, "listed": content.listed}
         self._served.ports.progress("window", window)
-        if recorded.changed or content.snapshots:
+        if changed or content.snapshots:
             logger.debug("window recorded", extra={**window, "seconds": round(seconds, 3)})
 
     def _sweep_some(self, *, flush: bool, quiet: bool) -> Steps[None]:

@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Steps
@@ -165,6 +166,14 @@ class ServedKeys:
         self.promoted = PromotedKeys(self)
         self.readers = Readers(self)
 
+    def followed(self, work: Callable[[Recorded], Steps[None]]) -> Steps[None]:
+        """Do this, and queue what has to follow from what it writes, also if it fails: its next try finds that stored, and no change any more."""
+        recorded = Recorded()
+        try:
+            yield from work(recorded)
+        finally:
+            self.follow_up(recorded)
+
     def follow_up(self, recorded: Recorded, since: float | None = None, *, of_list: bool = False) -> None:
         """Queue what has to follow: publish changed keys, promote keys that were given a name, plan readers of shared objects.
 
@@ -216,7 +225,7 @@ class PromotedKeys:
     def plan(self, keys: Collection[ObjectKey], why: str) -> Steps[None]:
         """Plan keys although nothing new was seen of their objects."""
         self._early |= {key for key in keys if not self._served.states.plannable(key)}
-        self._served.follow_up((yield from self._served.reconciler.replan(keys, why)))
+        yield from self._served.followed(partial(self._served.reconciler.replan, keys, why))
 
 
 @dataclass(slots=True, eq=False)

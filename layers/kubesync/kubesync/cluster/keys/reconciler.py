@@ -58,8 +58,6 @@ class Reconciler:
         self._gone = Counter[Basis]()
         self._behind = Behind()
         self._quiet = False  # only bookmarks have come since the last checkpoints
-        # What failed tries have written. The next try finds it stored, so it is no change any more, but it still has to be followed up.
-        self._of_failed_tries = Recorded()
 
     def record(
         self,
@@ -99,20 +97,25 @@ class Reconciler:
         change = Change(
             following.turns.keys, see, plan, ending, frozenset(), observed.of, more=more, written=following.written
         )
-        return (yield from self._commit(change))
+        recorded = Recorded()
+        yield from self._committer.commit(change, recorded)
+        return recorded
 
-    def replan(self, keys: Iterable[ObjectKey], why: str) -> Steps[Recorded]:
-        """Plan keys again although nothing new was seen of them, for example because they were given a name. Then remove their marks."""
+    def replan(self, keys: Iterable[ObjectKey], why: str, recorded: Recorded) -> Steps[None]:
+        """Plan keys again although nothing new was seen of them, for example because they were given a name. Then remove their marks.
+
+        Adds what was written to ``recorded``, also if this raises.
+        """
         wanted = self._by_age(keys)
         # Marks are read before claims: a key that is given a name from now on gets a new mark, which is not removed here.
         marks = OrderedWrites(unmark=self._states.tables.state.unmark_promoted(self._states.config.name, wanted))
-        return (yield from self._commit(Change(wanted, _as_stored, self._plan(why, _USUAL, marks))))
+        yield from self._committer.commit(Change(wanted, _as_stored, self._plan(why, _USUAL, marks)), recorded)
 
     def transform(
-        self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState | None], why: str
-    ) -> Steps[Recorded]:
-        """Change stored states by ``see``, and plan the keys. ``see`` returns None for a key to leave alone."""
-        return (yield from self._commit(Change(self._by_age(keys), see, self._plan(why))))
+        self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState | None], why: str, recorded: Recorded
+    ) -> Steps[None]:
+        """Change stored states by ``see``, and plan the keys. ``see`` returns None for a key to leave alone. ``recorded``: see ``replan``."""
+        yield from self._committer.commit(Change(self._by_age(keys), see, self._plan(why)), recorded)
 
     def preview(self, content: WindowContent, mode: Mode, go_on: Callable[[], None] = lambda: None) -> Preview:
         """Find out what recording these lists would change. Writes nothing, but changes the key states: use these for nothing else.
@@ -186,8 +189,8 @@ class Reconciler:
         change = Change(
             following.turns.keys, merge.merged, plan, ending, resources, merge.observed.of, more=more, written=written
         )
-        recorded = yield from self._commit(change)
-        recorded.held, recorded.missed = merge.why_held, merge.missed
+        recorded = Recorded(held=merge.why_held, missed=merge.missed)
+        yield from self._committer.commit(change, recorded)
         self._gone[self._states.basis] += gone
         return recorded
 
@@ -306,16 +309,6 @@ class Reconciler:
         return sorted(ages, key=ages.__getitem__)
 
     # --- transactions ---
-
-    def _commit(self, change: Change) -> Steps[Recorded]:
-        """Write a change. Returns what it has recorded, together with what failed tries before it have recorded."""
-        recorded, self._of_failed_tries = self._of_failed_tries, Recorded()
-        try:
-            yield from self._committer.commit(change, recorded)
-        except BaseException:
-            self._of_failed_tries.add(recorded)
-            raise
-        return recorded
 
     def _plan(
         self,
