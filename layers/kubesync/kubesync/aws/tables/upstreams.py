@@ -43,22 +43,24 @@ class UpstreamTable(Table):
 
     @staticmethod
     def put(
-        upstream: str, current: UpstreamState | None, nodes: Sequence[Node], now_epoch: float
+        upstream: str, current: UpstreamState | None, nodes: Sequence[Node], now_epoch: float, **of_head: object
     ) -> tuple[UpstreamState, list[Action]]:
         """Replace an upstream: write all slices of the new version, and remove surplus ones.
 
         Args:
             current: the upstream now in the table, or its mark of removal; its version is the condition. None: there is none.
+            of_head: what slice 0 holds besides.
         """
         documents = slice_nodes(nodes)
         state = UpstreamTable.following(current, nodes, len(documents))
         before, old_slices = (0, 0) if current is None else (current.version, current.slices)
+        head = {"slices": len(documents), "node_count": len(nodes), "digest": state.digest, **of_head}
+        head["updated_at"] = timestamp(now_epoch)
         actions: list[Action] = []
         for number, chunk in enumerate(documents):
-            of_slice = {"version": state.version, "nodes": [node_document(n) for n in chunk]}
-            of_head = {} if number else _head(len(documents), len(nodes), state.digest, now_epoch)
-            guard = () if number else (unchanged(before),)
-            actions.append(put(Key(UPSTREAMS, upstream, number), *guard, **of_slice, **of_head))
+            fields = {"version": state.version, "nodes": [node_document(n) for n in chunk]}
+            place = Key(UPSTREAMS, upstream, number)
+            actions.append(put(place, **fields) if number else put(place, unchanged(before), **fields, **head))
         actions += [Delete(Key(UPSTREAMS, upstream, n)) for n in range(len(documents), old_slices)]
         return state, actions
 
@@ -70,11 +72,8 @@ class UpstreamTable(Table):
     @staticmethod
     def remove(upstream: str, current: UpstreamState | None, now_epoch: float) -> list[Action]:
         """Mark slice 0 as deleted, for a week."""
-        version, slices = (0, 0) if current is None else (current.version, current.slices)
-        mark = {"version": version + 1, "nodes": [], "deleted": True, **_head(1, 0, digest(()), now_epoch)}
         expires_at = int(now_epoch) + TOMBSTONE_SECONDS
-        marked = put(Key(UPSTREAMS, upstream, 0), unchanged(version), **mark, expires_at=expires_at)
-        return [marked, *(Delete(Key(UPSTREAMS, upstream, n)) for n in range(1, slices))]
+        return UpstreamTable.put(upstream, current, (), now_epoch, deleted=True, expires_at=expires_at)[1]
 
     def current(self, upstreams: Sequence[str]) -> dict[str, UpstreamState]:
         """The upstreams now in the table, marks of removal included. The digest is empty, because nodes are not read."""
@@ -116,11 +115,6 @@ class UpstreamTable(Table):
 def timestamp(epoch_seconds: float) -> str:
     """RFC 3339 in UTC with milliseconds."""
     return datetime.fromtimestamp(epoch_seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _head(slices: int, node_count: int, of_nodes: str, now_epoch: float) -> dict[str, object]:
-    """What slice 0 holds besides."""
-    return {"slices": slices, "node_count": node_count, "digest": of_nodes, "updated_at": timestamp(now_epoch)}
 
 
 def assemble(items: list[Item]) -> StoredUpstream | None:
