@@ -87,7 +87,7 @@ OF_ANNOTATIONS: Final[tuple[Mutant, ...]] = (
         name="stores-every-annotation",
         without="a Service with thousands of annotations has thousands in its item",
         invariants="I9",
-        file="domain/dns/annotations/known.py",
+        file="domain/dns/annotations.py",
         old="    found |= list(unknown.items())[:MAX_REPORTED]\n",
         new="    found |= unknown\n",
         caught_by=(_KNOWN + "test_thousands_of_annotations_add_little_to_what_is_stored_i9",),

@@ -145,7 +145,7 @@ OF_WHAT_IS_LET_IN: Final[tuple[Mutant, ...]] = (
         name="any-ttl",
         without="an annotation may ask for any TTL",
         invariants="I9",
-        file="domain/dns/annotations/reading.py",
+        file="domain/dns/annotations.py",
         old="        if ttl is None or not MIN_TTL_SECONDS <= ttl <= max_ttl:\n",
         new="        if ttl is None or not MIN_TTL_SECONDS <= ttl <= MAX_TTL_SECONDS:\n",
         caught_by=(

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.upstreams import StoredUpstream, timestamp
 from kubesync.cluster.keys.key_states import rules_of
-from kubesync.domain.dns.annotations.reading import annotation_used, read_annotations
+from kubesync.domain.dns.annotations import annotation_used, read_annotations
 from kubesync.domain.dns.desired import Desired, asked_of
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other

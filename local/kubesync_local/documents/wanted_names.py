@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.domain.dns.annotations.reading import read_annotations
+from kubesync.domain.dns.annotations import read_annotations
 from kubesync.domain.sources.registry import main_part
 from kubesync.domain.state import KeyState
 from kubesync_local.sources.registry import WORDS

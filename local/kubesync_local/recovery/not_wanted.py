@@ -12,7 +12,7 @@ from typing import Any
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.keys.key_states import rules_of
-from kubesync.domain.dns.annotations.reading import read_annotations
+from kubesync.domain.dns.annotations import read_annotations
 from kubesync.domain.dns.desired import DnsRules
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey

@@ -8,7 +8,7 @@ from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.keys.key_states import rules_of
-from kubesync.domain.dns.annotations.reading import DnsAnnotations
+from kubesync.domain.dns.annotations import DnsAnnotations
 from kubesync.domain.dns.desired import Desired, DnsRules, asked_of
 from kubesync.domain.dns.names import canonical_name
 from kubesync.domain.dns.records import RecordKey, RecordSet

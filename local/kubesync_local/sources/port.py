@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.domain.dns.annotations.reading import DnsAnnotations
+from kubesync.domain.dns.annotations import DnsAnnotations
 from kubesync.domain.dns.desired import Desired, DnsRules
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesync.domain.dns.annotations.reading import DnsAnnotations, parse_ttl, read_annotations
+from kubesync.domain.dns.annotations import DnsAnnotations, parse_ttl, read_annotations
 from kubesync.domain.dns.records import Problem
 
 NEW = "external-dns.kubernetes.io/"

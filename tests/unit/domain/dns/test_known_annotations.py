@@ -13,8 +13,17 @@ from hypothesis import strategies as st
 
 from harness.dns_cases import names_page
 from harness.dns_cases.page import PAGE as CASES
-from kubesync.domain.dns.annotations.known import HEADLESS, PREFIXES, TABLE, Use, find_known, kept, nearest
-from kubesync.domain.dns.annotations.reading import DnsAnnotations, read_annotations
+from kubesync.domain.dns.annotations import (
+    HEADLESS,
+    PREFIXES,
+    TABLE,
+    DnsAnnotations,
+    Use,
+    find_known,
+    kept,
+    nearest,
+    read_annotations,
+)
 
 PAGE: Final = Path(__file__).resolve().parents[4] / "docs/annotations.md"
 NEW, OLD = "external-dns.kubernetes.io/", "external-dns.alpha.kubernetes.io/"

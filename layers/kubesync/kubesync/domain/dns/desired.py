@@ -11,8 +11,7 @@ from itertools import groupby
 from typing import Final
 
 from kubesync.domain.dns.addresses import Network, parse_address
-from kubesync.domain.dns.annotations.known import PREFIXES
-from kubesync.domain.dns.annotations.reading import MAX_TTL_SECONDS, DnsAnnotations, read_annotations
+from kubesync.domain.dns.annotations import MAX_TTL_SECONDS, PREFIXES, DnsAnnotations, read_annotations
 from kubesync.domain.dns.names import canonical_name, why_illegal
 from kubesync.domain.dns.permissions import NameRules, refusal
 from kubesync.domain.dns.provenance import Origin

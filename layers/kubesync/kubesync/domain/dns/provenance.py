@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from kubesync.domain.dns.annotations.reading import DnsAnnotations, annotation_used
+from kubesync.domain.dns.annotations import DnsAnnotations, annotation_used
 from kubesync.domain.objects import Service
 
 

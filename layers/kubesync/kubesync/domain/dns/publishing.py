@@ -25,7 +25,7 @@ from itertools import product
 from typing import Final
 
 from kubesync.domain.dns.addresses import Address, Network, lies_in
-from kubesync.domain.dns.annotations.reading import DnsAnnotations
+from kubesync.domain.dns.annotations import DnsAnnotations
 from kubesync.domain.dns.elb_zones import CLOUDFRONT_ZONE, alias_zone_id, elb_zone_id
 from kubesync.domain.dns.endpoints import not_let_in
 from kubesync.domain.dns.names import why_illegal, zones_of

@@ -27,7 +27,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, Final
 
-from kubesync.domain.dns.annotations.reading import DnsAnnotations, annotation_used
+from kubesync.domain.dns.annotations import DnsAnnotations, annotation_used
 from kubesync.domain.dns.desired import (
     Desired,
     DnsRules,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubesync.domain.dns.annotations.known import PREFIXES
+from kubesync.domain.dns.annotations import PREFIXES
 from kubesync.domain.objects import Resource
 from kubesync.domain.sources.registry import SOURCES, kind_of
 

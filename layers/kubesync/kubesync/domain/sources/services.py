@@ -35,8 +35,7 @@ from sys import intern
 from typing import Any, Final
 
 from kubesync.domain.dns.addresses import Address, parse_address
-from kubesync.domain.dns.annotations.known import HEADLESS
-from kubesync.domain.dns.annotations.reading import DnsAnnotations
+from kubesync.domain.dns.annotations import HEADLESS, DnsAnnotations
 from kubesync.domain.dns.desired import (
     Desired,
     DnsRules,

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from kubesync.domain.dns.annotations.known import PREFIXES
+from kubesync.domain.dns.annotations import PREFIXES
 from kubesync.domain.errors import BodyError, StatusError, TooOldError
 from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.sources.registry import SOURCES

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Required, TypedDict
 
 from pydantic import Field, with_config
 
-from kubesync.domain.dns.annotations.known import kept
+from kubesync.domain.dns.annotations import kept
 from kubesync.domain.sources.ingresses import HOSTNAME_SOURCE, INGRESSES, Ingress
 from kubesync.kubernetes.wire.models import CONFIG, Metadata, Short
 from kubesync.kubernetes.wire.port import wire_source

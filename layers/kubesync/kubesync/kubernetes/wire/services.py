@@ -8,7 +8,7 @@ from typing import Annotated, Final, Required, TypedDict
 
 from pydantic import Field, with_config
 
-from kubesync.domain.dns.annotations.known import kept
+from kubesync.domain.dns.annotations import kept
 from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointsObject, Port, Resource, Service
 from kubesync.kubernetes.wire.models import CONFIG, Metadata, PortNumber, Short
 from kubesync.kubernetes.wire.port import wire_source

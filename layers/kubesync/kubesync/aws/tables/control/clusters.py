@@ -30,8 +30,7 @@ from pydantic import (
 from kubesync.aws.dynamodb.store import CONTROL, STATE, Delete, Equals, Item, Key, Store
 from kubesync.aws.tables.items import Table, readable
 from kubesync.domain.dns.addresses import parse_network
-from kubesync.domain.dns.annotations.known import PREFIXES
-from kubesync.domain.dns.annotations.reading import MAX_TTL_SECONDS
+from kubesync.domain.dns.annotations import MAX_TTL_SECONDS, PREFIXES
 from kubesync.domain.dns.names import FIELDS
 from kubesync.domain.dns.permissions import (
     NAMES_PER_NAMESPACE,

@@ -1,1 +1,0 @@
-"""Annotations of a Service: which ones there are, and what they ask for."""
