@@ -168,8 +168,8 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="kubesync follows redirects to any host",
         invariants="I8",
         file="kubernetes/transport/client.py",
-        old="    def get_redirect_target(self, _response: requests.Response) -> None:\n",
-        new="    def unused(self, _response: requests.Response) -> None:\n",
+        old="            response = adapter.send(prepared, stream=True, timeout=timeout, verify=verify)\n",
+        new="            response = requests.Session().send(prepared, stream=True, timeout=timeout, verify=verify)\n",
         caught_by=(_TRANSPORT + "test_redirect_is_not_followed_and_the_token_goes_nowhere_else_i8",),
     ),
     Mutant(
@@ -177,8 +177,11 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="kubesync uses proxies and .netrc from the environment",
         invariants="I8",
         file="kubernetes/transport/client.py",
-        old="            session.trust_env = False\n",
-        new="            session.trust_env = True\n",
+        old="            response = adapter.send(prepared, stream=True, timeout=timeout, verify=verify)\n",
+        new=(
+            "            response = requests.Session().send(\n"
+            "                prepared, allow_redirects=False, stream=True, timeout=timeout, verify=verify)\n"
+        ),
         caught_by=(_TRANSPORT + "test_environment_is_ignored_i8",),
     ),
     Mutant(
@@ -348,8 +351,12 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="the body of a redirect is read, however long",
         invariants="I10",
         file="kubernetes/transport/client.py",
-        old="            session = _Session()\n",
-        new="            session = requests.Session()\n",
+        old="            response = adapter.send(prepared, stream=True, timeout=timeout, verify=verify)\n",
+        new=(
+            "            session = requests.Session()\n"
+            "            session.mount('http://', adapter)\n"
+            "            response = session.send(prepared, allow_redirects=False, stream=True, timeout=timeout, verify=verify)\n"
+        ),
         caught_by=(_SLOW + "test_body_of_a_redirect_is_not_read_to_its_end",),
     ),
     Mutant(

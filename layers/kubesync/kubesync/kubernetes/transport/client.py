@@ -41,6 +41,7 @@ from kubesync.kubernetes.wire.lines import one_line
 from kubesync.log import logger
 
 VERSION: Final = "0.1.0"
+_HEADERS: Final = {"User-Agent": f"kubesync/{VERSION}", "Accept": "application/json"}
 _BLOCK_BYTES: Final = 256 * 1024  # one read of a body
 _STATUS_BYTES: Final = 64 * 1024  # how much of a refusal's body is read, and shown of one that is too long
 _REVEALING_CHARACTERS: Final = 12  # this many characters of a secret's beginning reveal it; fewer do not
@@ -102,16 +103,13 @@ class ClusterAccess:
     renews_token: bool = False
 
 
-class _Session(requests.Session):
-    def get_redirect_target(self, _response: requests.Response) -> None:
-        """None: no redirect is followed. requests would also read its whole body, however long."""
-
-
 class ApiClient:
     """Requests to one API server. Each listener has its own; only ``shutdown`` may be called from another thread.
 
-    It reads nothing from the environment (proxies, ``.netrc``, CA bundles) and follows no redirect, so the token goes only to
-    the configured server (I8). ``date``: the Date header of the last answer; empty if there was none.
+    It sends without a session of requests. So it reads nothing from the environment (proxies, ``.netrc``, CA bundles), keeps no cookie,
+    follows no redirect and reads none to its end: the token goes only to the configured server (I8).
+
+    ``date``: the Date header of the last answer; empty if there was none.
 
     Args:
         ends: is notified of the credentials that are used.
@@ -122,7 +120,7 @@ class ApiClient:
         self._clock = clock or ThreadScheduler()
         self._ends = ends or CredentialEnds(self._clock)
         self._interrupter = Interrupter(self._clock)
-        self._ready: tuple[Server, requests.Session] | None = None
+        self._ready: tuple[Server, ApiServerAdapter] | None = None
         self._token = ""
         self._renew_certificates = False
         self.date = ""
@@ -170,15 +168,15 @@ class ApiClient:
 
         Hides the token in every ListenerError, also in those of the caller's block. Closes the response at the end.
         """
-        server, session = self._connect()
-        response = self._send(session, server.url(request.path), request, encoding, deadline, fresh=False)
+        server, adapter = self._connect()
+        response = self._send(adapter, server.url(request.path), request, encoding, deadline, fresh=False)
         try:
             if response.status_code == 401 and (self._access.token_source or self._access.certificates) is not None:
                 response.close()
                 if self._access.certificates is not None:
                     self._forget_certificates()
-                    server, session = self._connect()
-                response = self._send(session, server.url(request.path), request, encoding, deadline, fresh=True)
+                    server, adapter = self._connect()
+                response = self._send(adapter, server.url(request.path), request, encoding, deadline, fresh=True)
             if response.status_code != 200 and (response.status_code != 201 or request.body is None):
                 raise self._error_of_status(server, response)
             yield server, response
@@ -209,8 +207,8 @@ class ApiClient:
         self._renew_certificates = False
         return found
 
-    def _connect(self) -> tuple[Server, requests.Session]:
-        """The server and an HTTP session for it. Makes the session and its TLS rules at the first call; sends nothing.
+    def _connect(self) -> tuple[Server, ApiServerAdapter]:
+        """The server and its connections. Makes them and their TLS rules at the first call; sends nothing.
 
         Raises HandshakeError if a certificate cannot be read, StoppedError after ``shutdown``.
         """
@@ -237,36 +235,27 @@ class ApiClient:
             if insecure and server.scheme == "https":
                 urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # our own warning appears once
                 logger.warning("TLS verification is switched off for a cluster", extra={"server": server.authority})
-            session = _Session()
-            session.trust_env = False
-            session.verify = not insecure
-            session.headers.clear()
-            session.headers.update({"User-Agent": f"kubesync/{VERSION}", "Accept": "application/json"})
             adapter = ApiServerAdapter(self._interrupter, context, self._access.tls_server_name, self._ends.note_chain)
-            session.mount(f"{server.scheme}://", adapter)
-            self._ready = server, session
+            self._ready = server, adapter
         return self._ready
 
     def _send(
-        self, session: requests.Session, url: str, request: ApiRequest, encoding: str, deadline: float, *, fresh: bool
+        self, adapter: ApiServerAdapter, url: str, request: ApiRequest, encoding: str, deadline: float, *, fresh: bool
     ) -> requests.Response:
         """Send one request and wait for the header of its answer. ``fresh``: read the token again. Raises ListenerError, StoppedError."""
-        headers = {"Accept-Encoding": encoding, **self._authorization(fresh=fresh)}
+        headers = {**_HEADERS, "Accept-Encoding": encoding, **self._authorization(fresh=fresh)}
+        if request.body is not None:
+            headers["Content-Type"] = "application/json"
         self._interrupter.raise_if_stopped()
         self._interrupter.phase = Phase.CONNECT
         left = max(deadline - self._clock.monotonic(), SHORTEST_TIMEOUT_SECONDS)
         timeout = (min(self.policy.connect_timeout, left), min(self.policy.read_timeout, left))
         self._interrupter.limit(self.policy.read_timeout, min(self.policy.header_seconds, left))
+        method = "GET" if request.body is None else "POST"
         try:
-            response = session.request(
-                "GET" if request.body is None else "POST",
-                url,
-                params=list(request.params),
-                data=request.body,
-                headers=headers if request.body is None else {**headers, "Content-Type": "application/json"},
-                timeout=timeout,
-                stream=True,
-            )
+            prepared = requests.Request(method, url, headers, data=request.body, params=request.params).prepare()
+            verify = not self._access.insecure_skip_tls_verify
+            response = adapter.send(prepared, stream=True, timeout=timeout, verify=verify)
         except FOREIGN_ERRORS as error:
             self._interrupter.raise_if_stopped()
             failure = classify(error, self._interrupter.phase, parse_server(self._access.server).authority)
