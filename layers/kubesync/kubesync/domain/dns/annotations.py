@@ -18,7 +18,7 @@ from typing import Final
 from kubesync.domain.dns.names import canonical_name
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.dns.routing.policies import NOT_POSSIBLE, SIMPLE, Routing
-from kubesync.domain.dns.routing.reading import NOTHING_SAID, read_routing
+from kubesync.domain.dns.routing.reading import NOTHING_SAID, POLICY_ANNOTATIONS, read_routing
 
 # The first prefix that has an annotation wins, even if its value is empty.
 PREFIXES: Final = ("external-dns.kubernetes.io/", "external-dns.alpha.kubernetes.io/")
@@ -65,9 +65,8 @@ _OBEYED: Final = (
     "hostname internal-hostname target ttl alias set-identifier aws-weight aws-evaluate-target-health controller"
 )
 _OBEYED_SHORT: Final = (
-    "aws-target-hosted-zone aws-hosted-zone-id aws-region aws-failover aws-multi-value-answer aws-geolocation-continent-code "
-    "aws-geolocation-country-code aws-geolocation-subdivision-code aws-geoproximity-region aws-geoproximity-local-zone-group "
-    "aws-geoproximity-coordinates aws-geoproximity-bias aws-health-check-id"
+    *("aws-target-hosted-zone", "aws-hosted-zone-id", "aws-health-check-id"),
+    *sorted(POLICY_ANNOTATIONS - {"aws-weight"}),
 )
 # Those of other DNS providers and sources. Ingresses obey ``ingress-hostname-source`` (``sources.ingresses``).
 _IGNORED: Final = (
@@ -75,7 +74,7 @@ _IGNORED: Final = (
 )
 TABLE: Final = (
     *(KnownAnnotation(name, Use.OBEYED) for name in _OBEYED.split()),
-    *(KnownAnnotation(name, Use.OBEYED, short=True) for name in _OBEYED_SHORT.split()),
+    *(KnownAnnotation(name, Use.OBEYED, short=True) for name in _OBEYED_SHORT),
     KnownAnnotation("access", Use.REFUSED, "addresses of nodes", kind="NodePort"),
     KnownAnnotation("endpoints-type", Use.REFUSED, "addresses of nodes", kind=HEADLESS),
     KnownAnnotation("record-type", Use.REFUSED, "another type of record"),

@@ -13,7 +13,7 @@ All sets of one name and type have the same policy. Each has a set identifier, a
     Multivalue      none                                           its identifier
 
 Source: https://docs.aws.amazon.com/Route53/latest/APIReference/API_ResourceRecordSet.html. A further policy is a class here, how
-annotations ask for it (``reading``, and rows in ``dns.annotations``), what Route 53 refuses (``dns.publishing``), and its field of the API
+annotations ask for it (``reading``), what Route 53 refuses (``dns.publishing``), and its field of the API
 (``aws.route53.wire``). The stand-in of Route 53 needs its rules too (``standins/route53/zone``).
 """
 
