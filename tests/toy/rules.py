@@ -76,7 +76,7 @@ def _desired(state: KeyState, _complete: AbstractSet[Resource], rules: DnsRules,
     return Desired(records, upstreams, tuple(sorted(plan.problems)), origins, allowed.counted)
 
 
-def _keeps(state: KeyState, _rules: DnsRules, _held: Collection[str]) -> Keeping:
+def _keeps(state: KeyState, _rules: DnsRules, _held: Collection[str] | None) -> Keeping:
     toy = _toy(state)
     return Keeping() if toy is None else Keeping(frozenset({toy.host}))
 

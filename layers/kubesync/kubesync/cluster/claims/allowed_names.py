@@ -8,13 +8,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from kubesync.aws.tables.name_counts import NAMES, SETS, WAITS, NameCounts, Taken
 from kubesync.domain.dns.desired import Desired, DnsRules, bounded
-from kubesync.domain.dns.permissions import OF_NAMESPACE, most_looked_at, too_many
+from kubesync.domain.dns.permissions import OF_NAMESPACE, too_many
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.publishing import why_not_possible
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet, clash
@@ -231,22 +231,5 @@ def names_asked(before: KeyState, seen: KeyState, rules: DnsRules) -> AbstractSe
         before: the key as stored.
         seen: the key as it is about to be planned.
     """
-    asked = KINDS[seen.key.kind].keeps(seen, rules, _Anything(most_looked_at(rules.names))).names
+    asked = KINDS[seen.key.kind].keeps(seen, rules, None).names
     return asked.union(name.name for name in before.claims | before.waits) or EMPTY_SET
-
-
-class _Anything(Collection[str]):
-    """Contains every name, the first ``most`` times that it is asked. No key gets more names (``permitted``), so more need not be found."""
-
-    def __init__(self, most: int) -> None:
-        self._left = most
-
-    def __contains__(self, _name: object) -> bool:
-        self._left -= 1
-        return self._left >= 0
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return self._left

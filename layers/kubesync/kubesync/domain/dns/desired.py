@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final
 
 from kubesync.domain.dns.addresses import Network, parse_address
 from kubesync.domain.dns.annotations import MAX_TTL_SECONDS, PREFIXES, DnsAnnotations, read_annotations
 from kubesync.domain.dns.names import canonical_name, why_illegal
-from kubesync.domain.dns.permissions import NameRules, refusal
+from kubesync.domain.dns.permissions import NameRules, most_looked_at, refusal
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.publishing import RecordPlan, Targets, why_not_possible
 from kubesync.domain.dns.records import Held, Node, Problem, RecordKey, RecordSet, Zone
@@ -141,7 +141,7 @@ def keeping(
     asked: DnsAnnotations,
     names: Collection[str],
     rules: DnsRules,
-    held: Collection[str],
+    held: Collection[str] | None,
     own: Collection[str] = (),
 ) -> Keeping:
     """Of the names that a key holds, those that it keeps even while nothing is published there, for example because no endpoint is ready.
@@ -156,6 +156,7 @@ def keeping(
 
     Args:
         names: what it asks for.
+        held: the names that it holds; None: all that it may hold.
         own: its own name by the template. It counts where other namespaces may ask for it: where the template does not hold the namespace.
     """
     if asked.exclude or (rules.opt_in and not asked.include):
@@ -163,7 +164,9 @@ def keeping(
     if not asked.only_held and rules.names is None:
         return Keeping()
     derived = own if asked.only_held or "{namespace}" not in rules.template else ()
-    permitted = (name for name in names if name in held and refusal(name, key, rules.names) is None)
+    # No key gets more names (``permitted``), so more need not be looked at.
+    asked_for = islice(names, most_looked_at(rules.names)) if held is None else (each for each in names if each in held)
+    permitted = (name for name in asked_for if refusal(name, key, rules.names) is None)
     kept = frozenset((*derived, *permitted))
     identifier = None if asked.only_held or asked.unpublishable else asked.identifier
     return Keeping(kept, identifier, asked.routing.seat(asked.identifier), asked.zone_id)

@@ -160,7 +160,7 @@ def _desired(state: KeyState, _complete: AbstractSet[Resource], rules: DnsRules,
     return desired(state.key, _ingress(state), rules, state.held)
 
 
-def _keeps(state: KeyState, rules: DnsRules, held: Collection[str]) -> Keeping:
+def _keeps(state: KeyState, rules: DnsRules, held: Collection[str] | None) -> Keeping:
     ingress = _ingress(state)
     if ingress is None or not of_our_class(ingress, rules):
         return Keeping()

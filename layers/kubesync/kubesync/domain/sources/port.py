@@ -79,7 +79,7 @@ class Kind:
         created_at: the creationTimestamp of the object itself, RFC 3339: the older object gets a name that two want.
         desired: what should exist because of a key, from those of its parts whose resources are complete (I5). The set holds the
             complete resources, always the main one. The last argument is what it may read besides.
-        keeps: names that a key keeps while it publishes nothing there.
+        keeps: of names that a key holds, or may hold (None), those that it keeps while it publishes nothing there.
         of_records: the resources that the record sets of a key depend on.
         reads: names of the kinds of shared objects that its plans read.
         shared: its objects belong to no key, and plans of many keys read them (``shared_kind``).
@@ -93,7 +93,7 @@ class Kind:
     others: tuple[Resource, ...]
     created_at: Callable[[Any], str]
     desired: Callable[[KeyState, AbstractSet[Resource], DnsRules, Shared], Desired]
-    keeps: Callable[[KeyState, DnsRules, Collection[str]], Keeping]
+    keeps: Callable[[KeyState, DnsRules, Collection[str] | None], Keeping]
     of_records: Callable[[KeyState], frozenset[Resource]]
     reads: tuple[str, ...] = ()
     shared: bool = False

@@ -260,7 +260,7 @@ def _desired(state: KeyState, complete: AbstractSet[Resource], rules: DnsRules, 
     return desired(state.key, state.service, endpoints, rules, state.held)
 
 
-def _keeps(state: KeyState, rules: DnsRules, held: Collection[str]) -> Keeping:
+def _keeps(state: KeyState, rules: DnsRules, held: Collection[str] | None) -> Keeping:
     key, service = state.key, state.service
     if service is None:
         return Keeping()
