@@ -41,7 +41,7 @@ OF_ALIASES: Final[tuple[Mutant, ...]] = (
         without="an alias is not planned again when its target stands",
         invariants="I10",
         file="cluster/keys/outcomes.py",
-        old="        book.promoted += sorted(self.committer.followers.of(before.applied.keys() ^ after.applied.keys()))\n",
+        old="        book.promoted += sorted(self.committer.dependents.following(before.applied.keys() ^ after.applied.keys()))\n",
         new="",
         caught_by=(_ALIASES + "test_alias_has_the_types_of_its_target",),
     ),
@@ -95,7 +95,7 @@ OF_ALIASES: Final[tuple[Mutant, ...]] = (
         without="an alias does not follow a target of another cluster",
         invariants="I10",
         file="cluster/keys/alias_targets.py",
-        old="            self._followers.tell(cluster, Follow(name, key, cluster in clusters))\n",
+        old="            self._dependents.tell(cluster, Follow(name, key, cluster in clusters))\n",
         new="            pass\n",
         caught_by=(
             _ALIASES + "test_alias_follows_a_target_of_another_cluster",

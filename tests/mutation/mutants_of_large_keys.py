@@ -137,8 +137,8 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="other keys wait until all transactions of a large key are written",
         invariants="I9",
         file="cluster/keys/committer.py",
-        old="may_stop=turns[large] < _MOST_TURNS)",
-        new="may_stop=False)",
+        old="may_stop = large is not None and turns[large] < _MOST_TURNS",
+        new="may_stop = False",
         caught_by=(_TURNS + "test_i9_change_of_a_friend_does_not_wait_until_a_large_service_is_written",),
     ),
     Mutant(
@@ -146,8 +146,8 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="a large Service that changes on and on is never written to its end",
         invariants="I9",
         file="cluster/keys/committer.py",
-        old="may_stop=turns[large] < _MOST_TURNS)",
-        new="may_stop=True)",
+        old="may_stop = large is not None and turns[large] < _MOST_TURNS",
+        new="may_stop = True",
         caught_by=(_TURNS + "test_i9_large_service_that_changes_on_and_on_is_written_to_its_end",),
     ),
     Mutant(

@@ -28,7 +28,7 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         without="the Services of a namespace get as many names as they ask for",
         invariants="I9",
         file=_ALLOWED,
-        old="        refused = frozenset(asked[max(0, self._room(seen, want, heir)) :])\n",
+        old="        refused = frozenset(asked[max(0, self._room(seen, want)) :])\n",
         new="        refused = frozenset[str]()\n",
         caught_by=(
             _LIMITS + "test_i9_names_of_a_namespace_beyond_its_limit_are_refused_and_others_are_not_touched",
@@ -171,7 +171,7 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         without="counts that have changed by less than a step are written when the session ends",
         invariants="I9",
         file="cluster/run.py",
-        old="            yield from self._served.committer.write_counts()\n",
+        old="            yield from self._served.committer.write_counts(self._served.states.counts.rest)\n",
         new="",
         caught_by=(_CAPS + "test_i9_counts_are_written_in_steps_and_corrected_by_a_list",),
     ),

@@ -41,9 +41,9 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         name="checkpoint-for-each-window",
         without="windows that follow each other share a checkpoint",
         invariants="I6",
-        file="cluster/keys/committer.py",
-        old="ends = ending is not None and ending.due()",
-        new="ends = ending is not None and (writes or ending.due())",
+        file="cluster/keys/reconciler.py",
+        old="if left else listed or flush or self._checkpoints_due()",
+        new="if left else listed or flush or observed.by_key or self._checkpoints_due()",
         caught_by=(_UNITS + "test_pods_in_a_stream_cost_8_units_each_and_share_a_checkpoint_for_30_seconds",),
     ),
     Mutant(

@@ -33,14 +33,12 @@ def a_piece(number: int, actions: int, *, cluster: str = "", shared: str = "", s
     if shared:
         made.append(Delete(place(shared)))
     clusters = frozenset({cluster}) if cluster else frozenset[str]()
-    return Piece(tuple(made), lambda state: replace(state, claims=state.claims | {name}), clusters)
+    return Piece(tuple(made), name, clusters)
 
 
 def a_write(name: str, *pieces: Piece, trailing: int = 0) -> KeyWrite:
     before = KeyState(a_key(name))
-    after = before
-    for piece in pieces:
-        after = piece.apply(after)
+    after = replace(before, claims=frozenset(piece.name for piece in pieces if piece.name))
     notes = tuple(Delete(place(f"{name}-note-{n}")) for n in range(trailing))
     return KeyWrite(before, after, pieces, (Entry(name, None, None, "test"),), notes)
 

@@ -130,10 +130,10 @@ def test_i9_large_key_gives_way_once_what_is_left_decides_about_no_name_of_other
     after = KeyState(key, claims=frozenset(Name("Z1", name) for name in left))
     chunks = [Chunk(token, left=(KeyState(key), after)) for token in ("first", "second")]
     monkeypatch.setattr(committer, "_write", lambda _part, chunk: written.append(chunk.token))
-    section = Section([key], large=True, end=1, last=True, may_stop=True)
+    section = Section([key], large=key, end=1, may_stop=True)
 
     began = committer.clock.monotonic()
-    assert list(committer._write_until_it_gives_way(Recorded(), chunks, section, began)) == ([key] if gives_way else [])
+    assert list(committer._write_chunks(Recorded(), chunks, section, began)) == ([key] if gives_way else [])
     assert written == (["first"] if gives_way else ["first", "second"])
 
 

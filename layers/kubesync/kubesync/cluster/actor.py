@@ -88,7 +88,7 @@ class ClusterActor:
             case messages.Promoted():
                 serving.keys.promoted.add(message.keys)
             case messages.Follow():
-                if serving.keys.committer.followers.add(message.name, message.key) and message.owns:
+                if serving.keys.committer.dependents.follow(message.name, message.key) and message.owns:
                     self._ports.to_cluster(message.key.cluster, messages.Promoted((message.key,)))
             case messages.Refer():
                 # Between two steps: whatever was planned is written.

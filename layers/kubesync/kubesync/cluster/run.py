@@ -305,7 +305,7 @@ class ListeningRun:
             yield from self.steps()
         if not self.failed:
             yield from self.steps(flush=True)
-            yield from self._served.committer.write_counts()
+            yield from self._served.committer.write_counts(self._served.states.counts.rest)
 
     def end(self) -> None:
         """Persist how the listeners ended, give back room for lists, and write no more Events."""

@@ -109,20 +109,16 @@ class NamespaceLimit:
     record sets, or they go to a neighbour.
     """
 
-    def __init__(self, counted: NameCounts, policy: Policy) -> None:
+    def __init__(self, counted: NameCounts, policy: Policy, heir: _HeirOf) -> None:
         self._counted = counted
         self._policy = policy
+        self._heir = heir
         self._planned = Counter[Taken]()  # what keys have taken since the counts were read
         self._taken: dict[ObjectKey, AbstractSet[str]] = {}  # the counted names of planned keys
         self._gains = 0  # how many names ``within`` let the present key gain
 
     def within(
-        self,
-        seen: KeyState,
-        want: Desired,
-        owners: Mapping[Name, ObjectKey | None],
-        needed: Mapping[Name, Name],
-        heir: _HeirOf,
+        self, seen: KeyState, want: Desired, owners: Mapping[Name, ObjectKey | None], needed: Mapping[Name, Name]
     ) -> Desired:
         """What the key wants, without new names beyond the limit of names. Reports these. ``owners``, ``needed``: see ``assign_names``."""
         rules, key, self._gains = self._counted.rules, seen.key, 0
@@ -141,7 +137,7 @@ class NamespaceLimit:
         asked = [name for name in want.counted if name in fresh]
         if not asked:
             return want  # before ``_room`` reads the counts (I7)
-        refused = frozenset(asked[max(0, self._room(seen, want, heir)) :])
+        refused = frozenset(asked[max(0, self._room(seen, want)) :])
         self._gains = len(asked) - len(refused)
         if not refused:
             return want
@@ -150,22 +146,22 @@ class NamespaceLimit:
         records = {each: record_set for each, record_set in want.records.items() if each.name not in refused}
         return replace(want, records=records, problems=(*want.problems, *problems))
 
-    def sharable(self, seen: KeyState, want: Desired, others: _SetsOfSharers, heir: _HeirOf) -> _SetsOfSharers:
+    def sharable(self, seen: KeyState, want: Desired, others: _SetsOfSharers) -> _SetsOfSharers:
         """Of the claims that the key may share, those for which the limit of names has room. The key waits for the other claims."""
         held, records = self._counted.held(seen), want.records or {}
         free = {Name.of(key) for key in records if not any(clash(key, each) for each in others.get(Name.of(key), ()))}
         asked = {name.name for name in free & others.keys() - seen.claims if name.name in want.counted} - held
         if not asked:
             return others
-        without = set(sorted(asked)[max(0, self._room(seen, want, heir) - self._gains) :])
+        without = set(sorted(asked)[max(0, self._room(seen, want) - self._gains) :])
         return {name: sets for name, sets in others.items() if name.name not in without}
 
-    def _room(self, seen: KeyState, want: Desired, heir: _HeirOf) -> int:
+    def _room(self, seen: KeyState, want: Desired) -> int:
         """How many more names the key's namespace may gain, without the names that the key lets go and that no neighbour gets."""
         counted, namespace = self._counted, seen.key.namespace
         assert counted.rules is not None
         leaving = counted.held(seen) - {*want.counted} if self._policy is Policy.SYNC else frozenset[str]()
-        next_owners = ((name.name, heir(name, seen.key)) for name in sorted(seen.claims) if name.name in leaving)
+        next_owners = ((name.name, self._heir(name, seen.key)) for name in sorted(seen.claims) if name.name in leaving)
         passes = {name for name, each in next_owners if each is not None and neighbours(each, seen.key)}
         reserved = counted.reserved(namespace).items()
         kept = sum(len(names - self._taken.get(key, frozenset())) for key, names in reserved)

@@ -52,25 +52,24 @@ class ClaimBook:
 
     Args:
         tables: only keys of clusters in ``fenced_here`` can be notified that they were given a name.
-        intended: the record sets that a key intends, as the commit leaves them.
+        known: a key without its parts, as the commit leaves it.
         reserve: called with a key and a name if the key is given the name by a neighbour: their namespace has counted the name already.
     """
 
     def __init__(
         self,
         tables: Tables,
-        intended: Callable[[ObjectKey], Mapping[RecordKey, RecordSet]],
+        known: Callable[[ObjectKey], KeyState],
         reserve: Callable[[ObjectKey, str], None],
     ) -> None:
         self._table = tables.claims
         self._states = tables.state
-        self._fenced_here = tables.fenced_here
-        self._intended = intended
+        self.fenced_here = tables.fenced_here
+        self.known = known
         self._reserve = reserve
         self._waiters = Waiters(tables.claims)
         self._claims: dict[Name, Claim | None] = {}  # those that were read; None: does not exist
         self._related: dict[Name, set[Name]] = {}  # by the name's simple claim, all claims of the name
-        self._gained: set[Name] = set()
         self._ownerless: frozenset[Name] | None = None  # see ``check_owners``; None: not checked
         self._commit = _Commit()
         self.promoted: list[ObjectKey] = []
@@ -162,7 +161,7 @@ class ClaimBook:
         meet the other key again, for ever. So ``needed_claim`` ignores claims that are not taken, except for a weighted set: that waits.
         """
         owner = self.owner(name)
-        return owner is not None and (name in self._gained or name in self._states.load([owner])[owner].claims)
+        return owner is not None and name in self.known(owner).claims
 
     def exchange(
         self, seen: KeyState, wanted: AbstractSet[Name], owners: Mapping[Name, ObjectKey | None]
@@ -179,7 +178,7 @@ class ClaimBook:
             owner, claim = owners.get(theirs), self._claims.get(theirs)
             if owner in (None, seen.key) or claim is None or claim.owner != owner:
                 continue
-            if owner.cluster not in self._fenced_here:
+            if owner.cluster not in self.fenced_here:
                 continue
             third = [each for each, key in self.owners_at(theirs).items() if key not in (owner, seen.key)]
             if len({each.seat.split(" ")[0] for each in (theirs, *third) if each.seat}) > 1:
@@ -190,8 +189,7 @@ class ClaimBook:
                 place = next(iter(self._waiters.places_of(mine, owner)), None)
                 if place is not None:
                     own = next(iter(self._waiters.places_of(theirs, seen.key)), None)
-                    given = [*self._hand_over(mine, owner, place), self._states.mark_promoted(owner, mine)]
-                    self.promoted.append(owner)
+                    given = [*self._hand_over(mine, owner, place), self.promote(owner, mine)]
                     yield mine, theirs, [*given, *self._hand_over(theirs, seen.key, own)], frozenset({owner.cluster})
                     break
 
@@ -206,6 +204,11 @@ class ClaimBook:
         left = [] if place is None else [place]
         claim = self._existing(name)
         return self._change(claim, claim.moved(owner=heir, waiting=claim.waiting - len(left)), leaves=left)
+
+    def promote(self, key: ObjectKey, name: Name) -> Action:
+        """Have a key planned next, because of a name. Returns its durable mark, for a transaction with the fence of the key's cluster (I1)."""
+        self.promoted.append(key)
+        return self._states.mark_promoted(key, name)
 
     def claim(self, name: Name) -> Claim | None:
         """A claim as it stands now. None: it does not exist, or was not read."""
@@ -267,7 +270,7 @@ class ClaimBook:
             holds = seen.key in claim.holders
             if not holds and (not neighbours(claim.owner, seen.key) or (name in seen.waits and not moved)):
                 continue
-            of_owner = {k: each for k, each in self._intended(claim.owner).items() if Name.of(k) == name}
+            of_owner = {k: each for k, each in self.known(claim.owner).intended.items() if Name.of(k) == name}
             kinds = {policy, *(each.routing.kind for each in of_owner.values())}
             # An owner without sets at the name is planned first: only then it is known which types are free.
             if holds or ((of_owner or claim.types) and kinds in ({Simple.kind}, {Weighted.kind})):
@@ -304,7 +307,6 @@ class ClaimBook:
 
     def gain(self, name: Name, key: ObjectKey) -> list[Action]:
         """Take a claim that nobody owns. Returns no action if the key was given the claim already."""
-        self._gained.add(name)
         if self.owner(name) == key:
             return []
         self._related.get(_simple(name), set()).add(name)
@@ -324,7 +326,7 @@ class ClaimBook:
         """Queue for a claim that another key owns."""
         claim = self._existing(name)
         # An owner that no longer wants the name keeps the claim until its set is deleted. Now that a key waits, it can hand the claim on.
-        if claim.owner.cluster in self._fenced_here and name not in names_of(self._intended(claim.owner)):
+        if claim.owner.cluster in self.fenced_here and name not in names_of(self.known(claim.owner).intended):
             self.promoted.append(claim.owner)
         joins = {self._table.waiter_place(name, key, created_at): key}
         # A key that waits shares no types.
@@ -373,7 +375,7 @@ class ClaimBook:
         claim = self._claims.get(name)
         line = {} if claim is None or claim.owner != key or claim.types else self._future_waiters(claim)
         heir = line[first_place(line)] if line else None
-        return heir if heir is not None and heir.cluster in self._fenced_here else None
+        return heir if heir is not None and heir.cluster in self.fenced_here else None
 
     def _future_waiters(self, claim: Claim) -> dict[Key, ObjectKey]:
         """The keys that will wait for a claim after this commit: those that wait now or will come, without those that will go."""
@@ -405,9 +407,8 @@ class ClaimBook:
         name = claim.name
         if claim.types:  # the name stays in its namespace as long as a key there has a type
             heir = claim.holders[1]
-            self.promoted.append(heir)
             given = self._change(claim, claim.moved(owner=heir, types=claim.without(heir)))
-            return [*given, self._states.mark_promoted(heir, name)], frozenset({heir.cluster})
+            return [*given, self.promote(heir, name)], frozenset({heir.cluster})
         line = self._future_waiters(claim) or (self._waiters.of(name) if claim.waiting else {})
         if not line:
             self._claims[name] = None
@@ -420,10 +421,9 @@ class ClaimBook:
             self._commit.given.setdefault(heir, set()).add(name)
             return self._hand_over(name, heir, None), frozenset()
         actions = self._hand_over(name, heir, place)
-        if heir.cluster not in self._fenced_here:
+        if heir.cluster not in self.fenced_here:
             return [*actions, NextOwnerTable.note(heir, name, claim.version + 1)], frozenset()
-        self.promoted.append(heir)
-        return [*actions, self._states.mark_promoted(heir, name)], frozenset({heir.cluster})
+        return [*actions, self.promote(heir, name)], frozenset({heir.cluster})
 
     def _existing(self, name: Name) -> Claim:
         """A claim that was read and that somebody owns."""

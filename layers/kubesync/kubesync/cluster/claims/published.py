@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kubesync.aws.dynamodb.store import Action
@@ -29,54 +30,57 @@ type _Sets = Mapping[RecordKey, RecordSet]
 
 
 @dataclass(slots=True)
-class Behind:
-    """Which keys of a cluster wait for names of which owner, as far as this session knows.
+class Dependents:
+    """Which keys of a cluster have to be planned again when which other key changes, as far as this session knows.
 
-    ``wanted``: by owner, the waiting keys that this session has planned, each with the sets that it wants at the owner's names.
+    ``wanted``: by owner of names, the waiting keys that this session has planned, each with the sets that it wants at the owner's names.
     ``looked``: owners whose stored queues were read in this session. Keys that join these queues later are planned, so ``wanted`` has them.
+    ``followers``: by name, the keys whose aliases lead to it (ADR 0063). ``tell``: sends to another cluster.
     """
 
     wanted: dict[ObjectKey, dict[ObjectKey, _Sets]] = field(default_factory=dict)
     looked: set[ObjectKey] = field(default_factory=set)
+    followers: dict[Name, set[ObjectKey]] = field(default_factory=lambda: defaultdict(set))
+    tell: Callable[[str, object], object] = lambda _cluster, _message: None
+
+    def follow(self, name: Name, key: ObjectKey) -> bool:
+        """Remember that an alias of the key leads to the name. Returns whether this is new."""
+        known = key in self.followers[name]
+        self.followers[name].add(key)
+        return not known
+
+    def following(self, names: Iterable[Name | RecordKey]) -> set[ObjectKey]:
+        """The keys whose aliases lead to these names."""
+        at = self.followers
+        return {key for each in names for key in at.get(Name(each.zone_id, each.name), ())} if at else set()
 
 
 class PublishedSets:
     """What keys publish, for one section of a commit.
 
     Args:
-        behind: which keys wait for which owner. It lasts for the whole session and is updated here.
+        dependents: which keys wait for which owner. It lasts for the whole session and is updated here.
     """
 
-    def __init__(self, states: StateTable, behind: Behind) -> None:
+    def __init__(self, states: StateTable, dependents: Dependents) -> None:
         self._states = states
-        self._behind = behind
-        self._intended: dict[ObjectKey, _Sets] = {}
-        self._published: dict[ObjectKey, _Sets] = {}
-        self._stands: dict[ObjectKey, frozenset[RecordKey]] = {}
+        self._dependents = dependents
+        self._known: dict[ObjectKey, KeyState] = {}
 
     def read(self, owners: Iterable[ObjectKey]) -> None:
-        """Read what these keys intend, many at a time. A key that a newer release wrote is left out, and others after it."""
+        """Read these keys, many at a time. A key that a newer release wrote is left out, and others after it."""
         with suppress(NewerSchemaError):
-            for state in self._states.each(sorted({*owners} - self._intended.keys())):
+            for state in self._states.each(sorted({*owners} - self._known.keys())):
                 self._note(state)
 
-    def stands(self, owner: ObjectKey) -> frozenset[RecordKey]:
-        """The sets that a key intends, and those that stand."""
-        return frozenset(self.intended(owner)) | self._stands.get(owner, frozenset())
-
-    def intended(self, owner: ObjectKey) -> _Sets:
-        """The sets that a key intends: as planned in this commit, else as stored. Empty if a newer release wrote the key."""
-        if owner not in self._intended:
-            try:
-                self._note(self._states.load([owner])[owner])
-            except NewerSchemaError:
-                self._intended[owner] = self._published[owner] = {}
-        return self._intended[owner]
+    def of(self, owner: ObjectKey) -> KeyState:
+        """A key without its parts: as planned in this commit, else as stored. It has nothing if a newer release wrote it."""
+        if owner not in self._known:
+            self.read([owner])
+        return self._known.setdefault(owner, KeyState(owner))
 
     def _note(self, state: KeyState) -> None:
-        """Remember what a key intends and publishes."""
-        self._intended[state.key], self._published[state.key] = state.intended, published_sets(state)
-        self._stands[state.key] = frozenset(state.applied)
+        self._known[state.key] = replace(state, parts={})
 
     def at_names(
         self,
@@ -88,7 +92,7 @@ class PublishedSets:
     ) -> Mapping[tuple[str, str], _Sets]:
         """What other keys publish at names where the key waits, by zone id and name.
 
-        Remembers in ``Behind`` that the key waits for these others, so that ``changed`` finds the key when one of them changes.
+        Remembers in ``Dependents`` that the key waits for these others, so that ``changed`` finds the key when one of them changes.
 
         Args:
             owners, needed, others: see ``assign_names``.
@@ -100,11 +104,10 @@ class PublishedSets:
             for other in {*(() if own else (owner,)), *others.get(name, {}).values()}:
                 if other is not None:
                     waited_for.add(other)
-                    self.intended(other)
-                    found.setdefault(name.place, {}).update(self._published[other])
+                    found.setdefault(name.place, {}).update(published_sets(self.of(other)))
         wanted_there = {key: each for key, each in wanted.items() if key.place in found}
         for other in waited_for:
-            self._behind.wanted.setdefault(other, {})[seen.key] = wanted_there
+            self._dependents.wanted.setdefault(other, {})[seen.key] = wanted_there
         return found
 
     def unread_queues(self, before: KeyState, seen: KeyState, records: _Sets) -> set[Name]:
@@ -114,7 +117,7 @@ class PublishedSets:
         """
         changed = {Name.of(k) for k in {*before.intended, *records} if before.intended.get(k) != records.get(k)}
         changed |= before.conflicts.keys() ^ seen.conflicts.keys()
-        if before.key in self._behind.looked or not changed:
+        if before.key in self._dependents.looked or not changed:
             return set()
         places = {name.place for name in changed}
         return {name for name in before.claims if name.place in places}
@@ -138,13 +141,11 @@ class PublishedSets:
         self._note(after)
         if after.intended == before.intended and after.conflicts.keys() == before.conflicts.keys():
             return []
-        behind = self._behind.wanted.get(after.key, {})
-        notified = {
-            key for key, each in behind.items() if differs(each, published_sets(before), self._published[after.key])
-        }
+        behind, was, now = self._dependents.wanted.get(after.key, {}), published_sets(before), published_sets(after)
+        notified = {key for key, each in behind.items() if differs(each, was, now)}
         for name in self.unread_queues(before, after, after.intended):
             notified.update(key for key in waiters(name)[:IN_LINE] if key.cluster == after.key.cluster)
-        self._behind.looked.add(after.key)
+        self._dependents.looked.add(after.key)
         if before.intended.keys() != after.intended.keys():
             notified.update(sorted(behind, key=lambda key: (not neighbours(key, after.key), key))[:_FEW])
         for key in notified:
@@ -179,9 +180,8 @@ class PublishedSets:
             for key in dict.fromkeys(each for each in (*claim.holders, *near) if each != after.key):
                 if len(marks) == most:
                     break
-                asks = [each for each in wants(key).keys() - self.intended(key).keys() if Name.of(each) == name]
+                asks = [each for each in wants(key).keys() - self.of(key).intended.keys() if Name.of(each) == name]
                 if room := {each for each in gone if any(clash(each, ask) for ask in asks)}:
                     replaced |= room
-                    marks.append(self._states.mark_promoted(key, name))
-                    book.promoted.append(key)
+                    marks.append(book.promote(key, name))
         return replaced, marks

@@ -10,18 +10,15 @@ form waits for the claim of the first of them: claims show the policies (``waits
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from kubesync.aws.dynamodb.store import Action
-from kubesync.aws.tables.of_clusters import Tables
-from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.domain.dns.desired import Desired, DnsRules
 from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet, exclude_each_other
-from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Assignment, waits_for
 from kubesync.domain.state import Form, KeyState, Name, form_of, policies_of, turned, turning
@@ -46,7 +43,7 @@ class Turn:
         return name.place == (self.zone_id, self.name)
 
 
-def turns_of(book: ClaimBook, tables: Tables, seen: KeyState, wanted: Mapping[RecordKey, RecordSet]) -> list[Turn]:
+def turns_of(book: ClaimBook, seen: KeyState, wanted: Mapping[RecordKey, RecordSet]) -> list[Turn]:
     """Names at which a key gives its sets another form, and others have sets. Their claims were all read.
 
     Not where something else is in its way, such as a region that another key has: then it waits for that, with what it has. Keys of one
@@ -62,13 +59,9 @@ def turns_of(book: ClaimBook, tables: Tables, seen: KeyState, wanted: Mapping[Re
         only_type = {each.routing.kind for key, each in seen.applied.items() if key.place == place} == {*names.values()}
         apart = bool(owners) and (place in begun or only_type or clusters != {seen.key.cluster})
         free = all(waits_for(each, policy, seen.key, owners, agreed=True) == each for each, policy in names.items())
-        if not (apart and free and clusters <= tables.fenced_here):
+        if not (apart and free and clusters <= book.fenced_here):
             continue
-        try:
-            known = tables.state.load(sorted({*owners.values()}))
-        except NewerSchemaError:
-            continue
-        of_sets = {each: known[owner] for each, owner in owners.items() if each.identifier}
+        of_sets = {each: book.known(owner) for each, owner in owners.items() if each.identifier}
         waits = {
             each
             for each, state in of_sets.items()
@@ -84,16 +77,13 @@ def turns_of(book: ClaimBook, tables: Tables, seen: KeyState, wanted: Mapping[Re
 
 def types_in_the_way(
     book: ClaimBook,
-    stands: Callable[[ObjectKey], Iterable[RecordKey]],
     seen: KeyState,
     wanted: Iterable[RecordKey],
     needed: Mapping[Name, Name],
     turns: Iterable[Turn],
 ) -> dict[Name, Name]:
-    """Names that the key could have by policy, but at which a set of another type stands, each with the claim of the first such set.
-
-    ``stands``: the sets that a key intends, and those that stand.
-    """
+    """Names that the key could have by policy, but at which a set of another type stands or is to come, each with the claim of the first such
+    set."""
     found, at = dict[Name, Name](), defaultdict[tuple[str, str], list[RecordKey]](list)
     for key in wanted if needed else ():
         at[key.place].append(key)
@@ -103,7 +93,8 @@ def types_in_the_way(
             continue
         owners = {each: owner for each, owner in book.owners_at(name).items() if each.identifier and owner != seen.key}
         for each in sorted(owners):
-            theirs = [key for key in stands(owners[each]) if Name.of(key) == each]
+            of_owner = book.known(owners[each])
+            theirs = [key for key in (*of_owner.intended, *of_owner.applied) if Name.of(key) == each]
             if any(exclude_each_other(one, other) for one in theirs for other in at[name.place]):
                 found.setdefault(name, each)
     return found
@@ -123,9 +114,7 @@ def with_turns(assignment: Assignment, turns: list[Turn], of_types: Mapping[str,
     return replace(assignment, waits=waits, problems=tuple(problems))
 
 
-def agreeing(
-    book: ClaimBook, states: StateTable, before: KeyState, seen: KeyState, needed: Mapping[Name, Name]
-) -> list[Action]:
+def agreeing(book: ClaimBook, before: KeyState, seen: KeyState, needed: Mapping[Name, Name]) -> list[Action]:
     """A key has set out to wait for another policy at a name. If all who have a claim there are of its cluster, and wait for something else by
     now, they are planned together next, and marks say so."""
     names = sorted(name for name, claim in needed.items() if claim != name)
@@ -136,11 +125,9 @@ def agreeing(
         holders = {*book.owners_at(name).values()}
         others = sorted(holders - {seen.key})
         apart = not all(map(book.is_planned_here, others))
-        if seen.key in holders and apart and all(each.cluster == seen.key.cluster for each in others):
-            waits = [state.waits for state in states.load(others).values()]
-            if all(any(w.place == name.place for w in of_key) for of_key in waits):
-                book.promoted += [seen.key, *others]
-                marks += [states.mark_promoted(each, name) for each in (seen.key, *others)]
+        here = seen.key in holders and all(each.cluster == seen.key.cluster for each in others)
+        if here and apart and all(any(w.place == name.place for w in book.known(each).waits) for each in others):
+            marks += [book.promote(each, name) for each in (seen.key, *others)]
     return marks
 
 

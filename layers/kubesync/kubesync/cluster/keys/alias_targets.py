@@ -10,37 +10,17 @@ The *target* of an alias is a name of the alias's own zone. A *follower* is a ke
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.claims.claim_book import ClaimBook
+from kubesync.cluster.claims.published import Dependents
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Name
 from kubesync.messages import Follow
-
-
-class Followers:
-    """Remembers which keys have aliases to which names, as far as this session has planned the keys. ``tell``: sends to another cluster."""
-
-    def __init__(self, tell: Callable[[str, object], object] = lambda _cluster, _message: None) -> None:
-        self.tell = tell
-        self.at: dict[Name, set[ObjectKey]] = defaultdict(set)
-
-    def add(self, name: Name, key: ObjectKey) -> bool:
-        """Remember that an alias of the key leads to the name. Returns whether this is new."""
-        known = key in self.at[name]
-        self.at[name].add(key)
-        return not known
-
-    def of(self, names: Iterable[Name | RecordKey]) -> set[ObjectKey]:
-        """The keys whose aliases lead to these names."""
-        at = self.at
-        return {key for each in names for key in at.get(Name(each.zone_id, each.name), ())} if at else set()
 
 
 class AliasTargets:
@@ -49,22 +29,22 @@ class AliasTargets:
     ``wants``: by key of this commit, the record sets that the key wants. ``asked``: by key, the names that its aliases lead to.
     """
 
-    def __init__(self, states: KeyStates, book: ClaimBook, followers: Followers) -> None:
+    def __init__(self, states: KeyStates, book: ClaimBook, dependents: Dependents) -> None:
         self.wants: Mapping[ObjectKey, Mapping[RecordKey, RecordSet]] = {}
         self.asked: dict[ObjectKey, set[Name]] = defaultdict(set)
         self._states = states
         self._book = book
-        self._followers = followers
+        self._dependents = dependents
 
     def followers(self, pairs: Iterable[tuple[KeyState, KeyState]]) -> list[tuple[KeyState, KeyState]]:
         """Further keys of the cluster to plan in this commit, because their aliases lead to names of the given keys."""
-        if not self._followers.at:
+        if not self._dependents.followers:
             return []
         planned = {seen.key: seen for _, seen in pairs}
         names: list[Name | RecordKey] = []
         for seen in planned.values():
             names += (*seen.applied, *seen.claims, *seen.waits)
-        found = self._followers.of(names) - planned.keys()
+        found = self._dependents.following(names) - planned.keys()
         own = sorted(key for key in found if key.cluster == self._states.config.name)
         return [(state, state) for state in self._states.states(own).values()]
 
@@ -116,13 +96,10 @@ class AliasTargets:
         # Clusters of other shards could not report changes, so their keys do not count.
         others = sorted(each for each in owners - found.keys() if each.cluster in fenced_here)
         clusters = {each.cluster for each in others}
-        fresh = fenced_here - {key.cluster} if self._followers.add(name, key) else clusters
+        fresh = fenced_here - {key.cluster} if self._dependents.follow(name, key) else clusters
         for cluster in sorted(fresh | clusters):
-            self._followers.tell(cluster, Follow(name, key, cluster in clusters))
-        for other in others:
-            with suppress(NewerSchemaError):
-                found |= self._states.tables.state.load([other])
-        return found
+            self._dependents.tell(cluster, Follow(name, key, cluster in clusters))
+        return found | {other: self._book.known(other) for other in others}
 
     def marks(self, key: ObjectKey) -> list[Action]:
         """Durable marks that have a key planned when the next session begins: only this session remembers what it follows."""

@@ -17,7 +17,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import batched, chain
+from itertools import batched
 from typing import Final
 
 from kubesync.actors.actor import Steps
@@ -28,19 +28,9 @@ from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.state_codec import bounded
 from kubesync.cluster.claims.allowed_names import namespaces_apart
-from kubesync.cluster.keys.alias_targets import Followers
+from kubesync.cluster.claims.published import Dependents
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, KeyStates, size_of
-from kubesync.cluster.keys.key_writes import (
-    MAX_CLUSTERS,
-    Chunk,
-    Closing,
-    KeyWrite,
-    Planned,
-    Recorded,
-    chunks_of,
-    no_closing,
-    write_full,
-)
+from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, Planned, Recorded, chunks_of
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError
 from kubesync.domain.large_keys import LARGE, LargeKeys
 from kubesync.domain.merge import Believed
@@ -66,28 +56,11 @@ def no_steps(*_: object) -> Steps[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """What is written and done at the end of a change, apart from its keys.
-
-    Args:
-        closing: makes the further actions of the last transaction, from its token.
-        due: called once everything is planned. True: write the closing actions now. False: a later change writes them.
-        done: called once everything is written.
-        midway: called after each section but the last, with the unrecorded keys. Returns what makes actions to write now; None: nothing.
-    """
-
-    closing: Callable[[str], Closing]
-    due: Callable[[], bool] = lambda: True
-    done: Callable[[], None] = lambda: None
-    midway: Callable[[Iterable[ObjectKey]], Callable[[str], Closing] | None] = lambda _left: None
-
-
-@dataclass(frozen=True, slots=True)
 class Change:
     """What to do with some keys of one cluster. Whatever is written about keys is written as a ``Change``:
 
-        a change comes from          ``see`` returns the key ...    ``plan`` plans               ending
-        -------------------          ---------------------------    --------------               ------
+        a change comes from          ``see`` returns the key ...    ``plan`` plans               ``closing``
+        -------------------          ---------------------------    --------------               -----------
         a window                     with the events                outputs                      checkpoints
         complete lists               with the lists and events      outputs                      checkpoints, identity
         names given to keys          as stored                      outputs                      -
@@ -99,6 +72,7 @@ class Change:
         keys: in the order of planning. The first of several keys that want one name gets it, so the oldest key comes first.
         see: returns a stored key as it is seen now; None: leave the key alone.
         plan: returns what to write for pairs of keys. It must not trust what keys know of ``Committer.untrusted`` upstreams.
+        closing: makes the further actions of the last transaction of a section, from its token and the keys that are not recorded with it.
         listed: resources whose complete lists these keys are merged with.
         news: returns the observations of a key, which ``see`` merges into it.
         outputs: whether outputs are planned. Otherwise even a large key takes little memory, and needs neither the lock of large keys nor a note.
@@ -109,7 +83,7 @@ class Change:
     keys: Sequence[ObjectKey]
     see: Callable[[KeyState], KeyState | None]
     plan: Callable[[Sequence[Pair]], Planned]
-    ending: Ending | None = None
+    closing: Callable[[str, Sequence[ObjectKey]], Closing] = lambda _token, _left: Closing()
     listed: AbstractSet[Resource] = frozenset()
     news: Callable[[ObjectKey], Sequence[Observation]] = lambda _key: ()
     outputs: bool = True
@@ -119,15 +93,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Keys of a change that are planned in one step. ``large``: one key, larger than LARGE. ``end``: how many keys of the change there are up
-    to the end of this section. ``last``: no section follows. ``unfinished``: other large keys, of which only a part is written.
-    ``may_stop``: the large key may give way."""
+    """Keys of a change that are planned in one step. ``large``: the key, larger than LARGE, whose outputs are planned. ``end``: how many keys of
+    the change there are up to the end of this section. ``left``: the keys that are recorded later. ``may_stop``: the large key may give way."""
 
     keys: Sequence[ObjectKey]
-    large: bool
+    large: ObjectKey | None
     end: int
-    last: bool
-    unfinished: Sequence[ObjectKey] = ()
+    left: Sequence[ObjectKey] = ()
     may_stop: bool = False
 
 
@@ -152,7 +124,7 @@ class Committer:
         # Upstreams whose stored versions turned out to be others than the keys know. Empty again once what was planned is written.
         self.untrusted: set[str] = set()
         self.written_at = 0.0  # when (monotonic) keys were written last
-        self.followers = Followers()
+        self.dependents = Dependents()
         self._fenced_writer = fenced_writer
         self._large = large
         self._on_written = on_written
@@ -174,43 +146,36 @@ class Committer:
     ) -> Steps[None]:
         """Plan a change as ``commit`` does, without writing it. Calls ``found`` with each section. ``note``: write which large keys are planned."""
 
-        def section(keys: Sequence[ObjectKey], _section: Section) -> tuple[()]:
-            found(*self._plan_pairs(change, keys))
+        def plan(section: Section) -> tuple[()]:
+            found(*self._plan_pairs(change, section.keys))
             return ()
 
-        yield from self._by_sections(change, section, note=note)
+        yield from self._by_sections(change, plan, note=note)
 
-    def _by_sections(
-        self, change: Change, do: Callable[[Sequence[ObjectKey], Section], Sequence[ObjectKey]], *, note: bool
-    ) -> Steps[None]:
+    def _by_sections(self, change: Change, do: Callable[[Section], Sequence[ObjectKey]], *, note: bool) -> Steps[None]:
         """Call ``do`` for one section after the other. ``do`` returns keys that it has not written to their end: small keys that did not
         fill a transaction join the next section; a large key that gave way gets its next section after one of other keys.
         """
-        at, unfilled, unfinished, turns = 0, list[ObjectKey](), deque[ObjectKey](), Counter[ObjectKey]()
-        unfinished_next = False
+        at, others_next, turns = 0, True, Counter[ObjectKey]()
+        unfilled, unfinished = list[ObjectKey](), deque[ObjectKey]()
         while True:
             section = yield from self._until_fresh(partial(self._next_section, change, at))
-            if unfinished and (unfinished_next or not section.keys):
-                section = Section([unfinished.popleft()], large=True, end=at, last=at == len(change.keys))
-            unfinished_next = section.end != at
-            section = replace(section, last=section.last and not unfinished, unfinished=[*unfinished])
-            large = section.keys[0] if section.large and change.outputs else None
-            if large is not None:
-                section = replace(section, may_stop=turns[large] < _MOST_TURNS)
-            attempt: Callable[[], Sequence[ObjectKey]] = partial(
-                do, [*dict.fromkeys((*unfilled, *section.keys))], section
-            )
+            if unfinished and not (others_next and section.keys):
+                section = Section([unfinished[0]], unfinished.popleft(), end=at)
+            others_next = section.end == at
+            at, large = section.end, section.large
+            keys, left = [*dict.fromkeys((*unfilled, *section.keys))], [*unfinished, *change.keys[at:]]
+            may_stop = large is not None and turns[large] < _MOST_TURNS
+            attempt: Callable[[], Sequence[ObjectKey]] = partial(do, Section(keys, large, at, left, may_stop))
             if large is not None:
                 attempt = partial(self._attempt_large, attempt, change, large, note=note)
-            left = [*(yield from self._until_fresh(attempt, large=large is not None))]
-            if section.last and not left:
+            rest = yield from self._until_fresh(attempt, large=large is not None)
+            if not (left or rest):
                 return
-            at = section.end
-            unfilled = left
+            unfilled = [*rest] if large is None else []
             if large is not None:
-                turns[large] = turns[large] + 1 if left else 0
-                unfinished.extend(left)
-                unfilled = []
+                turns[large] = turns[large] + 1 if rest else 0
+                unfinished.extend(rest)
             yield 0.0
             yield from change.more(at)
             # An unfinished key that has changed is again among the keys to come: keys that want its names may stand before it there.
@@ -228,18 +193,19 @@ class Committer:
             if change.listed.isdisjoint(KINDS[key.kind].others):
                 of_key += states.size(key)
             if count and size + of_key > LARGE:
-                return Section(keys[:count], size > LARGE, at + count, last=False)
+                keys = keys[:count]
+                break
             size += of_key
-        return Section(keys, size > LARGE, at + len(keys), last=at + len(keys) == len(change.keys))
+        return Section(keys, keys[0] if change.outputs and size > LARGE else None, at + len(keys))
 
-    def correct_counts(self) -> Steps[None]:
-        """Compare the counts of names with the keys that were read for a complete list, and write the counts that are wrong."""
-        yield from self._until_fresh(partial(self._write_actions, self.states.counts.corrections))
-        self.states.counts.done()
+    def write_counts(self, made: Callable[[], Iterable[Action]]) -> Steps[None]:
+        """Write counts: ``NameCounts.corrections`` after a complete list, ``NameCounts.rest`` at the end of the session."""
 
-    def write_counts(self) -> Steps[None]:
-        """Write the small changes of counts that are not written yet, because the session ends (``NameCounts``)."""
-        yield from self._until_fresh(partial(self._write_actions, self.states.counts.rest))
+        def write() -> None:
+            for actions in batched(made(), _CORRECTED_AT_A_TIME):
+                self._run(actions, self._fenced_writer.token())
+
+        yield from self._until_fresh(write)
 
     def begin_lists(self, believed: Mapping[Resource, Believed]) -> Steps[None]:
         """Note durably how many deletions of lists are believed (I5), before any is recorded: else a session that dies forgets them."""
@@ -259,10 +225,6 @@ class Committer:
             self._run([put(name, r, new, token) for r, new in noted.items()], token)
         for resource, new in noted.items():
             views[resource].checkpoint = new
-
-    def _write_actions(self, made: Callable[[], Iterable[Action]]) -> None:
-        for actions in batched(made(), _CORRECTED_AT_A_TIME):
-            self._run(list(actions), self._fenced_writer.token())
 
     def _run(self, actions: Sequence[Action], token: str) -> None:
         """Write actions that only this cluster's fence has to protect."""
@@ -332,49 +294,35 @@ class Committer:
         with suppress(NotMasterError, StoreError):
             writer.last_word(name, [self.states.tables.listeners.put_large(name, self.states.large, token)], token)
 
-    def _record(
-        self, change: Change, recorded: Recorded, keys: Sequence[ObjectKey], section: Section
-    ) -> Sequence[ObjectKey]:
-        """Plan and write one section; the last one with the ending of the change. Returns keys not written to their end (``_by_sections``)."""
-        part, ending, began = Recorded(), change.ending, self.clock.monotonic()
+    def _record(self, change: Change, recorded: Recorded, section: Section) -> Sequence[ObjectKey]:
+        """Plan and write one section. Returns keys not written to their end (``_by_sections``)."""
+        part, keys, began = Recorded(), section.keys, self.clock.monotonic()
         try:
-            if not section.last:
-                writes = self._plan(change, keys, part)
-                if section.large:
-                    rest = self._write_until_it_gives_way(part, self._chunks(writes), section, began)
-                else:
-                    rest = write_full(self._chunks(writes), partial(self._write, part))
-                left = chain(rest, section.unfinished, change.keys[section.end :])
-                if ending is not None and (midway := ending.midway(left)) is not None:
-                    for chunk in self._chunks((), midway):
-                        self._write(part, chunk)
-                return rest
-            writes = self._plan(change, [*keys, *self._planned_too_early(change, keys)], part)
-            ends = ending is not None and ending.due()
-            chunks = self._chunks(writes, ending.closing if ending is not None and ends else no_closing)
-            if rest := self._write_until_it_gives_way(part, chunks, section, began):
-                return rest
+            if not section.left:
+                keys = [*keys, *self._planned_too_early(change, keys)]
+            chunks = self._chunks(self._plan(change, keys, part), lambda token: change.closing(token, section.left))
+            return self._write_chunks(part, chunks, section, began)
         finally:
             recorded.add(part)
             change.written(part)
-        if ending is not None:
-            ending.done()
-        return ()
 
-    def _write_until_it_gives_way(
+    def _write_chunks(
         self, part: Recorded, chunks: Iterable[Chunk], section: Section, began: float
     ) -> Sequence[ObjectKey]:
-        """Write chunks. A large key gives way once writing has taken as long as planning did. Then it is returned: it is not written to its end.
+        """Write chunks. Returns keys that it has not written to their end.
 
-        It does not give way while the rest of it changes claims that other namespaces may want.
+        Small keys of the last chunk are returned if it may have room for keys of the next section. A large key gives way once writing has
+        taken as long as planning did, but not while the rest of it changes claims that other namespaces may want.
         """
         planned = self.clock.monotonic()
         for chunk in chunks:
+            if section.large is None and section.left and chunk.has_room:
+                return [state.key for state in chunk.states]
             self._write(part, chunk)
-            if section.may_stop and chunk.left is not None and chunk.left[0].key == section.keys[0]:
+            if section.may_stop and chunk.left is not None and chunk.left[0].key == section.large:
                 may_stop = not self._others_may_want(*chunk.left)
                 if may_stop and self.clock.monotonic() - planned >= planned - began:
-                    return section.keys
+                    return [section.large]
         return ()
 
     def _others_may_want(self, state: KeyState, after: KeyState) -> bool:
@@ -405,7 +353,7 @@ class Committer:
         pairs = [(states[key], bounded(seen)) for key in keys if (seen := change.see(states[key])) is not None]
         return pairs, change.plan(pairs)
 
-    def _chunks(self, writes: Sequence[KeyWrite], closing: Callable[[str], Closing] = no_closing) -> Iterator[Chunk]:
+    def _chunks(self, writes: Sequence[KeyWrite], closing: Callable[[str], Closing]) -> Iterator[Chunk]:
         room = self._fenced_writer.room(MAX_CLUSTERS)
         counted = self.states.counts.taken
         return chunks_of(writes, self.states.tables.state, self._fenced_writer.token, room, closing, counted)

@@ -20,7 +20,7 @@ from kubesync.aws.tables.name_counts import Taken
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.registry import news
-from kubesync.domain.state import KeyState, Name, Reference, UpstreamState
+from kubesync.domain.state import KeyState, Name, Reference
 
 # A transaction may have 4 MB. The rest is for fence checks, an audit item and checkpoints.
 _ROOM_BYTES: Final = 3_500_000
@@ -71,47 +71,17 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Actions that must be in one transaction, and ``apply``: the change of the key's state that goes with them.
+    """Actions that must be in one transaction.
 
-    ``clusters``: other clusters that the actions write for, so that their fences are checked.
+    ``name``, ``upstream``: the claim that the key gets, lets go or waits for by them, and the upstream that they write. ``clusters``: other
+    clusters that the actions write for, so that their fences are checked.
     """
 
     actions: Sequence[Action] | Made
-    apply: Callable[[KeyState], KeyState] = lambda state: state
+    name: Name | None = None
     clusters: frozenset[str] = frozenset()
     entries: tuple[Entry, ...] = ()
-
-
-def claiming(name: Name, *, shared: bool = False) -> Callable[[KeyState], KeyState]:
-    """Return the change of a key's state that gains a claim. ``shared``: another key owns the claim."""
-
-    def apply(state: KeyState) -> KeyState:
-        names = state.shared | {name} if shared else state.shared - {name}
-        return replace(state, claims=state.claims | {name}, waits=state.waits - {name}, shared=names)
-
-    return apply
-
-
-def unclaiming(name: Name) -> Callable[[KeyState], KeyState]:
-    """Return the change of a key's state that lets go of a claim."""
-    return lambda state: replace(state, claims=state.claims - {name}, shared=state.shared - {name})
-
-
-def waiting(name: Name, *, waits: bool) -> Callable[[KeyState], KeyState]:
-    """Return the change of a key's state that joins, or leaves, the queue of a claim."""
-    return lambda state: replace(state, waits=state.waits | {name} if waits else state.waits - {name})
-
-
-def with_upstream(upstream: str, written: UpstreamState | None) -> Callable[[KeyState], KeyState]:
-    """Return the change of a key's state that writes an upstream, or removes it (None)."""
-
-    def apply(state: KeyState) -> KeyState:
-        upstreams = {name: u for name, u in state.upstreams.items() if name != upstream}
-        if written is not None:
-            upstreams[upstream] = written
-        return replace(state, upstreams=upstreams)
-
-    return apply
+    upstream: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +194,16 @@ class Preview:
 class Chunk:
     """One transaction: its actions, its audit entries, and the states of its keys as they are after it.
 
-    ``begins_whole``: no earlier transaction has a part of the first key. ``left``: the last key, if a later transaction writes more of it: as
-    it is after this transaction, and its final state. ``places``: by item, the index of its action. ``committed``: what to call afterwards.
-    ``counts``: how many more names, places in queues and record sets each namespace has; each count is one more action.
+    ``begins_whole``: no earlier transaction has a part of the first key. A new plan would not know which part of a key is written already.
+    ``has_room``: it is the last one, and may be filled: its keys can be planned again with others. ``left``: the last key, if a later
+    transaction writes more of it: as it is after this transaction, and its final state. ``places``: by item, the index of its action.
+    ``committed``: what to call afterwards. ``counts``: how many more names, places in queues and record sets each namespace has; each count
+    is one more action.
     """
 
     token: str
     begins_whole: bool = True
+    has_room: bool = False
     left: tuple[KeyState, KeyState] | None = None
     states: list[KeyState] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
@@ -279,17 +252,12 @@ class Closing:
     clusters: frozenset[str] = frozenset()
 
 
-def no_closing(_token: str) -> Closing:
-    """Write nothing but the keys."""
-    return Closing()
-
-
 def chunks_of(
     writes: Iterable[KeyWrite],
     table: StateTable,
     token: Callable[[], str],
     room: int,
-    closing: Callable[[str], Closing] = no_closing,
+    closing: Callable[[str], Closing] = lambda _token: Closing(),
     counted: Callable[[KeyState], Mapping[str, int]] = lambda _state: {},
 ) -> Iterator[Chunk]:
     """Cut writes into transactions of at most ``room`` actions, for at most ``MAX_CLUSTERS`` clusters each.
@@ -305,7 +273,7 @@ def chunks_of(
         groups = write.steps(own, room - len(counted(state)))
         for number, group in enumerate(groups, 1):
             final = number == len(groups)
-            after = write.after if final else _after_pieces(state, group)
+            after = write.after if final else _partly(state, write.after, group)
             of_pieces = [action for piece in group for action in piece.actions]
             clusters = {cluster}.union(*(piece.clusters for piece in group))
             if len(groups) > 1:
@@ -340,6 +308,7 @@ def chunks_of(
         last = closing(chunk.token)
     chunk.add(last.actions, last.clusters)
     chunk.committed.append(last.committed)
+    chunk.has_room = chunk.begins_whole and not last.actions
     if chunk.actions:
         yield chunk
 
@@ -347,25 +316,6 @@ def chunks_of(
 def _changed_counts(before: Mapping[str, int], after: Mapping[str, int], namespace: str) -> Mapping[Taken, int]:
     """By kind and namespace, how much the counts of a key change."""
     return {(kind, namespace): count - before[kind] for kind, count in after.items() if count != before[kind]}
-
-
-def write_full(chunks: Iterable[Chunk], write: Callable[[Chunk], None]) -> list[ObjectKey]:
-    """Write all chunks but the last one, which may have room for keys of the next section. Returns the keys of the last chunk, to be planned
-    again with the next section.
-
-    If the last chunk begins with the rest of a key, it is written too: a new plan would not know which part is written already.
-    """
-    last: Chunk | None = None
-    for chunk in chunks:
-        if last is not None:
-            write(last)
-        last = chunk
-    if last is None:
-        return []
-    if last.begins_whole:
-        return [state.key for state in last.states]
-    write(last)
-    return []
 
 
 def weight_of(actions: Sequence[Action]) -> tuple[int, int]:
@@ -390,11 +340,17 @@ def _merge_counts(first: Action, then: Action) -> Put | None:
     return replace(then, conditions=first.conditions) if follows and {**then.item, **counted} == first.item else None
 
 
-def _after_pieces(state: KeyState, pieces: Iterable[Piece]) -> KeyState:
-    """The state once these pieces are written."""
-    for piece in pieces:
-        state = piece.apply(state)
-    return state
+def _partly(state: KeyState, after: KeyState, pieces: Iterable[Piece]) -> KeyState:
+    """The state once these pieces are written: of what they change, as it is in the end."""
+    names, upstreams = {piece.name for piece in pieces}, {piece.upstream for piece in pieces}
+    others = {name: each for name, each in state.upstreams.items() if name not in upstreams}
+    return replace(
+        state,
+        claims=(state.claims - names) | (after.claims & names),
+        waits=(state.waits - names) | (after.waits & names),
+        shared=(state.shared - names) | (after.shared & names),
+        upstreams=others | {name: each for name, each in after.upstreams.items() if name in upstreams},
+    )
 
 
 def record_entries(before: KeyState, after: KeyState, why: str) -> list[Entry]:

@@ -21,9 +21,9 @@ from kubesync.actors.backoff import Backoff
 from kubesync.aws.tables.audit import Entry, describe
 from kubesync.aws.tables.claims import Claim
 from kubesync.cluster.claims.claim_book import ClaimBook
-from kubesync.cluster.claims.published import IN_LINE, Behind, PublishedSets
+from kubesync.cluster.claims.published import IN_LINE, PublishedSets
 from kubesync.cluster.keys.committer import Change, Committer, Pair
-from kubesync.cluster.keys.key_writes import KeyWrite, Piece, Planned, Recorded, claiming, unclaiming
+from kubesync.cluster.keys.key_writes import KeyWrite, Piece, Planned, Recorded
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.drift import Stands, what_stands, why_foreign
 from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
@@ -153,7 +153,7 @@ class Outcomes:
         """
         committer = self.committer
         tables, counts = committer.states.tables, committer.states.counts
-        book = ClaimBook(tables, PublishedSets(tables.state, Behind()).intended, counts.reserve)
+        book = ClaimBook(tables, PublishedSets(tables.state, committer.dependents).of, counts.reserve)
         in_question = (
             (b.claims - a.claims)
             | _landed_unclaimed(b, a)
@@ -168,12 +168,12 @@ class Outcomes:
 
     def _plan_key(self, before: KeyState, after: KeyState, book: ClaimBook) -> KeyWrite | None:
         """Plan what closing writes for one key. None: nothing."""
-        book.promoted += sorted(self.committer.followers.of(before.applied.keys() ^ after.applied.keys()))
+        book.promoted += sorted(self.committer.dependents.following(before.applied.keys() ^ after.applied.keys()))
         pieces: list[Piece] = []
         # The key let the name go while the batch that creates its set was under way. Until the set is deleted, the key owns the name
         # again, unless another key owns it by now.
         for name in sorted(name for name in _landed_unclaimed(before, after) if book.owner(name) is None):
-            pieces.append(Piece(tuple(book.gain(name, before.key)), claiming(name)))
+            pieces.append(Piece(tuple(book.gain(name, before.key)), name))
             after = replace(after, claims=after.claims | {name})
         # The next key in line gets the name. This key queues again once a check finds the name taken.
         for name, reason in self._rejected(before).items():
@@ -182,7 +182,7 @@ class Outcomes:
                 after = _in_conflict(left, {**after.conflicts, name: reason})
         for name in sorted(before.claims - after.claims):
             actions, others = book.let_go(name, before.key)
-            pieces.append(Piece(tuple(actions), unclaiming(name), others))
+            pieces.append(Piece(tuple(actions), name, others))
         pieces += self._promote_who_waits(before, after, book)
         self.marks.pop(before.key, None)
         if after == before and not pieces:
@@ -205,8 +205,7 @@ class Outcomes:
             book.promoted += [each for each in first if each.cluster in tables.fenced_here]
         for name in sorted(self._turned(before, after)):
             for key in (each for each in book.waiters_in_order(name) if each.cluster in tables.fenced_here):
-                yield Piece((tables.state.mark_promoted(key, name),), clusters=frozenset({key.cluster}))
-                book.promoted.append(key)
+                yield Piece((book.promote(key, name),), clusters=frozenset({key.cluster}))
         if any(each.code == "NameTaken" for each in self._by_key[before.key]):
             book.promoted.append(before.key)
 

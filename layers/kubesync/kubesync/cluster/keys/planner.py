@@ -14,21 +14,11 @@ from typing import Final
 from kubesync.aws.dynamodb.store import Action
 from kubesync.cluster.claims.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.claims.claim_book import ClaimBook
-from kubesync.cluster.claims.published import Behind, PublishedSets
+from kubesync.cluster.claims.published import Dependents, PublishedSets
 from kubesync.cluster.claims.turning import Turn, agreeing, contested_claims, turns_of, types_in_the_way, with_turns
-from kubesync.cluster.keys.alias_targets import AliasTargets, Followers
+from kubesync.cluster.keys.alias_targets import AliasTargets
 from kubesync.cluster.keys.key_states import KeyStates
-from kubesync.cluster.keys.key_writes import (
-    NO_WRITES,
-    KeyWrite,
-    OrderedWrites,
-    Piece,
-    Planned,
-    claiming,
-    record_entries,
-    unclaiming,
-    waiting,
-)
+from kubesync.cluster.keys.key_writes import NO_WRITES, KeyWrite, OrderedWrites, Piece, Planned, record_entries
 from kubesync.cluster.keys.shared import SharedReader, change_marks, index_updates
 from kubesync.cluster.keys.upstream_plans import UpstreamPlans
 from kubesync.domain.dns.desired import Desired, with_zone_aliases
@@ -62,7 +52,7 @@ type _Wants = tuple[KeyState, KeyState, Desired]
 
 
 class Planner:
-    """Plans keys of one cluster. One is made for each commit; ``behind`` and ``followers`` outlive it, and are kept up to date by it.
+    """Plans keys of one cluster. One is made for each commit; ``dependents`` outlives it, and is kept up to date by it.
 
     Args:
         clock_epoch: current time in seconds since 1970, for labels only.
@@ -71,8 +61,7 @@ class Planner:
         untrusted: see ``UpstreamPlans``.
         hold: record sets that the configuration, or the rules, no longer want (I5). True: all are kept. False: none. None: those that are
             kept already, and no others.
-        behind: which keys wait for a name, and which key owns it, as far as the session knows.
-        followers: which keys have aliases that lead to which names, likewise.
+        dependents: which keys are planned again when others change, as far as the session knows.
     """
 
     def __init__(
@@ -84,8 +73,7 @@ class Planner:
         listed: AbstractSet[Resource] = frozenset(),
         untrusted: AbstractSet[str] = frozenset(),
         hold: bool | None = None,
-        behind: Behind | None = None,
-        followers: Followers | None = None,
+        dependents: Dependents | None = None,
     ) -> None:
         self._states = states
         tables = states.tables
@@ -93,10 +81,11 @@ class Planner:
         self._upstreams = UpstreamPlans(tables, clock_epoch, reread=reread_upstreams, untrusted=untrusted)
         self._listed = listed
         self._hold = hold
-        self._limit = NamespaceLimit(states.counts, states.config.policy)
-        self._published = PublishedSets(tables.state, behind or Behind())
-        self._book = ClaimBook(tables, self._published.intended, states.counts.reserve)
-        self._targets = AliasTargets(states, self._book, followers or Followers())
+        dependents = dependents or Dependents()
+        self._published = PublishedSets(tables.state, dependents)
+        self._book = ClaimBook(tables, self._published.of, states.counts.reserve)
+        self._limit = NamespaceLimit(states.counts, states.config.policy, self._book.heir)
+        self._targets = AliasTargets(states, self._book, dependents)
         self._fresh: dict[ObjectKey, KeyState] = {}  # buckets of shared objects, as this commit leaves them
         self._changed: dict[Reference, int] = {}  # shared objects that changed, with the numbers of their marks
 
@@ -316,23 +305,23 @@ class Planner:
             given: claims that other keys of this commit have given to the key.
             moved: see ``ClaimBook.sets_of_sharers``.
         """
-        book, states, pieces = self._book, self._states.tables.state, list[Piece]()
+        book, pieces = self._book, list[Piece]()
         contested, turns = contested_claims(seen, want, self._states.rules), list[Turn]()
         needed = {name: book.needed_claim(name, seen.key, policy) for name, policy in contested.items()}
         if contested:
-            turns = turns_of(book, self._states.tables, seen, want.records or {})
+            turns = turns_of(book, seen, want.records or {})
             needed |= {name: name for turn in turns for name in needed if turn.holds(name)}
-        needed |= (types := types_in_the_way(book, self._published.stands, seen, want.records or {}, needed, turns))
+        needed |= (types := types_in_the_way(book, seen, want.records or {}, needed, turns))
         owners = {name: book.owner(needed.get(name, name)) for name in names_of(want.records or {})}
-        want = self._limit.within(seen, want, owners, needed, book.heir)
+        want = self._limit.within(seen, want, owners, needed)
         records = want.records or {}
         for mine, theirs, actions, clusters in book.exchange(seen, names_of(records), owners):
-            pieces.append(Piece(tuple(actions), unclaiming(mine), clusters))
+            pieces.append(Piece(tuple(actions), mine, clusters))
             owners[theirs] = seen.key
             seen = replace(seen, claims=seen.claims - {mine})
-        pieces += [Piece((mark,)) for mark in agreeing(book, states, before, seen, needed)]
+        pieces += [Piece((mark,)) for mark in agreeing(book, before, seen, needed)]
         others = book.sets_of_sharers(seen, records, needed, moved=moved)
-        others = self._limit.sharable(seen, want, others, book.heir)
+        others = self._limit.sharable(seen, want, others)
         published = self._published.at_names(seen, records, owners, needed, others)
         assignment = assign_names(seen, records, owners, needed, published, others)
         assignment = with_turns(assignment, turns, {name.label: owners[name] for name in types})
@@ -359,26 +348,26 @@ class Planner:
         gained = sorted(assignment.gained | lost)
         shared = (seen.shared & kept) | assignment.gained
         shared = frozenset(name for name in shared - assignment.waits if book.owner(name) not in (None, key))
-        pieces += [Piece(tuple(book.gain(name, key)), claiming(name)) for name in gained if name not in shared]
+        pieces += [Piece(tuple(book.gain(name, key)), name) for name in gained if name not in shared]
         for name in sorted(shared):
             types = {each.type for each in assignment.intended if Name.of(each) == name}
             if actions := book.share(name, key, types):
-                pieces.append(Piece(tuple(actions), claiming(name, shared=True)))
+                pieces.append(Piece(tuple(actions), name))
         made = created_at(seen)
         # An object that was deleted and created again takes a new place in the queue.
         requeued = seen.waits & assignment.waits if made != created_at(before) else frozenset[Name]()
         given_up = seen.waits - assignment.waits - assignment.gained
         for name in sorted(given_up):
             actions, clusters = book.give_up(name, key)
-            pieces.append(Piece(tuple(actions), waiting(name, waits=False), clusters))
+            pieces.append(Piece(tuple(actions), name, clusters))
         for name in sorted(assignment.waits):
             if name not in seen.waits:
-                pieces.append(Piece(tuple(book.wait(name, key, made)), waiting(name, waits=True)))
+                pieces.append(Piece(tuple(book.wait(name, key, made)), name))
             elif name in requeued:
                 pieces.append(Piece(tuple(book.requeue(name, key, made))))
         for name in sorted((seen.claims - kept) | (given - assignment.gained)):
             actions, clusters = book.let_go(name, key)
-            pieces.append(Piece(tuple(actions), unclaiming(name), clusters))
+            pieces.append(Piece(tuple(actions), name, clusters))
         after = replace(
             seen,
             intended=dict(assignment.intended),
@@ -415,7 +404,7 @@ class Planner:
         # All claims of such a name: a claim that the key kept would keep the heir from the name.
         for name in sorted(each for each in names if each.place in given):
             actions, clusters = book.let_go(name, key)
-            pieces.append(Piece(tuple(actions), unclaiming(name), clusters))
+            pieces.append(Piece(tuple(actions), name, clusters))
             after = replace(after, claims=after.claims - {name})
         return after
 

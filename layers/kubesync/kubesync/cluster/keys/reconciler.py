@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import batched, chain
-from types import MappingProxyType
 from typing import Final, cast
 
 from kubesync.actors.actor import Steps
@@ -19,8 +18,7 @@ from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.listeners import Basis
 from kubesync.cluster.claims.allowed_names import names_asked, namespaces_apart
-from kubesync.cluster.claims.published import Behind
-from kubesync.cluster.keys.committer import Change, Committer, Ending, Pair
+from kubesync.cluster.keys.committer import Change, Committer, Pair
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, size_of
 from kubesync.cluster.keys.key_writes import NO_WRITES, Closing, KeyWrite, OrderedWrites, Planned, Preview, Recorded
 from kubesync.cluster.keys.list_diff import ListMerge, probe_if_needed
@@ -56,7 +54,6 @@ class Reconciler:
         # How many record sets lists of this session took away because the configuration, or the rules, do not want them. Checkpoints count
         # this too (``KeyStates.unwanted``), but they can be made invalid.
         self._gone = Counter[Basis]()
-        self._behind = Behind()
         self._quiet = False  # only bookmarks have come since the last checkpoints
 
     def record(
@@ -90,12 +87,10 @@ class Reconciler:
 
         self._line_up(following.turns, observed, see, content.opened_at)
         plan = self._plan("watch", mode, observed.ordered)
-        ending = Ending(
-            self._closing, lambda: flush or self._checkpoints_due(), midway=partial(self._midway, observed, ())
-        )
+        closing = partial(self._closing, observed, flush=flush)
         more = partial(self._take_in_next, following, observed, see)
         change = Change(
-            following.turns.keys, see, plan, ending, frozenset(), observed.of, more=more, written=following.written
+            following.turns.keys, see, plan, closing, frozenset(), observed.of, more=more, written=following.written
         )
         recorded = Recorded()
         yield from self._committer.commit(change, recorded)
@@ -171,26 +166,22 @@ class Reconciler:
         for at, resource in enumerate(content.snapshots):
             self._states.listeners[resource].unwanted = 0 if at else gone
         yield from self._committer.begin_lists(merge.believed)
-        yield from self._committer.correct_counts()
+        yield from self._committer.write_counts(self._states.counts.corrections)
+        self._states.counts.done()
         resources, why = content.snapshots.keys(), "resync" if mode.reread_upstreams else "list"
         plan = self._plan(why, mode, merge.observed.ordered, resources, merge.hold)
-        closing = partial(self._closing, listed=resources, extra=merge.identity_actions)
-
-        def done() -> None:
-            # Only now, after every key is merged with the lists (I5).
-            for resource in content.snapshots:
-                view = self._states.listeners[resource]
-                view.complete = not view.expired
-
+        closing = partial(self._closing, merge.observed, listed=resources, extra=merge.identity_actions)
         fair = namespaces_apart(self._states.rules)
         following.turns.add(merge.names, merge.names, content.opened_at or 0.0, fair=fair)
-        ending = Ending(closing, done=done, midway=partial(self._midway, merge.observed, resources))
         more, written = partial(self._take_in_next, following, merge.observed, merge.merged), following.written
         change = Change(
-            following.turns.keys, merge.merged, plan, ending, resources, merge.observed.of, more=more, written=written
+            following.turns.keys, merge.merged, plan, closing, resources, merge.observed.of, more=more, written=written
         )
         recorded = Recorded(held=merge.why_held, missed=merge.missed)
         yield from self._committer.commit(change, recorded)
+        for resource in resources:  # only now, after every key is merged with the lists (I5)
+            view = self._states.listeners[resource]
+            view.complete = not view.expired
         self._gone[self._states.basis] += gone
         return recorded
 
@@ -329,8 +320,7 @@ class Reconciler:
             listed=listed,
             untrusted=self._committer.untrusted,
             hold=hold,
-            behind=self._behind,
-            followers=self._committer.followers,
+            dependents=self._committer.dependents,
         )
 
     def _checkpoints_due(self) -> bool:
@@ -344,29 +334,36 @@ class Reconciler:
         """Whether the last checkpoints were written so many seconds ago, or earlier."""
         return self._states.has_checkpoint_before(self._clock.monotonic() - seconds)
 
-    def _midway(
-        self, observed: Observations, listed: Collection[Resource], left: Iterable[ObjectKey]
-    ) -> Callable[[str], Closing] | None:
-        """Make checkpoints between two sections, every CHECKPOINT_SECONDS: below the oldest unrecorded event of each listener. None: not due.
-
-        Listeners whose lists are being recorded (``listed``) get none before every key is recorded. ``left``: the unrecorded keys.
-        """
-        if not self._old(CHECKPOINT_SECONDS):
-            return None
-        below = dict.fromkeys(listed, 0)
-        for seen in chain.from_iterable(map(observed.of, left)):
-            below[seen.resource] = min(below.get(seen.resource, seen.resource_version), seen.resource_version)
-        return partial(self._closing, below=below)
-
     def _closing(
         self,
+        observed: Observations,
         token: str,
-        listed: AbstractSet[Resource] = frozenset(),
+        left: Sequence[ObjectKey],
+        *,
+        listed: Collection[Resource] = (),
         extra: Iterable[Action] = (),
-        below: Mapping[Resource, int] = MappingProxyType({}),
+        flush: bool = False,
     ) -> Closing:
-        """Make the actions that write changed checkpoints, and what to do once they are written. ``extra``: further actions."""
-        moved = self._states.checkpoints(listed, below, self._clock.epoch())
+        """Make the actions that write changed checkpoints, and what to do once they are written.
+
+        the transaction        when                      the checkpoint of a listener                  also
+        ---------------        ----                      ----------------------------                  ----
+        is the last one        they are due; of a list   its newest version                            ``extra``
+                                 or ``flush``: always
+        is followed by others  every CHECKPOINT_SECONDS  below the oldest unrecorded event; none if    -
+                                                           its list is being recorded (``listed``)
+
+        Args:
+            left: the keys that are not recorded with this transaction.
+        """
+        due = self._old(CHECKPOINT_SECONDS) if left else listed or flush or self._checkpoints_due()
+        if not due:
+            return Closing()
+        below = dict.fromkeys(listed if left else (), 0)
+        for seen in chain.from_iterable(map(observed.of, left)):
+            below[seen.resource] = min(below.get(seen.resource, seen.resource_version), seen.resource_version)
+        complete, extra = (frozenset[Resource](), ()) if left else (frozenset(listed), extra)
+        moved = self._states.checkpoints(complete, below, self._clock.epoch())
         name, table = self._states.config.name, self._states.tables.listeners
         actions = [table.put_checkpoint(name, resource, new, token) for resource, new in moved.items()]
 

@@ -11,7 +11,7 @@ from kubesync.actors.parallel import one_by_one
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.of_clusters import Tables
-from kubesync.cluster.keys.key_writes import Made, Piece, with_upstream
+from kubesync.cluster.keys.key_writes import Made, Piece
 from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.records import Node
 from kubesync.domain.large_keys import LARGE
@@ -94,14 +94,14 @@ class UpstreamPlans:
             before_text = None if known is None else f"version {known.version}"
             after_text = f"version {state.version}, {len(nodes)} nodes"
             entry = Entry(f"upstream {upstream}", before_text, after_text, why, str(seen.key))
-            pieces.append(Piece(made, with_upstream(upstream, state), entries=(entry,)))
+            pieces.append(Piece(made, entries=(entry,), upstream=upstream))
         for upstream in sorted(seen.upstreams.keys() - wanted.keys()):
             known = upstreams.pop(upstream)
             stored = stands.get(upstream) if self._must_read(upstream, seen) else known
             actions = table.remove(upstream, stored, self._now())
             marks = self._named.marks(upstream, known.version + 1)
             entry = Entry(f"upstream {upstream}", f"version {known.version}", None, why, str(seen.key))
-            pieces.append(Piece((*actions, *marks), with_upstream(upstream, None), entries=(entry,)))
+            pieces.append(Piece((*actions, *marks), entries=(entry,), upstream=upstream))
         return replace(seen, upstreams=upstreams), pieces
 
     def _must_read(self, upstream: str, seen: KeyState) -> bool:
