@@ -56,7 +56,6 @@ class ClusterActor:
         self._errors = Lane(self._clock, _BACKOFF, lambda: (self._serving.errors,))
         self._work = Lane(self._clock, _BACKOFF, self._next_work)
         self._commands = self._serving.keys.commands
-        self._restart_task: Task | None = None
         self._faults = 0
         self._ended = False
         self._not_master = False
@@ -128,8 +127,8 @@ class ClusterActor:
         if self._serving.removal is not None:
             self._work.put(None)
         self._serving.stop(message)
-        if self._restart_task is not None and self._work.under_way is self._restart_task:
-            # What the run has seen since its fault is not recorded: no checkpoint may say so.
+        if isinstance(self._work.under_way, Command) and self._work.under_way.not_before > AT_ONCE:
+            # A restart waits. What the run has seen since its fault is not recorded: no checkpoint may say so.
             self._work.put(None)
             if self._serving.run is not None:
                 self._serving.run.failed = True
@@ -283,7 +282,6 @@ class ClusterActor:
         run.cut(ErrorCode.WORKER_EXITING, lost=lost)
         if run.works:
             later = self._clock.monotonic() + _FAULT_SECONDS
-            self._restart_task = Command(self._serving.begin_again, not_before=later)
-            self._work.put(self._restart_task)
+            self._work.put(Command(self._serving.begin_again, not_before=later))
         if isinstance(relisting, Relisting) and not relisting.cut(run.report.problem) and run.works:
             self._relisting.again(_FAULT_SECONDS + _POLL_SECONDS)

@@ -130,18 +130,17 @@ class SharedWindow:
             due = closes_at is not None and closes_at <= self._clock.monotonic() and not self._rounds
             return self._window.close() if due else None
 
-    def close(self) -> tuple[WindowContent, Mapping[Resource, ListRound | None]]:
-        """Close the window. Returns its content, and the round of each of its lists."""
+    def close(self) -> tuple[WindowContent, ListRound | None]:
+        """Close the window. Returns its content, and the round whose mode applies to its lists (``round_of``)."""
         with self._lock:
             rounds, self._rounds = self._rounds, {}
-            return self._window.close(), rounds
+            return self._window.close(), round_of(rounds.values())
 
 
 class Listener:
     """Runs one reflector and counts its events, lists and errors. Implements WatchSink.
 
-    ``last_error``: the newest error. ``failing``: the newest error, after several in a row without a success. ``refused``:
-    a failing error that a retry cannot mend. Each is None otherwise.
+    ``last_error``: the newest error. ``failing``: the newest error, after several in a row without a success; None otherwise.
 
     Args:
         observed: called in the listener's thread. ``resumed``: the view is complete again. ``stale``: it is out of date.
@@ -164,7 +163,6 @@ class Listener:
         self.resource = resource
         self._counted = ListenerReport(cluster, resource.value)
         self.last_error: ListenerError | None = None
-        self.refused: ListenerError | None = None
         self.failing: ListenerError | None = None
         self._reflector = reflector
         self._window = window
@@ -217,7 +215,7 @@ class Listener:
         self._counted.lists += 1
         self.on_page(len(snapshot.items), 0)
         log_list(self._counted.cluster, snapshot)
-        self.refused = self.failing = None
+        self.failing = None
         self._window.snapshot(snapshot, self._lists_for)
 
     def on_page(self, items: int, left: int | None) -> None:
@@ -226,7 +224,7 @@ class Listener:
 
     def on_resumed(self) -> None:
         self._counted.resumed = self._counted.resumed or not self._counted.lists
-        self.refused = self.failing = None
+        self.failing = None
         self._observed(self.resource, "resumed", None)
 
     def on_stale(self) -> None:
@@ -237,7 +235,6 @@ class Listener:
         self._counted.errors = {**errors, key: errors.get(key, 0) + 1}
         self.last_error = error
         self.failing = error if consecutive >= _REFUSED_AFTER else None
-        self.refused = error if self.failing and _will_last(error) else None
         self._observed(self.resource, "error", error)
 
 
@@ -414,6 +411,6 @@ class Listeners:
     def refused(self, *, failing: bool) -> Mapping[str, ListenerError]:
         """Errors because of which no list comes. ``failing``: also those that may pass, if there are no others."""
         asked = [each for each in self._running if each.resource not in self._states.absent]
-        refused = {each.resource.value: each.refused for each in asked if each.refused}
+        refused = {each.resource.value: each.failing for each in asked if each.failing and _will_last(each.failing)}
         also = {each.resource.value: each.failing for each in asked if each.failing and not each.report.lists}
         return self._unreachable | refused or (also if failing else {})

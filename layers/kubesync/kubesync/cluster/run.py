@@ -12,7 +12,7 @@ from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Host, Steps
 from kubesync.cluster.keys.key_writes import Recorded
 from kubesync.cluster.keys.observations import Following
 from kubesync.cluster.keys.reconciler import CHECKPOINT_SECONDS
-from kubesync.cluster.listener import Listener, Listeners, ListRound, round_of
+from kubesync.cluster.listener import Listener, Listeners, ListRound
 from kubesync.cluster.listener_reports import CredentialDates, ListenerErrors
 from kubesync.cluster.served_keys import ServedKeys
 from kubesync.cluster.service_events import ServiceEvents
@@ -199,9 +199,8 @@ class ListeningRun:
     def steps(self, *, flush: bool = False) -> Steps[None]:
         """Record the window. If a try fails, the next one records the same content: nothing later goes before it (I1)."""
         if self._recording is None:
-            content, rounds = self.listeners.window.close()
-            # Decided once for all tries of this window: before the next try another round may be requested, or this one withdrawn.
-            self._requested = round_of(rounds.values())
+            # The round is decided once for all tries of this window: before the next try another may be requested, or this one withdrawn.
+            content, self._requested = self.listeners.window.close()
             self._recording = LongWindow(content, self.listeners.window.close_events, self._served)
         yield 0.0  # first receive the messages that listeners have sent before
         window, began = self._recording, self._clock.monotonic()
