@@ -137,8 +137,8 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         without="a zone that the last master left unsettled is written like any other zone",
         invariants="I2",
         file="session/master.py",
-        old="        return self.clean and zone_id not in self.unsettled\n",
-        new="        return self.clean\n",
+        old="settled=self._last_end.clean and zone_id not in self._last_end.unsettled,",
+        new="settled=self._last_end.clean,",
         caught_by=(
             "integration/taking_over/test_unsettled_zones.py::test_i2_zone_with_an_unknown_outcome_is_settled_by_the_next_session_and_no_other_is",
         ),
@@ -292,7 +292,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         name="patient-process-gives-up",
         without="a process that stands by for ever waits only for a session that ends soon",
         invariants="I10",
-        file="session/stand_by.py",
+        file="session/lease_keeper.py",
         old="return self._times.stand_by == math.inf or ends_soon or",
         new="return ends_soon or",
         caught_by=(
@@ -303,7 +303,7 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         name="patient-process-polls-without-looking",
         without="a process that stands by polls at a fixed pace",
         invariants="I10",
-        file="session/stand_by.py",
+        file="session/lease_keeper.py",
         old="return min(until if until > 0 else POLL_SECONDS, PATIENT_POLL_SECONDS)",
         new="return PATIENT_POLL_SECONDS",
         caught_by=(

@@ -8,8 +8,7 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.fakes.store_faults import StoreFaults
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
-from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.session.stand_by import LeaseTimes
+from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 
 TIMES: Final = LeaseTimes()
 

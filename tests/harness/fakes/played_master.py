@@ -54,7 +54,6 @@ class Zones:
     """A zone without a writer of its own."""
 
     def __init__(self, answer: Callable[[object], None]) -> None:
-        self.figures: dict[str, Any] = {}
         self._answer = answer
 
     def send(self, zone_id: str, message: object) -> None:

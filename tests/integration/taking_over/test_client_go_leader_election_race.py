@@ -8,8 +8,7 @@ from harness.fakes.memory_store import MemoryStore
 from harness.fakes.store_faults import StoreFaults, writes_to
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.lease import LeaseTable, lease_key
-from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.session.stand_by import LeaseTimes
+from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 
 LEASE = lease_key("0")
 BOUND_SECONDS = 120

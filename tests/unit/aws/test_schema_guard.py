@@ -20,8 +20,7 @@ from kubesync.domain.errors import (
     StoreOutcomeUnknownError,
     TransactionRefusedError,
 )
-from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.session.stand_by import LeaseTimes
+from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 from kubesync_local.workplace.registry import ClusterRegistry
 
 NEWER = Key(CONTROL, "p", "newer")

@@ -17,8 +17,7 @@ from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.domain.errors import NotMasterError
 from kubesync.domain.objects import Service
 from kubesync.domain.state import KeyState, Name
-from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.session.stand_by import LeaseTimes
+from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 from kubesync_local.workplace.items_in_memory import holds
 
 HIDDEN: Service = a_service(annotations={"kubesync.io/exclude": "true"})

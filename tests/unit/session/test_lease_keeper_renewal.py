@@ -13,8 +13,7 @@ from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import Update
 from kubesync.aws.tables.control.lease import LeaseTable, lease_key
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
-from kubesync.session.lease_keeper import LeaseKeeper
-from kubesync.session.stand_by import LeaseTimes
+from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 
 LEASE = lease_key("0")
 

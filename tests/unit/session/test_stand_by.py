@@ -13,7 +13,7 @@ from harness.fakes.store_faults import Wanted, names, writes_to
 from kubesync.aws.dynamodb.store import CONTROL, Key, Update
 from kubesync.aws.tables.control.lease import lease_key
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreOutcomeUnknownError
-from kubesync.session.stand_by import LeaseTimes
+from kubesync.session.lease_keeper import LeaseTimes
 
 LEASE = lease_key("0")
 EPOCH = Key(CONTROL, "lease", "epoch")

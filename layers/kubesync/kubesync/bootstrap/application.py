@@ -44,9 +44,8 @@ from kubesync.kubernetes.transport.credential_ends import CredentialEnds
 from kubesync.kubernetes.wire import decode
 from kubesync.operations.ports import MasterParts
 from kubesync.operations.resync_invocation import ResyncEvent, ResyncInvocation
-from kubesync.session.lease_keeper import LeaseKeeper
+from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
 from kubesync.session.session import Session, new_session_id
-from kubesync.session.stand_by import LeaseTimes
 from kubesync.settings import Settings
 
 _EKS_ARN = re.compile(r"arn:[^:]+:eks:(?P<region>[^:]+):\d+:cluster/(?P<name>.+)")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kubesync.actors.answer import Answer
-from kubesync.domain.errors import KubesyncError
+from kubesync.domain.errors import KubesyncError, ZoneError
 from kubesync.operations.ports import Master
 
 LIST_SECONDS: Final = 300.0
@@ -64,22 +64,18 @@ def ask_zone[T](master: Master, zone_id: str, question: Question[T], check: Call
         ResyncError: nothing may be written to the zone, or it does not answer in time.
         Exception: what the actor answers with.
     """
-    clock, zones = master.parts.scheduler, master.zones
-    answer: Answer[T] = Answer(master.parts.scheduler)
-    zones.send(zone_id, question(answer))
+    clock = master.parts.scheduler
+    answer: Answer[T] = Answer(clock)
+    master.zones.send(zone_id, question(answer))
     until = clock.monotonic() + LIST_SECONDS
 
     def go_on() -> None:
         check()
-        found = zones.figures.get(zone_id)
-        if found is not None and found.report.blocked:
-            raise zone_blocked(zone_id, found.report.problem)
         if clock.monotonic() >= until:
             raise ResyncError(f"zone {zone_id} could not be compared in time")
 
-    return wait_for(answer, go_on)
-
-
-def zone_blocked(zone_id: str, problem: object) -> ResyncError:
-    """Return the error of a resync that cannot compare a zone, because nothing may be written to it."""
-    return ResyncError(f"zone {zone_id} could not be compared: {problem}; run it again once that is mended")
+    try:
+        return wait_for(answer, go_on)
+    except ZoneError as error:
+        said = f"zone {zone_id} could not be compared: {error}; run it again once that is mended"
+        raise ResyncError(said) from error

@@ -25,18 +25,10 @@ from typing import Any, Final
 from kubesync.actors.answer import Answer
 from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
-from kubesync.domain.errors import KubesyncError, NewerSchemaError, NotMasterError, ZoneError
+from kubesync.domain.errors import KubesyncError, NewerSchemaError, NotMasterError
 from kubesync.domain.state import Name, UpstreamState
 from kubesync.messages import CompareNamed, Reach
-from kubesync.operations.asking import (
-    ResyncError,
-    SessionEndsError,
-    ask_zone,
-    check_time,
-    time_is_up,
-    wait_for,
-    zone_blocked,
-)
+from kubesync.operations.asking import ResyncError, SessionEndsError, ask_zone, check_time, time_is_up, wait_for
 from kubesync.operations.cluster_resync import ClusterResync
 from kubesync.operations.ports import Master, unpaused
 from kubesync.operations.record_rows import as_the_last_batch_left, lost_sets
@@ -188,7 +180,8 @@ class Resync:
             if not cluster.zones:
                 del self._under_way[cluster.name]
 
-        self._reach(zone_id)
+        if not self._zones_held:  # wait until the zone is settled and has no batch under way
+            ask_zone(self._master, zone_id, Reach, self._check)
         self._each(lambda cluster: cluster.remember(zone_id), names)
         if here := [cluster for name, cluster in self._under_way.items() if name in names]:
             actual = self._walk(zone_id)
@@ -214,15 +207,6 @@ class Resync:
         except NewerSchemaError:
             alone = ({key: found} for key, found in actual.items()) if len(actual) > 1 else ()
             return [row for each in alone for row in self._forgotten_rows(each, others)]
-
-    def _reach(self, zone_id: str) -> None:
-        """Wait until the zone is settled and has no batch under way. Raises ResyncError if nothing may be written to it."""
-        if self._zones_held:
-            return
-        try:
-            ask_zone(self._master, zone_id, Reach, self._check)
-        except ZoneError as error:
-            raise zone_blocked(zone_id, error) from error
 
     def _walk(self, zone_id: str) -> dict[RecordKey, RecordSet]:
         """Read all record sets of a zone."""

@@ -1,4 +1,4 @@
-"""Renews and releases the lease, which ``stand_by`` takes, and decides whether this process may still write (I2).
+"""Takes the lease of a session, renews and releases it, and decides whether this process may still write (I2).
 
 A session learns in three places that another master has taken over: at a renewal (here), at a fence (``aws.fencing.writer``),
 and at a journal (``zone.journal``, which asks ``truly_master``).
@@ -6,20 +6,40 @@ and at a journal (``zone.journal``, which asks ``truly_master``).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.aws.dynamodb.store import Item, Value
 from kubesync.aws.tables.control.lease import Lease, LeaseTable
-from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError
-from kubesync.session.stand_by import POLL_SECONDS, LeaseTaker, LeaseTimes, Taken, now_ms
+from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError, StoreOutcomeUnknownError
 
+POLL_SECONDS: Final = 0.25
+# While a process stands by for as long as it takes: a read each 2 s costs 0.16 dollars a month (docs/cost.md).
+PATIENT_POLL_SECONDS: Final = 2.0
 # A hand-over takes seconds, and schedules run every minute. The lease in a restored table is older than this: the latest
 # restorable time is about five minutes ago, and a restore takes longer.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html
 LONG_PAUSE_SECONDS: Final = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimes:
+    """The times of a lease, in seconds. A master stops writing ``write_seconds`` after the *start* of its last successful renewal.
+
+    A session stands by for at most ``stand_by`` seconds. Infinite: until the lease is free, whoever holds it.
+    """
+
+    duration: float = 15.0
+    renew_every: float = 5.0
+    write_seconds: float = 10.0
+    stand_by: float = 60.0
+
+    @property
+    def duration_ms(self) -> int:
+        return int(self.duration * 1000)
 
 
 class LeaseKeeper:
@@ -33,9 +53,9 @@ class LeaseKeeper:
 
     def __init__(self, table: LeaseTable, holder: str, times: LeaseTimes, scheduler: Scheduler) -> None:
         self.table = table
+        self._holder = holder
         self._times = times
         self._scheduler = scheduler
-        self._taker = LeaseTaker(table, holder, times, scheduler)
         self._lease: Lease | None = None
         self._write_until = 0.0
         self._closed = False
@@ -78,11 +98,72 @@ class LeaseKeeper:
             UsageError: the tables belong to another deployment.
             NewerSchemaError: a newer release was master. The lease is released with the state in which it was found.
         """
-        taken = self._taker.stand_by(may_wait, deployment)
-        self._set_lease(taken)
+        seen = self._stand_by(may_wait, deployment)
         if deployment:
-            self._record_schema(taken.seen)
-        return taken.seen, taken.lease
+            self._record_schema(seen)
+        return seen, self.lease
+
+    def _stand_by(self, may_wait: Callable[[], bool], deployment: str) -> Lease:
+        """Wait until the lease can be taken, and take it. Returns the lease as it was found. See ``acquire``."""
+        began = self._scheduler.monotonic()
+        # By epoch: the lease as a try has found it, and when the try began. One whose answer was lost may have taken the lease.
+        tries: dict[int, tuple[Lease, float]] = {}
+        first_seen: dict[int, float] = {}
+        pause = POLL_SECONDS
+        while True:
+            refused: NotMasterError | StoreError
+            waits = True
+            try:
+                if deployment:
+                    self.table.bind(deployment)
+                    deployment = ""
+                seen = self.table.read()
+                now = self._scheduler.monotonic()
+                unmoved = now - first_seen.setdefault(seen.renewal, now)
+                if seen.holder == self._holder and seen.epoch in tries and not seen.released:
+                    found, started = tries[seen.epoch]
+                    self._set_lease(seen, started)
+                    return found
+                if seen.free(now_ms(self._scheduler)) or unmoved > self._times.duration + self._times.renew_every:
+                    self._take(seen, tries)
+                    return seen
+                refused = NotMasterError(f"session {seen.holder} is the master (epoch {seen.epoch})")
+                waits = self._ends_soon(seen, renewed=len(first_seen) > 1)
+                pause = self._until_next_poll(seen)
+            except (NotMasterError, StoreBusyError, StoreOutcomeUnknownError) as error:
+                refused = error  # a try without an answer may have landed: the next read shows it
+            if not waits or self._scheduler.monotonic() - began >= self._times.stand_by or not may_wait():
+                raise refused
+            self._scheduler.sleep(pause)
+
+    def _until_next_poll(self, seen: Lease) -> float:
+        """Return the seconds to the next poll. A process that waits for ever polls often only near the time when the lease may become free."""
+        if self._times.stand_by < math.inf:
+            return POLL_SECONDS
+        ends_at_ms = seen.ends_at_ms - 1000 if seen.ends_at_ms else math.inf
+        until = (min(seen.expires_at_ms, ends_at_ms) - now_ms(self._scheduler)) / 1000
+        return min(until if until > 0 else POLL_SECONDS, PATIENT_POLL_SECONDS)
+
+    def _ends_soon(self, seen: Lease, *, renewed: bool) -> bool:
+        """Whether to stand by for a lease that is held. ``renewed``: it was renewed while this process waited. See ``acquire``."""
+        until_end = (seen.ends_at_ms - now_ms(self._scheduler)) / 1000
+        expires_in = (seen.expires_at_ms - now_ms(self._scheduler)) / 1000
+        ends_soon = bool(seen.ends_at_ms) and until_end <= self._times.stand_by
+        return self._times.stand_by == math.inf or ends_soon or (expires_in > self._times.duration and not renewed)
+
+    def _take(self, seen: Lease, tries: dict[int, tuple[Lease, float]] | None = None) -> None:
+        """Take the lease, if it is unchanged since it was read. Notes the try in ``tries``.
+
+        Raises:
+            NotMasterError: another session took it first.
+            StoreBusyError, StoreOutcomeUnknownError: the try failed, or got no answer. It may have landed.
+        """
+        started = self._scheduler.monotonic()
+        epoch = self.table.draw_epoch()
+        if tries is not None:
+            tries[epoch] = seen, started
+        expires_at_ms = now_ms(self._scheduler) + self._times.duration_ms
+        self._set_lease(self.table.take(seen, self._holder, epoch, expires_at_ms), started)
 
     def _record_schema(self, before: Lease) -> None:
         """Record the schema version of this session (``LeaseTable.enter``). Retries while the lease lasts and DynamoDB is busy.
@@ -102,8 +183,9 @@ class LeaseKeeper:
                     raise
             self._scheduler.sleep(POLL_SECONDS)
 
-    def _set_lease(self, taken: Taken) -> None:
-        self._lease, self._write_until = taken.lease, taken.write_until
+    def _set_lease(self, lease: Lease, started: float) -> None:
+        """Hold a lease. Its time counts from the start of the try that took or renewed it."""
+        self._lease, self._write_until = lease, started + self._times.write_seconds
 
     def note(self, **details: Value) -> None:
         """Set facts for later sessions, see ``Lease``. The next renewals and the release write them to the lease."""
@@ -157,8 +239,7 @@ class LeaseKeeper:
                 if self._scheduler.monotonic() > self._write_until:
                     self._lose()
                 return
-            self._lease = renewed
-            self._write_until = started + self._times.write_seconds
+            self._set_lease(renewed, started)
             if renewed.signal != lease.signal:
                 self.on_signal()
 
@@ -214,8 +295,9 @@ class LeaseKeeper:
         with self._renewing:  # it would renew the lease under the old epoch, and count it as lost
             mine = self.truly_master()
             self.table.raise_epoch(fence)
-            taken = self._taker.take(mine)
-            self._set_lease(replace(taken, lease=replace(taken.lease, ends_at_ms=self.lease.ends_at_ms)))
+            ends_at_ms = self.lease.ends_at_ms
+            self._take(mine)
+            self._lease = replace(self.lease, ends_at_ms=ends_at_ms)
 
     def give_up_writing(self) -> None:
         """Make ``may_write`` refuse from now on: threads that are still busy must not write after the release."""
@@ -241,3 +323,8 @@ class LeaseKeeper:
                 ours = False
         self._lost.set()
         return ours
+
+
+def now_ms(clock: Scheduler) -> int:
+    """Return the time in epoch milliseconds, as the lease has it."""
+    return int(clock.epoch() * 1000)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 from zlib import crc32
 
 from kubesync.actors.actor import Activity
@@ -17,7 +18,7 @@ from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.inflight import InflightTable
-from kubesync.aws.tables.control.listeners import ListenerTable, Remembered
+from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedReferrals, NamedUpstreamTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.name_counts import NameCountTable
@@ -48,68 +49,17 @@ from kubesync.zone.progress import ZoneFigures
 _READS_AT_ONCE: Final = 16
 
 
-class Retry(Protocol):
-    """Repeats a call while DynamoDB throttles it, and returns its answer; see ``retry_while_throttled``."""
+@dataclass(frozen=True, slots=True)
+class LastEnd:
+    """How the last master ended: cleanly, except in the ``unsettled`` zones.
 
-    def __call__[T](self, call: Callable[[], T], /) -> T: ...
-
-
-class TakeOverReads:
-    """Reads what a take-over needs, in parallel, and knows which zones need settling.
-
-    ``clean``: the last master ended cleanly, except in the ``unsettled`` zones. ``zones``: the zones that configurations name, by id.
+    ``zones``: the zones that configurations name, by id. ``held``: this master writes to no zone yet.
     """
 
-    def __init__(self, inflight: InflightTable, tables: Tables, retry: Retry) -> None:
-        self._inflight = inflight
-        self._tables = tables
-        self._retry = retry
-        self.clean = False
-        self.unsettled: frozenset[str] = frozenset()
-        self.zones: Mapping[str, Zone] = {}
-        self._held = False
-
-    def hold_zones(self, *, clean: bool, unsettled: Collection[str], zones: Mapping[str, Zone]) -> None:
-        """Set how the last master ended. Zones count as held until ``release``."""
-        self.clean, self.unsettled, self.zones, self._held = clean, frozenset(unsettled), zones, True
-
-    @property
-    def complete(self) -> bool:
-        """Whether zones without an actor need no settling. They do if the last master ended uncleanly and zones are still held."""
-        return self.clean or not self._held
-
-    def settled(self, zone_id: str) -> bool:
-        """Whether a zone needs no settling."""
-        return self.clean and zone_id not in self.unsettled
-
-    def release(self, unsettled: Collection[str]) -> list[str]:
-        """Let zones be written. Returns the zones that must be settled even if there is nothing to write.
-
-        After a clean end these are the ``unsettled`` ones, after an unclean end all zones that have an inflight item.
-        """
-        self._held = False
-        return sorted(unsettled) if self.clean else self._retry(self._inflight.zones)
-
-    def remembered(self, clusters: Mapping[str, ClusterConfig]) -> Mapping[str, Remembered | None]:
-        """Read what is remembered of clusters. If a newer release wrote any of it, all are None, and each cluster reads its own part."""
-        read = {name: config.remembered for name, config in clusters.items()}
-        try:
-            return self._retry(lambda: self._tables.listeners.remembered(read))
-        except NewerSchemaError:
-            return dict.fromkeys(clusters)
-
-    def each[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R | None]:
-        """Call ``call`` for each thing, in parallel, and return the results in this order. None: a newer release wrote the item, which the zone
-        or cluster finds out again."""
-
-        def read(thing: T) -> R | None:
-            try:
-                return self._retry(lambda: call(thing))
-            except NewerSchemaError as newer:
-                logger.error("ignored: written by a newer release", reason=str(newer))
-                return None
-
-        return self._tables.reads(read, things)
+    clean: bool = False
+    unsettled: frozenset[str] = frozenset()
+    zones: Mapping[str, Zone] = field(default_factory=dict)
+    held: bool = False
 
 
 class Master:
@@ -138,7 +88,7 @@ class Master:
         self.term = term
         self._keeper = keeper
         self._reporter = Reporter(report, scheduler, self.activity)
-        self._take_over_reads = TakeOverReads(self.inflight, self.tables, self._retry)
+        self._last_end = LastEnd()
         cluster_ports = partial(self._cluster_ports, scheduler.lock())
         self.served = Clusters(cluster_ports, fencing, scheduler, self.activity)
         zone_ports = self._zone_ports()
@@ -146,8 +96,8 @@ class Master:
             lambda zone_id: ZoneActor(
                 zone_id,
                 zone_ports,
-                settled=self._take_over_reads.settled(zone_id),
-                zone=self._take_over_reads.zones.get(zone_id),
+                settled=self._last_end.clean and zone_id not in self._last_end.unsettled,
+                zone=self._last_end.zones.get(zone_id),
             ),
             ACTOR_OF_ZONE,
             scheduler,
@@ -185,27 +135,45 @@ class Master:
         found = self._retry(self.registry.read)
         configs = {name: config for name, config in found.items() if config is not None}
         self.served.fencing.take_over(configs)
-        remembered = self._take_over_reads.remembered(configs)
+        read = {name: config.remembered for name, config in configs.items()}
+        # None: each cluster reads its own part.
+        remembered = self._read(partial(self.tables.listeners.remembered, read)) or dict.fromkeys(configs)
         self._retry(self.named.load)
         zones = {zone.id: zone for config in configs.values() for zone in rules_of(config).zones}
-        self._take_over_reads.hold_zones(clean=clean, unsettled=unsettled, zones=zones)
+        self._last_end = LastEnd(clean, frozenset(unsettled), zones, held=True)
         for name, of_cluster in remembered.items():
             self.served.configure(Configured(configs[name], of_cluster, unclean=not clean))
         if not hold_zones:
             self.release_zones()
 
     def release_zones(self) -> None:
-        """Start to write to zones. Read the inflight items of zones to settle, then open and promoted keys."""
-        left = self._take_over_reads.release(self._unsettled())
+        """Start to write to zones. Read the inflight items of zones to settle, then open and promoted keys.
+
+        Zones are settled even if there is nothing to write: after a clean end the unsettled ones, else all that have an inflight item.
+        """
+        self._last_end = replace(self._last_end, held=False)
+        left = sorted(self._unsettled()) if self._last_end.clean else self._retry(self.inflight.zones)
         # Batches in flight may hold keys of clusters that are no longer served.
-        for zone_id, inflight in zip(left, self._take_over_reads.each(self.inflight.read, left), strict=True):
+        for zone_id, inflight in zip(left, self._read_each(self.inflight.read, left), strict=True):
             if inflight is not None:
                 self._retry(partial(self.served.host_unserved, inflight.clusters, zone_id))
         for zone_id in sorted(left):
             self.zones.start(zone_id)
         names = unpaused(self.configs)
-        for name, queued in zip(names, self._take_over_reads.each(self.tables.state.queued, names), strict=True):
+        for name, queued in zip(names, self._read_each(self.tables.state.queued, names), strict=True):
             self.send(name, TakeUp(queued))
+
+    def _read_each[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R | None]:
+        """Call ``call`` for each thing, in parallel, and return the results in this order. See ``_read``."""
+        return self.tables.reads(lambda thing: self._read(partial(call, thing)), things)
+
+    def _read[R](self, call: Callable[[], R]) -> R | None:
+        """Read what a take-over needs. None: a newer release wrote an item, which the zone or cluster finds out again."""
+        try:
+            return self._retry(call)
+        except NewerSchemaError as newer:
+            logger.error("ignored: written by a newer release", reason=str(newer))
+            return None
 
     def _retry[T](self, call: Callable[[], T]) -> T:
         """Repeat a call while DynamoDB throttles it, this process may write, and the deadline has not passed."""
@@ -297,7 +265,7 @@ class Master:
         unsettled = self._unsettled()
         clean = self.named.join() and clean
         self.served.end()
-        clean = clean and self._take_over_reads.complete
+        clean = clean and (self._last_end.clean or not self._last_end.held)  # zones without an actor need no settling
         if not clean or unsettled:
             self._keeper.give_up_writing()  # a thread that hangs sends nothing later
         self._reporter.fill(self.served.actors.figures.values(), self.zones.figures, self.named.host.figures)
@@ -310,7 +278,7 @@ class Master:
 
         Zones whose threads hang in a call are included, because the batch of that call may still land.
         """
-        left = frozenset(zone_id for zone_id in self._take_over_reads.unsettled if zone_id not in self.zones)
+        left = frozenset(zone_id for zone_id in self._last_end.unsettled if zone_id not in self.zones)
         return left | self.zones.failed(lambda figures: figures.clean)
 
     def fresh_lag(self) -> dict[str, float]:
