@@ -65,7 +65,9 @@ _OBEYED: Final = (
     "hostname internal-hostname target ttl alias set-identifier aws-weight aws-evaluate-target-health controller"
 )
 _OBEYED_SHORT: Final = (
-    *("aws-target-hosted-zone", "aws-hosted-zone-id", "aws-health-check-id"),
+    "aws-target-hosted-zone",
+    "aws-hosted-zone-id",
+    "aws-health-check-id",
     *sorted(POLICY_ANNOTATIONS - {"aws-weight"}),
 )
 # Those of other DNS providers and sources. Ingresses obey ``ingress-hostname-source`` (``sources.ingresses``).

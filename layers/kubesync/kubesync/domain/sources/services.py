@@ -171,16 +171,25 @@ def _records(
 
     report_alias(asked, public, plan)
     wanted: dict[str, Targets] = {}
-    _want(wanted, (*own, *asked.hostnames), public)
-    _want(wanted, asked.internal_hostnames, internal)
-    _say_why(own, service, asked, rules, plan)
+
+    def want(wanted_name: str, targets: Targets, rule: str, source: str) -> None:
+        wanted[wanted_name] = wanted[wanted_name].union(targets) if wanted_name in wanted else targets
+        plan.explain(wanted_name, Origin(rule, source))
+
+    source = public_source(service, asked, cluster_ips=rules.load_balancer_cluster_ips)
+    for name in own:
+        want(name, public, f"{OF_TEMPLATE}{rules.template}", source)
+    for name in asked.hostnames:
+        want(name, public, by_annotation(service.annotations, asked, "hostname"), source)
+    for name in asked.internal_hostnames:
+        rule = by_annotation(service.annotations, asked, "internal-hostname")
+        want(name, internal, rule, internal_source(service, asked))
     host_names: dict[str, str] = {}
     for name in own:
         if service.headless and asked.targets is None and plan.place(name):
             by_name, host_names = endpoint_host_names(name, shown, plan)
             for host_name, targets in by_name.items():
-                _want(wanted, (host_name,), targets)
-                plan.explain(host_name, Origin(OF_ENDPOINTS, endpoints_source(service)))
+                want(host_name, targets, OF_ENDPOINTS, endpoints_source(service))
     have_addresses = {wanted_name for wanted_name in wanted if plan.publish(wanted_name, wanted[wanted_name])}
 
     for name in own if rules.srv and asked.targets is None else ():
@@ -197,22 +206,6 @@ def _own_names(key: ObjectKey, rules: DnsRules) -> tuple[str, ...]:
         return ()
     domain, cluster = rules.domain, rules.cluster
     return (service_name(rules.template, service=key.name, namespace=key.namespace, domain=domain, cluster=cluster),)
-
-
-def _want(wanted: dict[str, Targets], names: Iterable[str], targets: Targets) -> None:
-    for name in names:
-        wanted[name] = wanted[name].union(targets) if name in wanted else targets
-
-
-def _say_why(own: Iterable[str], service: Service, asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> None:
-    source = public_source(service, asked, cluster_ips=rules.load_balancer_cluster_ips)
-    for name in own:
-        plan.explain(name, Origin(f"{OF_TEMPLATE}{rules.template}", source))
-    for asked_name in asked.hostnames:
-        plan.explain(asked_name, Origin(by_annotation(service.annotations, asked, "hostname"), source))
-    for asked_name in asked.internal_hostnames:
-        rule = by_annotation(service.annotations, asked, "internal-hostname")
-        plan.explain(asked_name, Origin(rule, internal_source(service, asked)))
 
 
 def _public_targets(
