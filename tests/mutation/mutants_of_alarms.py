@@ -20,9 +20,9 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         name="one-lag-for-a-key",
         without="what a Service adds counts as late since the first event of the Service",
         invariants="I10",
-        file="zone/intents.py",
-        old="            since, earlier = self._since.pop(key, None), self._earlier.pop(key, {})\n",
-        new="            since, earlier = self._since.get(key), self._earlier.pop(key, {})\n",
+        file="zone/waits.py",
+        old="            self.earlier, self.since = {hash(unit): self.since_of(unit) for unit in units}, None\n",
+        new="            self.earlier = {hash(unit): self.since_of(unit) for unit in units}\n",
         caught_by=(
             _LAGS + "test_i10_free_name_beside_an_old_conflict_counts_from_its_own_event",
             _LAGS + "test_two_names_of_one_batch_count_each_from_its_own_event",

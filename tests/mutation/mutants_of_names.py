@@ -213,9 +213,9 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         name="changing-key-stays-first",
         without="a key that changes again and again goes before others each time",
         invariants="I9 I4",
-        file="zone/queue.py",
-        old="                self._queue[key] = self._queue.pop(key)\n",
-        new="                pass\n",
+        file="zone/waits.py",
+        old="            known = self.move_to_end(unit.key)\n",
+        new="            known = self[unit.key]\n",
         caught_by=(_TURNS + "test_i9_key_that_still_wants_more_goes_behind_others_of_its_namespace",),
     ),
     Mutant(
@@ -223,8 +223,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="room in a full zone goes to the namespace that waits longest with all its Services",
         invariants="I9",
         file="zone/queue.py",
-        old="        in_time = by_turns((key for key in waiting if key.cluster not in late), _identity, self._last_turns)\n",
-        new="        in_time = (key for key in list(waiting) if key.cluster not in late)\n",
+        old="        in_time = by_turns((each for each in waiting if each.key.cluster not in skipped), _key_of, self._last_turns)\n",
+        new="        in_time = (each for each in waiting if each.key.cluster not in skipped)\n",
         caught_by=(_HOSTILE + "test_i9_full_zone_gives_room_to_each_namespace_in_turn",),
     ),
     Mutant(

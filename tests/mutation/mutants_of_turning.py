@@ -249,7 +249,7 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="all sets of a key wait at a name at which it turns, those of another address family too",
         invariants="I9",
         file=_PASSING,
-        old="        form = self._turning_forms.get(unit.key, {}).get(unit.name)\n",
+        old="        form = known.turns_to.get(unit.name)\n",
         new="        form = next(iter(turned_by(unit.changes).values()), None)\n",
         caught_by=(_TYPES + "test_address_family_and_policy_change_together",),
     ),

@@ -27,9 +27,9 @@ OF_TURNS: Final[tuple[Mutant, ...]] = (
         name="list-takes-over-what-events-changed",
         without="a key that an event changes does not give way, also where a list shows it again",
         invariants="I9",
-        file="zone/intents.py",
-        old="        elif key not in self._since and key not in self._earlier:\n",
-        new="        else:\n",
+        file="zone/waits.py",
+        old="of_list and (self.of_list or (self.since is None and not self.earlier))\n",
+        new="of_list\n",
         caught_by=(
             _ZONE + "test_key_that_an_event_changes_does_not_give_way_any_more_and_a_list_does_not_put_it_back",
         ),

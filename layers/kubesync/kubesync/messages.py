@@ -9,7 +9,7 @@ The way of a change:
 
     cluster ── Publish(intents) ─> zone       keys whose record sets must change
     cluster <─ Want(keys) ──────── zone       the turn of a key has come whose intent the zone does not keep
-    cluster ── Intents ──────────> zone
+    cluster ── Closed(intents) ──> zone
     cluster <─ Landed(units) ───── zone       the batch stands in the zone: close the keys
     cluster ── Closed(intents) ──> zone       it is durable; the zone may send the next batch
     cluster <─ Refused(refusals) ─ zone       units that a refused batch was about, with what stands at their names
@@ -73,14 +73,6 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True)
-class Intents:
-    """The answer to ``Want``: what these keys want now."""
-
-    cluster: str
-    intents: tuple[Intent, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Decision:
     """What became of a unit that did not land. ``retry_at``: epoch seconds; None: the key does not wait for it.
 
@@ -116,9 +108,10 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """The zone asks what these keys want. Answered with ``Intents``."""
+    """The zone asks what these keys want."""
 
     zone: str
+    question: int
     keys: tuple[ObjectKey, ...]
 
 

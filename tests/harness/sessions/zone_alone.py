@@ -27,7 +27,6 @@ from kubesync.messages import (
     ConflictsChecked,
     Decision,
     Drain,
-    Intents,
     Landed,
     Publish,
     Refused,
@@ -154,7 +153,7 @@ class PlayedCluster:
         send = self.world.to_zone
         match message:
             case Want():
-                send(Intents(self.name, tuple(map(self.intent, message.keys))))
+                self._close(message.question, message.keys)
             case Landed():
                 for unit in message.units:
                     self._apply(unit)

@@ -6,7 +6,7 @@ import pytest
 
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service
-from kubesync.zone import intents, queue
+from kubesync.zone import queue, waits
 
 MANY = 450
 
@@ -21,7 +21,7 @@ def named(number: int, address: str, created: str) -> dict[str, object]:
 
 
 def test_names_pass_on_without_a_gap_however_many_move_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (queue, intents):
+    for module in (queue, waits):
         monkeypatch.setattr(module, "MOST_INTENTS", 300)
     deployment = Deployment(domain_filter=("example.com",))
     try:

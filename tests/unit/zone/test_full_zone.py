@@ -7,7 +7,7 @@ from kubesync.aws.tables.state import StateTable
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey
-from kubesync.zone.waits import FullZone, Reason, Waits
+from kubesync.zone.waits import FullZone
 from kubesync_local.standins.route53.zone.model import Limits
 
 BESIDES = 2 + 1  # SOA and NS, and the journal
@@ -112,8 +112,7 @@ def test_a_problem_that_an_earlier_session_noted_is_taken_back() -> None:
 
 
 def test_share_doubles_while_sets_land_and_is_one_after_a_refusal() -> None:
-    waits = Waits()
-    full = FullZone("limit", waits)
+    full = FullZone("limit")
     assert full.allowed_units(0.0) == 1
     full.record_landed([a_unit("a", comes=True)], 0.0)
     full.record_landed([a_unit("b", comes=True)], 0.0)
@@ -123,17 +122,16 @@ def test_share_doubles_while_sets_land_and_is_one_after_a_refusal() -> None:
 
 
 def test_refused_probe_waits_longer_each_time_and_what_goes_ends_that() -> None:
-    waits = Waits()
-    full = FullZone("limit", waits)
+    full = FullZone("limit")
     delays = []
     for _ in range(8):
         full.record_refused([a_unit("a", comes=True)], 100.0)
         assert full.allowed_units(100.0) == 0
-        delays.append(waits.put_off_until(Reason.FULL) - 100.0)
+        delays.append(full.next_try - 100.0)
     assert delays == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0]
     full.record_landed([a_unit("b")], 100.0)
     assert full.allowed_units(100.0) == 0, "a change makes no room"
     full.record_landed([a_unit("b", goes=True)], 100.0)
     assert full.allowed_units(100.0) == 1
     full.record_refused([a_unit("a", comes=True)], 100.0)
-    assert waits.put_off_until(Reason.FULL) == 105.0
+    assert full.next_try == 105.0

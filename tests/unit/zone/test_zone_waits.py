@@ -2,96 +2,112 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
-from kubesync.domain.batches import Unit
+from harness.fakes.manual_clock import ManualClock
+from kubesync.domain.batches import BatchLimits, Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey
-from kubesync.zone.waits import Reason, Waits
+from kubesync.domain.plan import Intent
+from kubesync.messages import Publish
+from kubesync.zone.ports import ZonePorts
+from kubesync.zone.queue import Due, ZoneQueue
+from kubesync.zone.waits import QueuedKey
 
 KEY = ObjectKey("prod", "default", "web")
-OTHER = ObjectKey("prod", "default", "api")
 NOW = 1_000.0
+ROOM = BatchLimits()
+
+
+def a_change(name: str) -> RecordChange:
+    return RecordChange(RecordKey("Z1", f"{name}.example.com", "A"), None, RecordSet(60, ("10.0.0.1",)))
 
 
 def a_unit(name: str) -> Unit:
-    return Unit(KEY, (RecordChange(RecordKey("Z1", f"{name}.example.com", "A"), None, RecordSet(60, ("10.0.0.1",))),))
+    return Unit(KEY, (a_change(name),))
 
 
-def test_key_waits_for_each_reason_on_its_own() -> None:
-    waits = Waits()
-    waits.put(KEY, Reason.CONFLICT, NOW + 5)
-    assert waits.not_before(KEY, Reason.CONFLICT) == NOW + 5
-    assert waits.not_before(KEY, Reason.INHERITED) is None
-    assert waits.not_before(OTHER, Reason.CONFLICT) is None
-    waits.end(KEY, Reason.CONFLICT)
-    assert waits.not_before(KEY, Reason.CONFLICT) is None
+def a_queue(clock: ManualClock) -> ZoneQueue:
+    return ZoneQueue("Z1", cast(ZonePorts, cast(Any, SimpleNamespace(scheduler=clock, limits=ROOM, client=None))))
 
 
-def test_reason_that_is_put_off_puts_off_all_that_wait_for_it() -> None:
-    waits = Waits()
-    waits.put(KEY, Reason.CONFLICT, NOW)
-    waits.put(OTHER, Reason.CONFLICT, NOW + 60)
-    waits.put_off(Reason.CONFLICT, NOW + 30)
-    assert waits.not_before(KEY, Reason.CONFLICT) == NOW + 30
-    assert waits.not_before(OTHER, Reason.CONFLICT) == NOW + 60
+def due(queue: ZoneQueue) -> Due:
+    return queue.due(lambda: ROOM)
+
+
+def test_check_that_is_put_off_waits_and_no_longer_than_that() -> None:
+    clock = ManualClock()
+    queue = a_queue(clock)
+    intent = Intent(KEY, (a_change("a"),), frozenset({"a.example.com"}))
+    queue.publish(Publish("prod", (intent,)))
+    queue.checks.put_off()
+    assert due(queue).is_empty
+    assert queue.next_retry() == 30.0
+    clock.advance(30)
+    assert list(due(queue).unknown) == [KEY]
+    queue.learn((intent,), asked=True)
+    assert [intent.key for intent in due(queue).checks] == [KEY]
 
 
 def test_i4_refused_unit_waits_and_no_other_of_its_key() -> None:
-    waits = Waits()
-    waits.put_unit(a_unit("a"), NOW + 5)
-    assert waits.delays(a_unit("a"), NOW)
-    assert not waits.delays(a_unit("b"), NOW)
-    assert not waits.delays(a_unit("a"), NOW + 5)
-    waits.end_unit(a_unit("a"))
-    assert not waits.delays(a_unit("a"), NOW)
+    clock = ManualClock()
+    queue = a_queue(clock)
+    intent = Intent(KEY, (a_change("a"), a_change("b")))
+    queue.publish(Publish("prod", (intent,)))
+    queue.apply_decision(a_unit("a"), clock.epoch() + 5)
+    assert list(due(queue).units) == [a_unit("b")]
+    clock.advance(5)
+    assert list(due(queue).units) == [a_unit("a"), a_unit("b")]
+    queue.apply_decision(a_unit("a"), clock.epoch() + 5)
+    queue.apply_decision(a_unit("a"))
+    assert list(due(queue).units) == [a_unit("a"), a_unit("b")]
 
 
 @pytest.mark.parametrize(
-    ("inherited", "conflict", "unit", "wakes_at"),
+    ("inherited", "check", "unit", "wakes_at"),
     [
-        (None, None, None, NOW + 1),
+        (0.0, None, None, NOW + 1),
         (NOW + 40, None, None, NOW + 40),
         (NOW + 40, NOW + 20, None, NOW + 40),  # until then nothing of the key goes
         (NOW + 40, NOW + 20, NOW + 10, NOW + 40),
-        (None, NOW - 1, NOW + 10, NOW - 1),  # its wait is over: it had no turn yet
-        (None, NOW + 20, NOW - 1, NOW + 20),  # such a unit is wanted no more: otherwise it would have gone
+        (0.0, NOW - 1, NOW + 10, NOW - 1),  # its wait is over: it had no turn yet
+        (0.0, NOW + 20, NOW - 1, NOW + 20),  # such a unit is wanted no more: otherwise it would have gone
     ],
 )
 def test_key_sleeps_until_the_first_of_its_waits_is_over(
-    inherited: float | None, conflict: float | None, unit: float | None, wakes_at: float
+    inherited: float, check: float | None, unit: float | None, wakes_at: float
 ) -> None:
-    waits = Waits()
-    if inherited is not None:
-        waits.put(KEY, Reason.INHERITED, inherited)
-    if conflict is not None:
-        waits.put(KEY, Reason.CONFLICT, conflict)
-    if unit is not None:
-        waits.put_unit(a_unit("a"), unit)
-    waits.sleep([KEY], NOW)
-    assert waits.wakes_at(KEY) == wakes_at
-    assert waits.has_slept(KEY)
-    waits.wake(KEY)
-    assert (waits.wakes_at(KEY), waits.has_slept(KEY)) == (0.0, False)
+    known = QueuedKey(KEY, not_before=inherited, units={} if unit is None else {a_unit("a"): unit})
+    known.sleep(NOW, check)
+    assert known.wakes_at == wakes_at
+    assert (known.is_awake(wakes_at - 0.1), known.is_awake(wakes_at)) == (False, True)
+    known.wake()
+    assert known.wakes_at is None
 
 
 def test_next_is_the_first_that_wakes_or_the_next_try_of_a_full_zone() -> None:
-    waits = Waits()
-    assert waits.next_due([], NOW) is None
-    waits.put(KEY, Reason.INHERITED, NOW + 40)
-    waits.sleep([KEY], NOW)
-    assert waits.next_due([KEY], NOW) == NOW + 40
-    assert waits.next_due([KEY, OTHER], NOW) == NOW + 1, "one that is awake is seen again soon"
-    waits.put(OTHER, Reason.FULL, NOW)
-    waits.put_off(Reason.FULL, NOW + 20)
-    assert waits.next_due([KEY], NOW) == NOW + 20
+    clock = ManualClock()
+    queue = a_queue(clock)
+    assert queue.next_retry() is None
+    queue.publish(Publish("prod", (Intent(KEY, (a_change("a"),)),)))
+    assert queue.next_retry() == 1.0, "one that is awake is seen again soon"
+    queue.apply_decision(a_unit("a"), clock.epoch() + 40)
+    assert due(queue).is_empty
+    assert queue.next_retry() == 40.0
+    queue.record_full_zone([a_unit("b")], "full")
+    assert queue.next_retry() == 5.0
 
 
 def test_key_that_is_open_no_more_waits_for_nothing() -> None:
-    waits = Waits()
-    waits.put(KEY, Reason.INHERITED, NOW + 40)
-    waits.put(KEY, Reason.CONFLICT, NOW + 40)
-    waits.sleep([KEY], NOW)
-    waits.forget(KEY)
-    assert waits.wakes_at(KEY) == 0.0
-    assert all(waits.not_before(KEY, reason) is None for reason in Reason)
+    clock = ManualClock()
+    queue = a_queue(clock)
+    queue.publish(Publish("prod", (Intent(KEY, (a_change("a"),)),)))
+    queue.apply_decision(a_unit("a"), clock.epoch() + 40)
+    assert due(queue).is_empty
+    queue.learn((Intent(KEY),))
+    assert queue.next_retry() is None
+    queue.learn((Intent(KEY, (a_change("a"),)),))
+    assert list(due(queue).units) == [a_unit("a")]

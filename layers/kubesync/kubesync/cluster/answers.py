@@ -75,12 +75,11 @@ class ZoneQuestions:
             case messages.Compare():
                 yield from self._compare_with_zone(question)
             case messages.Want():
-                intents = self._served.published.intents(question.keys, question.zone)
-                self._ports.to_zone(question.zone, messages.Intents(self._states.config.name, intents))
+                self._send_answer(question, question.keys)
 
     def _send_answer(
         self,
-        question: messages.Landed | messages.Refused | messages.ConflictsChecked | messages.Compare,
+        question: Question,
         keys: Iterable[ObjectKey],
         decisions: tuple[messages.Decision, ...] = (),
         compared: messages.Compared | None = None,

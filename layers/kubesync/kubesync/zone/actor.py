@@ -79,8 +79,7 @@ class ZoneActor:
         report = replace(self.report, blocked=blocked, reasons=dict(self.report.reasons))
         # A torn zone is not clean: so the next session looks at it, even if no key of it changes.
         clean = clean and not (self._journal.holds_landed or self._journal.torn)
-        lags = self._queue.intents
-        return ZoneFigures(report, self._progress, clean, tuple(lags.lags), lags.lags_counted)
+        return ZoneFigures(report, self._progress, clean, tuple(self._queue.keys.lags), self._queue.keys.lags_counted)
 
     def receive(self, message: object) -> None:
         """Take in a message. Sends nothing but answers of a blocked zone; ``step`` does the rest."""
@@ -88,10 +87,9 @@ class ZoneActor:
             case messages.Publish():
                 self._journal.served.add(message.cluster)
                 self._queue.publish(message)
-            case messages.Intents():
-                self._learn(message.cluster, message.intents, asked=True)
             case messages.Closed():
-                self._learn(message.cluster, message.intents)
+                if message.cluster in self._journal.served:  # else the zone writes nothing for it any more, or not yet
+                    self._queue.learn(message.intents, asked=True)
                 self._conversations.record_closed(message)
             case messages.CheckConflicts():
                 self._queue.request_checks(key for key in message.keys if key.cluster in self._journal.served)
@@ -107,13 +105,6 @@ class ZoneActor:
                 self._drain_until = message.until
             case _:
                 raise TypeError(f"a zone does not take {type(message).__name__}")
-
-    def _learn(self, cluster: str, intents: Sequence[Intent], *, asked: bool = False) -> None:
-        """Take in intents of a cluster. ``asked``: they answer ``Want``."""
-        if cluster in self._journal.served:  # else the zone writes nothing for this cluster any more, or not yet
-            self._queue.learn(intents, asked=asked)
-        if asked and self._conversations.open is not None:
-            self._conversations.open.answered(cluster, (intent.key for intent in intents))
 
     def step(self) -> float | None:
         """Do the next thing of the table above. Returns in how many seconds to do the next; None: the actor has ended.
@@ -233,8 +224,7 @@ class ZoneActor:
             message = "more than fits one change batch"
             self._refuse([messages.Refusal(unit, message, code="TooLargeForBatch") for unit in due.oversized])
         elif due.units:
-            since = self._queue.intents.since
-            self._writer.begin(due.units, lambda unit: since(unit) is None)
+            self._writer.begin(due.units, lambda unit: self._queue.keys.since(unit) is None)
         return not due.is_empty
 
     def _send(self) -> None:
@@ -266,7 +256,7 @@ class ZoneActor:
         """Read what exists at the names of units at fault, and ask the clusters to judge those that are."""
         found = self._new_reader().read_all({unit.name for unit, _ in culprits})  # nothing from before the refusal
         self._writer.culprits = ()
-        said, passing, since = dict(culprits), self._queue.passing, self._queue.intents.since
+        said, passing, since = dict(culprits), self._queue.passing, self._queue.keys.since
         named, message = {unit for unit, text in culprits if text}, next(text for _, text in culprits if text)
         self._refuse(
             [

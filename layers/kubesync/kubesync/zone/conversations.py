@@ -26,36 +26,25 @@ _MOST_UNCLOSED_ELEMENTS: Final = 1000  # as many as a batch can hold
 
 @dataclass(slots=True)
 class Conversation:
-    """A question that was sent to one or more clusters, and their answers so far.
-
-    ``unanswered``: clusters that have not answered. For a question about intents (``Want``), each with the keys whose intents are missing.
-    """
+    """A question that was sent to one or more clusters, and their answers so far."""
 
     question: int  # the number of the question; ``Closed`` repeats it
-    clusters: frozenset[str]  # the clusters that were asked
     until: float  # monotonic; from then on the zone goes on without the unanswered clusters
     on_end: Callable[[Conversation], None]  # called once all clusters have answered, or the time is over
     closing: Mapping[str, LandedUnits] = field(default_factory=dict)  # by cluster, the landed units that it is to close
-    unanswered: dict[str, set[ObjectKey]] = field(default_factory=dict)
+    unanswered: set[str] = field(default_factory=set)
     unserved: set[str] = field(default_factory=set)  # clusters that this session does not serve
     answers: dict[str, messages.Closed] = field(default_factory=dict)
 
     def record_closed(self, answer: messages.Closed) -> None:
         """Record the answer of a cluster. Answers to other questions are ignored."""
         if answer.question == self.question and answer.cluster in self.unanswered:
-            del self.unanswered[answer.cluster]
+            self.unanswered.remove(answer.cluster)
             self.answers[answer.cluster] = answer
-
-    def answered(self, cluster: str, keys: Iterable[ObjectKey]) -> None:
-        """Record that a cluster has sent the intents of these keys. Once no key is missing, the cluster has answered."""
-        if missing := self.unanswered.get(cluster):
-            missing.difference_update(keys)
-            if not missing:
-                del self.unanswered[cluster]
 
     def involves(self, cluster: str) -> bool:
         """Whether the question waits for this cluster, or for clusters whose units landed in one batch with units of this cluster."""
-        return cluster in (self.clusters if self.closing else self.unanswered)
+        return cluster in (self.closing or self.unanswered)
 
 
 class Conversations:
@@ -148,9 +137,9 @@ class Conversations:
         by_name: dict[str, list[ObjectKey]] = {}
         for key in keys:
             by_name.setdefault(key.cluster, []).append(key)
-        asked = {cluster: tuple(of_cluster[:KEYS_AT_A_TIME]) for cluster, of_cluster in by_name.items()}
-        questions = {cluster: messages.Want(self._zone_id, of_cluster) for cluster, of_cluster in asked.items()}
-        self._ask(questions, lambda _conversation: None, unanswered=asked)
+        zone, question = self._zone_id, self._next_question()
+        questions = {name: messages.Want(zone, question, tuple(of[:KEYS_AT_A_TIME])) for name, of in by_name.items()}
+        self._ask(questions, lambda _conversation: None)
 
     def judge_conflicts(self, intents: Sequence[Intent], found: Mapping[str, messages.Sets]) -> None:
         """Let clusters judge the names in conflict of these intents. ``found``: by name, the sets that exist there."""
@@ -185,7 +174,7 @@ class Conversations:
             for cluster, units in closing.items():
                 if cluster in conversation.unanswered:
                     self._journal.unclosed[cluster], self.late_closers[cluster] = units, conversation.question
-                    self._queue.held.add(cluster)
+                    self._queue.hold(cluster)
                 else:
                     self._mark_closed(cluster, units.units)
             self._closed_batch = self._closed_batch if landed is None else landed.batch
@@ -206,7 +195,7 @@ class Conversations:
     def _end_hold(self, cluster: str) -> None:
         """Let a cluster's keys be sent again, if the cluster was held because it had not closed in time."""
         if self.late_closers.pop(cluster, None) is not None:
-            self._queue.held.discard(cluster)
+            self._queue.release(cluster)
 
     def ask_to_judge(self, refusals: Sequence[messages.Refusal]) -> None:
         """Ask clusters to judge their units at fault, and apply the decisions.
@@ -270,21 +259,17 @@ class Conversations:
         seconds: float = _ANSWER_SECONDS,
         *,
         closing: Mapping[str, LandedUnits] | None = None,
-        unanswered: Mapping[str, Sequence[ObjectKey]] | None = None,
     ) -> None:
         """Open a question: send its message to each of these clusters. At the end of the question, ``on_end`` is called.
 
-        If clusters answer the messages with ``Closed``, the messages must carry the number that ``_next_question`` returned last.
+        The messages must carry the number that ``_next_question`` returned last.
 
         Args:
             seconds: how long to wait for answers.
             closing: see ``Conversation``.
-            unanswered: by cluster, the keys whose intents must come before the cluster counts as answered.
         """
         until = self._ports.scheduler.monotonic() + seconds
-        self.open = conversation = Conversation(self._question, frozenset(questions), until, on_end, closing or {})
+        self.open = conversation = Conversation(self._question, until, on_end, closing or {})
         for cluster, message in questions.items():
-            if self._ports.to_cluster(cluster, message):
-                conversation.unanswered[cluster] = set((unanswered or {}).get(cluster, ()))
-            else:
-                conversation.unserved.add(cluster)
+            served = self._ports.to_cluster(cluster, message)
+            (conversation.unanswered if served else conversation.unserved).add(cluster)

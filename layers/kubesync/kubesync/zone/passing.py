@@ -37,7 +37,7 @@ from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Intent
 from kubesync.domain.state import Form, Name, form_of, turned_by
 from kubesync.log import logger
-from kubesync.zone.waits import Waits
+from kubesync.zone.waits import QueuedKey
 
 _HEIR_SECONDS: Final = 5.0
 _TURN_SECONDS: Final = 60.0
@@ -49,23 +49,18 @@ class Passing:
     For the zone's own thread. Times are epoch seconds. ``remark``: says which name was deleted last before its heir was published.
     """
 
-    def __init__(self, zone_id: str, waits: Waits, now: Callable[[], float]) -> None:
+    def __init__(self, zone_id: str, keys: Mapping[ObjectKey, QueuedKey], now: Callable[[], float]) -> None:
         self.remark = ""
         self._now = now
         self._zone_id = zone_id
-        self._waits = waits
+        self._keys = keys
         # By name, its leavers, each with the time until which it waits for an heir. 0: it may go alone.
         self._leavers: dict[str, dict[ObjectKey, float]] = {}
         self._waited_again: set[tuple[str, ObjectKey]] = set()  # see ``grant_second_wait``
         self._early_heirs: dict[str, Unit] = {}  # by name, a refused unit that waits because no leaver is known
         self._too_large: set[tuple[str, ObjectKey]] = set()  # heirs that fit no batch together with their leavers
-        self._left_names: dict[ObjectKey, frozenset[str]] = {}  # by leaver, the names that it leaves
-        # By key, the names at which it turns, each with the new form; and claims that must turn in the same batch, or go.
-        self._turning_forms: dict[ObjectKey, dict[str, Form]] = {}
-        self._turning_claims: dict[ObjectKey, frozenset[Name]] = {}
-        self._inherited_names: dict[ObjectKey, frozenset[str]] = {}  # by heir, names of leavers that it wants
 
-    def update(self, intent: Intent) -> None:
+    def update(self, known: QueuedKey, intent: Intent) -> None:
         """Note from a key's intent which names it leaves, and which names of leavers it wants. Sets the times until which leavers wait.
 
         A leaver waits ``_HEIR_SECONDS`` for an heir. Once the heir's intent is known, the leaver waits ``_TURN_SECONDS`` for the heir's turn;
@@ -74,32 +69,25 @@ class Passing:
         if not (intent.passes or self._leavers):
             return
         key, now = intent.key, self._now()
-        for name in self._left_names.pop(key, frozenset()) - intent.passes:
+        for name in known.passes - intent.passes:
             self._forget_leaver(name, key)
         # A key that turns waits for no heir: claims say which other sets must change with its own (``_waits_to_turn``).
-        turning = {name.name: form for name, form in turned_by(intent.changes).items()}
-        for name in self._turning_forms.pop(key, turning).keys() - turning.keys():
+        turns_to = {name.name: form for name, form in turned_by(intent.changes).items()}
+        for name in known.turns_to.keys() - turns_to.keys():
             self._leavers.get(name, {}).pop(key, None)
-        if turning:
-            self._turning_forms[key] = turning
         for name in intent.passes:
-            self._leavers.setdefault(name, {}).setdefault(key, 0.0 if name in turning else now + _HEIR_SECONDS)
-            if (heir := self._early_heirs.pop(name, None)) is not None:
-                self._waits.end_unit(heir)
-                self._waits.wake(heir.key)
-        self._turning_claims.pop(key, None)
-        if intent.passes:
-            self._left_names[key] = intent.passes
-        if intent.turning:
-            self._turning_claims[key] = intent.turning
+            self._leavers.setdefault(name, {}).setdefault(key, 0.0 if name in turns_to else now + _HEIR_SECONDS)
+            heir = self._early_heirs.pop(name, None)
+            if heir is not None and (waiting := self._keys.get(heir.key)) is not None:
+                waiting.units.pop(heir, None)
+                waiting.wake()
         inherits = {change.key.name for change in intent.changes if change.after is not None} & self._leavers.keys()
         inherits -= intent.passes | intent.conflicts
-        inherited = self._inherited_names.pop(key, frozenset())
-        if inherits:
-            self._inherited_names[key] = frozenset(inherits)
-        self._too_large -= {(name, key) for name in inherited - inherits}
-        self._set_wait_of_leavers(inherited - inherits, now + _HEIR_SECONDS)
-        self._set_wait_of_leavers(inherits - inherited, now + _TURN_SECONDS)
+        before, known.inherits = known.inherits, frozenset(inherits)
+        known.passes, known.turns_to, known.turns_with = intent.passes, turns_to, intent.turning
+        self._too_large -= {(name, key) for name in before - inherits}
+        self._set_wait_of_leavers(before - inherits, now + _HEIR_SECONDS)
+        self._set_wait_of_leavers(inherits - before, now + _TURN_SECONDS)
 
     def mark_too_large(self, unit: Unit) -> None:
         """Note that a unit does not fit any batch together with the units that must go in the same batch. ``record_refused`` comes next."""
@@ -110,7 +98,7 @@ class Passing:
 
         If the heir was refused because both do not fit one batch, the leavers wait for as long as the heir wants the name.
         """
-        if unit.name not in self._inherited_names.get(unit.key, ()):
+        if unit.name not in self._keys[unit.key].inherits:
             return
         too_large = (unit.name, unit.key) in self._too_large
         until = math.inf if too_large else self._now() + _HEIR_SECONDS
@@ -133,13 +121,16 @@ class Passing:
             actual: the sets that exist at the name.
             of_event: an event of this session made the unit.
         """
+        known = self._keys.get(unit.key)
+        if known is None:
+            return False
         self._early_heirs.pop(unit.name, None)
         leavers = self._leavers.get(unit.name, {})
         own = {change.key for change in unit.changes if change.before is not None}
         place = (unit.name, unit.key)
         comes = [(change.key, change.after) for change in unit.changes if change.after is not None]
         blocked = any(in_the_way(*found, *each) for found in actual.items() for each in comes if found[0] not in own)
-        early = not (of_event or unit.name in self._inherited_names.get(unit.key, ()))
+        early = not (of_event or unit.name in known.inherits)
         if not blocked or place in self._waited_again or not (early or unit.key in leavers):
             return False
         self._waited_again.add(place)
@@ -148,7 +139,7 @@ class Passing:
             leavers[unit.key] = until
         elif not leavers:
             self._early_heirs[unit.name] = unit
-            self._waits.put_unit(unit, until)
+            known.units[unit] = until
         return True
 
     def _set_wait_of_leavers(self, names: Iterable[str], until: float) -> None:
@@ -156,7 +147,7 @@ class Passing:
         for name in names:
             for key in [key for key, at in self._leavers.get(name, {}).items() if at]:
                 self._leavers[name][key] = until
-                self._waits.wake_by(key, until)
+                self._keys[key].wake_by(until)
 
     def _forget_leaver(self, name: str, key: ObjectKey) -> None:
         """Note that a key leaves this name no longer."""
@@ -176,9 +167,9 @@ class Passing:
         found = (key for name in sorted(names & self._leavers.keys()) for key in self._leavers[name])
         return dict.fromkeys(key for key in found if key not in intents)
 
-    def waits_until(self, key: ObjectKey) -> float | None:
+    def waits_until(self, known: QueuedKey) -> float | None:
         """Return when a key may leave the first of its names without an heir. None: it leaves no name, or may leave all names now."""
-        times = (self._leavers[name][key] for name in self._left_names.get(key, ()))
+        times = (self._leavers[name][known.key] for name in known.passes)
         return min((at for at in times if at), default=None)
 
     def ready(self, units: Sequence[Unit]) -> list[Unit]:
@@ -208,8 +199,9 @@ class Passing:
 
     def _waits_to_turn(self, unit: Unit, forms: Mapping[Name, Form | None]) -> bool:
         """Whether a unit that turns must wait: after this batch, a claim that must turn with it would have sets of another form."""
-        form = self._turning_forms.get(unit.key, {}).get(unit.name)
-        claims = self._turning_claims.get(unit.key, ()) if form is not None else ()
+        known = self._keys[unit.key]
+        form = known.turns_to.get(unit.name)
+        claims = known.turns_with if form is not None else ()
         return any(name.name == unit.name and not (name in forms and forms[name] in (None, form)) for name in claims)
 
     def _waits_for_leaver(self, unit: Unit, going: Mapping[str, set[ObjectKey]]) -> bool:

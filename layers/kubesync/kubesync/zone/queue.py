@@ -1,6 +1,6 @@
 """Decides what one hosted zone does next: first in, first out, round-robin over namespaces (I9); waiting keys are skipped.
 
-clusters ── queue of keys ──┬── waits: keys and units that may not go yet, with the reasons (``waits``)
+clusters ── queue of keys ──┬── keys and units that may not go yet, with the reasons (``waits``)
                             ├── keys whose intents are not kept: the zone asks what they want
                             ├── keys in conflict: their names are checked together (``check_schedule``)
                             └── units in a stable order, as many as fit one batch
@@ -15,6 +15,7 @@ and other namespaces must not wait for all of these (I9).
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,14 +37,14 @@ from kubesync.domain.batches import (
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Intent
 from kubesync.messages import Publish
-from kubesync.zone.check_schedule import CheckSchedule
-from kubesync.zone.intents import MOST_INTENTS, IntentCache
+from kubesync.zone.check_schedule import KEYS_IN_A_CHECK, CheckSchedule
 from kubesync.zone.passing import Passing
 from kubesync.zone.ports import ZonePorts
-from kubesync.zone.waits import FullZone, Reason, Waits
+from kubesync.zone.waits import MOST_INTENTS, TRY_AGAIN_SECONDS, FullZone, QueuedKey, QueuedKeys
 
 KEYS_AT_A_TIME: Final = 200
 LATE_SECONDS: Final = 5.0
+_EVENTS_COME_SECONDS: Final = 5.0
 _LISTED_DURING_EVENTS: Final = 50
 """While single events arrive, a batch has at most about so many keys of lists: a large batch takes long, and events would wait for it."""
 
@@ -65,43 +66,36 @@ class Due:
 class ZoneQueue:
     """The keys of one zone that want changes, and what holds each of them back. For the zone's own thread.
 
-    ``held``: clusters of which nothing is sent now. ``intents``, ``checks`` and ``passing`` belong to this queue; the zone also calls them.
+    ``keys``, ``checks`` and ``passing`` belong to this queue; the zone also calls them.
     """
 
     def __init__(self, zone_id: str, ports: ZonePorts) -> None:
+        self.keys = QueuedKeys()
         self._ports = ports
-        self._queue: dict[ObjectKey, None] = {}
-        self.intents = IntentCache()
-        # Clusters that did not answer, each with the time (monotonic) until which they are skipped.
-        self._late: dict[str, float] = {}
+        self._newest_event = -math.inf  # monotonic
+        # Clusters of which nothing is sent or asked, each with the time (monotonic) until then. Infinite: see ``hold``.
+        self._skipped: dict[str, float] = {}
         self._groups: deque[Sequence[Unit]] = deque()  # see ``send_first``
         self._denied: dict[Namespace, None] = {}  # sent separately, least recently served first
         self._turn_of_denied = False
         self._last_turns: dict[Namespace, int] = {}  # the number of the last batch that served a namespace
-        self._waits = Waits()
         self._full: FullZone | None = None
-        self.held: set[str] = set()
-        self.checks = CheckSchedule(zone_id, ports, self._waits)
-        self.passing = Passing(zone_id, self._waits, ports.scheduler.epoch)
+        self.checks = CheckSchedule(zone_id, ports, self.keys)
+        self.passing = Passing(zone_id, self.keys, ports.scheduler.epoch)
 
     def publish(self, message: Publish) -> None:
         """Queue the keys of a cluster's message and wake them, except keys that want nothing."""
         if message.restart:
             self.forget_cluster(message.cluster)
-        self._late.pop(message.cluster, None)
+        if self._skipped.get(message.cluster) != math.inf:
+            self.release(message.cluster)
         self.checks.set_listed(message.cluster, message.listed)
         for intent in message.intents:
-            self.intents.mark_changed(intent.key, message.since, of_list=message.of_list or message.inherited)
-            self._waits.wake(intent.key)
-            self._queue.setdefault(intent.key)
+            self.keys.drop_intents([intent.key])
+            self.keys.known(intent.key).changed(message, intent)
+        if message.since is not None and not (message.of_list or message.inherited):
+            self._newest_event = max(self._newest_event, message.since)
         self.learn(message.intents)
-        for intent in message.intents:
-            if intent.changes and not intent.attempts:
-                # The cluster has planned the key since it was refused: a refusal of an earlier session no longer delays the key.
-                self._waits.put(intent.key, Reason.INHERITED, 0.0)
-                self.checks.check_now(intent.key)
-            elif intent.changes and message.inherited:
-                self._waits.put(intent.key, Reason.INHERITED, intent.retry_at)
 
     def learn(self, intents: Iterable[Intent], *, asked: bool = False) -> None:
         """Replace what the zone knows of these keys. Keys that want nothing leave the queue; the other keys wake, and join the queue.
@@ -110,46 +104,48 @@ class ZoneQueue:
             asked: the zone asked for these intents, and no cluster published them.
         """
         for intent in intents:
-            key = intent.key
             if not intent.changes:
-                self._remove_key(key)
+                self._remove_key(intent.key)
                 continue
-            if key not in self._waits.waiting(Reason.FULL):
-                self._queue.setdefault(key)
-            self._waits.wake(key)
-            self.intents.put(intent, asked=asked)
-            self.checks.update(intent)
-            self.passing.update(intent)
+            known = self.keys.known(intent.key)
+            known.wake()
+            self.keys.keep_intent(intent, asked=asked)
+            self.checks.update(known, intent)
+            self.passing.update(known, intent)
+            if not intent.attempts:
+                # The cluster has planned the key since it was refused: a refusal of an earlier session no longer delays the key.
+                known.not_before = 0.0
 
     def _remove_key(self, key: ObjectKey) -> None:
         """Remove a key that wants nothing, with all its waits and checks."""
-        self._queue.pop(key, None)
-        self.intents.forget(key)
-        self.passing.update(Intent(key))
-        self.checks.drop(key)
-        self._waits.forget(key)
+        if (known := self.keys.remove(key)) is not None:
+            self.passing.update(known, Intent(key))
 
     def forget_cluster(self, cluster: str) -> None:
         """Remove all keys of a cluster from this queue. Nothing durable changes: its open keys stay open."""
-        for key in [*self._queue, *self._waits.waiting(Reason.FULL)]:
-            if key.cluster == cluster:
-                self._remove_key(key)
+        for key in [key for key in self.keys if key.cluster == cluster]:
+            self._remove_key(key)
         left = ([unit for unit in group if unit.key.cluster != cluster] for group in self._groups)
         self._groups = deque(group for group in left if group)
-        self._late.pop(cluster, None)
+
+    def hold(self, cluster: str) -> None:
+        """Send nothing of a cluster until ``release``, because it has not closed a batch in time."""
+        self._skipped[cluster] = math.inf
+
+    def release(self, cluster: str) -> None:
+        """Let the keys of a cluster be sent again."""
+        self._skipped.pop(cluster, None)
 
     def skip_for_a_while(self, cluster: str) -> None:
         """Skip the keys of a cluster that did not answer for ``LATE_SECONDS``, and ask for their intents again after that."""
-        self.intents.drop_cluster(cluster)
-        self._late[cluster] = self._ports.scheduler.monotonic() + LATE_SECONDS
+        self.keys.drop_intents([key for key in self.keys if key.cluster == cluster])
+        until = self._ports.scheduler.monotonic() + LATE_SECONDS
+        self._skipped[cluster] = max(until, self._skipped.get(cluster, 0.0))
 
     def request_checks(self, keys: Iterable[ObjectKey]) -> None:
         """Check the names of these keys as soon as possible, because a person asked (``CheckConflicts``)."""
         for key in keys:
-            self._queue.setdefault(key)
-            self._waits.wake(key)
-            self._waits.end(key, Reason.INHERITED)
-            self.checks.check_afresh(key)
+            self.checks.check_afresh(self.keys.known(key))
 
     def send_first(self, groups: Sequence[Sequence[Unit]]) -> None:
         """Send parts of a refused batch before anything else, each in its own batch."""
@@ -171,38 +167,40 @@ class ZoneQueue:
     def record_landed(self, units: Sequence[Unit]) -> None:
         """Note that a batch with these units has landed.
 
-        The cached intents of their keys are dropped, because the clusters send new ones when they close.
+        The intents of their keys are dropped, because the clusters send new ones when they close.
         """
         if self._full is not None:
             self._full.record_landed(units, self._ports.scheduler.epoch())
         self.checks.check_freed({change.key.name for unit in units for change in unit.changes if change.after is None})
-        for key in dict.fromkeys(unit.key for unit in units):
-            # To the end of the queue: if the key wants more, other keys of its namespace come first.
-            if key in self._queue:
-                self._queue[key] = self._queue.pop(key)
-        self.intents.record_landed(units, self._ports.scheduler.monotonic())
+        self.keys.record_landed(units, self._ports.scheduler.monotonic())
 
     def record_full_zone(self, units: Sequence[Unit], message: str) -> None:
         """Hold back all units that add sets from now on, after Route 53 refused a batch of these units because the zone is full."""
         if self._full is None:
-            self._full = FullZone(message, self._waits)
+            self._full = FullZone(message)
         self._full.record_refused(units, self._ports.scheduler.epoch())
 
     def apply_decision(self, unit: Unit, retry_at: float | None = None, *, conflict: bool = False) -> None:
         """Apply what a cluster decided about a unit, and wake its key. ``retry_at`` (epoch seconds): the unit was refused, and waits until then."""
-        self._waits.end_unit(unit)
-        self._waits.wake(unit.key)
-        if retry_at is not None:
-            self.passing.record_refused(unit)
-        if retry_at is not None and conflict:
+        known = self.keys.get(unit.key)
+        if known is None:
+            return
+        known.wake()
+        known.units.pop(unit, None)
+        if retry_at is None:
+            return
+        self.passing.record_refused(unit)
+        if conflict:
             # The conflict holds the unit back until a check of the name finds it free, or the key owns the name.
-            self.checks.add_conflict(unit.key, unit.name, retry_at)
-        elif retry_at is not None:
-            self._waits.put_unit(unit, retry_at)
+            known.conflicts |= {unit.name}
+            known.check_at = retry_at
+        else:
+            known.units[unit] = retry_at
 
     def retry_soon(self, unit: Unit) -> None:
         """Let a refused unit wait for ``LATE_SECONDS``, because its cluster has not judged it in time."""
-        self._waits.put_unit(unit, self._ports.scheduler.epoch() + LATE_SECONDS)
+        if unit.key in self.keys:
+            self.keys[unit.key].units[unit] = self._ports.scheduler.epoch() + LATE_SECONDS
 
     @property
     def problem(self) -> str:
@@ -214,8 +212,10 @@ class ZoneQueue:
 
         Batches and conflict checks alternate. ``room``: returns what a batch may hold; it is called only if there is something to send.
         """
-        self.checks.begin_step()
         found = self._due_by_turns(room)
+        if found.is_empty and not self.checks.go_first:
+            self.checks.go_first = True
+            found = self._due_by_turns(room)
         if not found.unknown:
             self.checks.go_first = not found.checks
         return found
@@ -237,7 +237,7 @@ class ZoneQueue:
     def _due_of_denied(self, room: Callable[[], BatchLimits]) -> Due:
         """Return what is due of one namespace with denied names: the least recently served one that has something due."""
         now = self._ports.scheduler.epoch()
-        waiting = {namespace_of(key) for key in self._queue if self._waits.wakes_at(key) <= now}
+        waiting = {namespace_of(key) for key, known in self.keys.items() if known.is_awake(now)}
         waiting.update(namespace_of(group[0].key) for group in self._groups)
         for namespace in [each for each in self._denied if each in waiting]:
             found = self._due_of(room, _in_namespace(namespace))
@@ -260,34 +260,35 @@ class ZoneQueue:
             group = self.passing.ready([unit for unit in first if unit in current])
             if group:
                 return Due(group)
-        found = self._due_in_queue(room, chosen, checks=self.checks.go_first)
-        return self._due_in_queue(room, chosen, checks=True) if found.is_empty and not self.checks.go_first else found
+        return self._due_in_queue(room, chosen)
 
-    def _due_in_queue(
-        self, room: Callable[[], BatchLimits], chosen: Callable[[ObjectKey], bool], *, checks: bool
-    ) -> Due:
+    def _due_in_queue(self, room: Callable[[], BatchLimits], chosen: Callable[[ObjectKey], bool]) -> Due:
         """Return what is due of queued keys for which ``chosen`` is true.
 
         Goes through awake keys, some at a time, until a batch is full or enough keys must be asked. Puts keys to sleep of which nothing
-        can be sent now. Then decides in this order: conflict checks, questions, a batch. ``checks``: conflict checks go before a batch.
+        can be sent now. Then decides in this order: conflict checks, if they go first; questions; a batch.
         """
         units: dict[Unit, None] = {}  # a set: the units of a leaver (``passing``) may be found twice
         unknown: list[ObjectKey] = []
         to_check: list[Intent] = []
         ready_keys = 0
-        now = self._ports.scheduler.epoch()
-        late, wakes_at = self._skipped_clusters(), self._waits.wakes_at
-        awake = (key for key in self._queue if key.cluster not in late and wakes_at(key) <= now and chosen(key))
-        in_turn = by_turns(awake, _identity, self._last_turns)
-        # Keys of lists, while events arrive.
-        gives_way = self.intents.low_priority_keys(self._ports.scheduler.monotonic())
-        listed, at_a_time = 0, _LISTED_DURING_EVENTS if gives_way else KEYS_AT_A_TIME
-        for some in batched(self.checks.limit_checks(in_turn, checks=checks), at_a_time):
+        now, skipped = self._ports.scheduler.epoch(), self._skipped_clusters()
+        awake = (
+            known
+            for key, known in self.keys.items()
+            if known.is_awake(now) and key.cluster not in skipped and chosen(key)
+        )
+        in_turn = by_turns(awake, _key_of, self._last_turns)
+        # While events arrive, keys of lists give way.
+        events_come = self._ports.scheduler.monotonic() < self._newest_event + _EVENTS_COME_SECONDS
+        listed, at_a_time = 0, _LISTED_DURING_EVENTS if events_come else KEYS_AT_A_TIME
+        for some in batched(self.checks.in_order(in_turn), at_a_time):
+            gives_way = {key for key in some if events_come and self.keys[key].of_list}
             keys = some if listed < _LISTED_DURING_EVENTS else [key for key in some if key not in gives_way]
             intents = self._sendable(keys)
             leaving = self.passing.others_leaving(intents).keys()
             unknown += (to_ask := self._keys_to_ask([*keys, *leaving]))
-            in_check = self.checks.take_due(intents.values(), now)
+            in_check = self.checks.due(intents.values(), now)[: KEYS_IN_A_CHECK - len(to_check)]
             to_check += in_check
             ready = self._ready([*intents, *leaving])
             units |= dict.fromkeys(ready)
@@ -296,14 +297,16 @@ class ZoneQueue:
                 busy.update(intents)
             ready_keys += len(busy)
             busy.update(to_ask)
-            asleep = [key for key in keys if key in self._queue and key not in busy]
-            # The intent of a sleeping key is not kept (I7), unless the key only waits for an heir.
-            self._waits.sleep(asleep, now, self.passing.waits_until)
-            self.intents.drop(key for key in asleep if self.passing.waits_until(key) is None)
+            for known in (self.keys[key] for key in keys if key not in busy and not self.keys[key].for_room):
+                heir_by = self.passing.waits_until(known)
+                known.sleep(now, self.checks.due_at(known), heir_by)
+                # The intent of a sleeping key is not kept (I7), unless the key only waits for an heir.
+                if heir_by is None:
+                    self.keys.drop_intents([known.key])
             listed += len(busy & gives_way)
             if self._fill_a_batch(units) or len(unknown) >= KEYS_AT_A_TIME or ready_keys + len(unknown) >= MOST_INTENTS:
                 break
-        if to_check and (checks or not (units or unknown)):
+        if to_check and (self.checks.go_first or not (units or unknown)):
             return Due(checks=to_check)
         # Ask before sending, unless a full batch is ready and has units of each namespace that must be asked.
         full = self._fill_a_batch(units) and _all_have_units(unknown, units)
@@ -332,92 +335,85 @@ class ZoneQueue:
     def _ready(self, keys: Iterable[ObjectKey]) -> list[Unit]:
         """Return the units of these keys that may be sent now.
 
-        If the zone is full, keys whose units would only add sets move from the queue to the waits for room (``Reason.FULL``).
+        If the zone is full, keys whose units would only add sets wait for room from now on, behind those that do already.
         """
-        now = self._ports.scheduler.epoch()
-        units = self.passing.ready([unit for unit in self._sendable_units(keys) if not self._waits.delays(unit, now)])
+        units = self.passing.ready(self._sendable_units(keys))
         if self._full is None:
             return units
         fitting = [unit for group in together(units) if sum(each.growth for each in group) <= 0 for unit in group]
         busy = {unit.key for unit in fitting}
         for key in {unit.key: None for unit in units if unit.key not in busy}:
-            self._queue.pop(key, None)
-            self.intents.drop([key])
-            self._waits.put(key, Reason.FULL, now)
+            self.keys.drop_intents([key])
+            self.keys.move_to_end(key).for_room = True
         return fitting
 
     def _due_of_full_zone(self, room: Callable[[], BatchLimits]) -> Due:
         """Return a batch that tries to add sets to a full zone, if it is time to try; or keys to ask first. Empty if the zone is not full.
 
-        Moves the keys of the batch from the waits for room back into the queue. Once no key waits for room, the zone is not full any more.
+        The keys of the batch no longer wait for room. Once no key does, the zone is not full any more.
         """
         full = self._full
         if full is None:
             return Due()
-        now, waiting = self._ports.scheduler.epoch(), self._waits.waiting(Reason.FULL)
-        late = self._skipped_clusters()
-        in_time = by_turns((key for key in waiting if key.cluster not in late), _identity, self._last_turns)
-        while waiting and (share := full.allowed_units(now)):
-            keys = list(islice(in_time, min(share, KEYS_AT_A_TIME)))
+        now, skipped = self._ports.scheduler.epoch(), self._skipped_clusters()
+        waiting = [known for known in self.keys.values() if known.for_room]
+        in_time = by_turns((each for each in waiting if each.key.cluster not in skipped), _key_of, self._last_turns)
+        while share := full.allowed_units(now):
+            some = list(islice(in_time, min(share, KEYS_AT_A_TIME)))
+            keys = [known.key for known in some]
             if unknown := self._keys_to_ask(keys):
                 return Due(unknown=unknown)
-            if not keys:
-                return Due()
-            for key in keys:
-                self._waits.end(key, Reason.FULL)
-                self._queue.setdefault(key)
-            units = [unit for unit in self._sendable_units(keys) if not self._waits.delays(unit, now)]
-            if units:
+            if not some:
+                break
+            for known in some:
+                known.for_room = False
+            if units := self._sendable_units(keys):
                 return self._batch_of(units[:share], room)
-        if not waiting:
+        if not any(known.for_room for known in waiting):
             self._full = None
         return Due()
 
     def _skipped_clusters(self) -> set[str]:
         """Return the clusters of which nothing is sent or asked now: held clusters, and clusters that did not answer lately."""
         now = self._ports.scheduler.monotonic()
-        return self.held.union(cluster for cluster, until in self._late.items() if until > now)
+        return {cluster for cluster, until in self._skipped.items() if until > now}
 
     def _sendable(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, Intent]:
-        """Return the intents of these keys that may be sent now. Ends inherited waits that are over.
+        """Return the intents of these keys that may be sent now.
 
-        Leaves out keys of held clusters, keys whose intents are unknown, and keys whose retry delay of an earlier session is not over.
+        Leaves out keys of skipped clusters, keys whose intents are unknown, and keys whose retry delay of an earlier session is not over.
         """
-        found = ((key, self.intents.get(key)) for key in keys if key.cluster not in self.held)
-        return {key: intent for key, intent in found if intent is not None and not self._inherited_wait_lasts(intent)}
+        now, skipped = self._ports.scheduler.epoch(), self._skipped_clusters()
+        found = ((key, self.keys.intent(key)) for key in keys if key.cluster not in skipped)
+        return {key: intent for key, intent in found if intent is not None and self.keys[key].not_before <= now}
 
     def _keys_to_ask(self, keys: Iterable[ObjectKey]) -> list[ObjectKey]:
         """Return the keys whose intents are unknown and whose clusters must be asked for them. A key that is not queued wants nothing."""
-        full, late = self._waits.waiting(Reason.FULL), self._skipped_clusters()
-        queued = (key for key in keys if (key in self._queue or key in full) and key.cluster not in late)
-        return [key for key in queued if self.intents.get(key) is None]
+        skipped = self._skipped_clusters()
+        queued = (key for key in keys if key in self.keys and key.cluster not in skipped)
+        return [key for key in queued if self.keys.intent(key) is None]
 
     def _sendable_units(self, keys: Iterable[ObjectKey]) -> list[Unit]:
-        """Return the units of these keys that may be sent now (see ``_sendable``), without names in conflict."""
+        """Return the units of these keys that may be sent now (see ``_sendable``), without names in conflict, and units that were refused lately."""
+        now = self._ports.scheduler.epoch()
         return [
             unit
             for key, intent in self._sendable(keys).items()
             for unit in units_of(key, intent.changes)
-            if unit.name not in intent.conflicts
+            if unit.name not in intent.conflicts and self.keys[key].units.get(unit, 0.0) <= now
         ]
 
-    def _inherited_wait_lasts(self, intent: Intent) -> bool:
-        """Whether the retry delay that an earlier session set for a key lasts. Ends the delay if its time is over or the intent has no attempts."""
-        not_before = self._waits.not_before(intent.key, Reason.INHERITED) or 0.0
-        if intent.attempts and not_before > self._ports.scheduler.epoch():
-            return True
-        self._waits.end(intent.key, Reason.INHERITED)
-        return False
-
     def next_retry(self) -> float | None:
-        """Return the seconds until the first waiting key is due. None: nothing waits."""
-        now = self._ports.scheduler.epoch()
-        at = self._waits.next_due(self._queue, now)
-        return None if at is None else max(0.05, at - now)
+        """Return the seconds until the first waiting key is due, or the next try of a full zone. None: nothing waits."""
+        now, queued = self._ports.scheduler.epoch(), [known for known in self.keys.values() if not known.for_room]
+        times = [now + TRY_AGAIN_SECONDS if known.is_awake(now) else known.wakes_at or now for known in queued]
+        if self._full is not None:
+            times.append(self._full.next_try)
+        return max(0.05, min(times) - now) if times else None
 
 
-def _identity(key: ObjectKey) -> ObjectKey:
-    return key
+def _key_of(known: QueuedKey) -> ObjectKey:
+    return known.key
 
 
 def _in_namespace(namespace: Namespace) -> Callable[[ObjectKey], bool]:

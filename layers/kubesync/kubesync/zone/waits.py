@@ -1,139 +1,166 @@
-"""Knows what has to wait in one hosted zone, until when, and why.
+"""What one hosted zone knows of each key that wants changes there: what has to wait, until when, and why.
 
-    reason      what waits                                              not before (epoch seconds)
-    ------      ----------                                              --------------------------
-    INHERITED   a key that was refused in an earlier session: its       the time of its open mark; ends early if the cluster
-                mark does not say which unit, nor in which zone         plans the key again
-    CONFLICT    a check of a key's names where foreign sets stand       see ``check_schedule``
-    FULL        a key that could only add sets to a full zone           the zone's next try: see ``FullZone``
-
-A unit that Route 53 refused waits alone, without its key's other units, until the time that its cluster decided (``put_unit``).
-
-A reason may be put off for all keys together: while Route 53 throttles reads no name is checked, and a full zone is tried for all keys.
+    why                                                     what waits               not before
+    ---                                                     ----------               ----------
+    it was refused in an earlier session: its mark does     the key                  the time of its open mark, at once if the
+      not say which unit, nor in which zone                                          cluster plans the key again
+    foreign sets stand at its names                         a check of these names   see ``check_schedule``
+    its units could only add sets to a full zone            the key                  the zone's next try: see ``FullZone``
+    Route 53 refused it                                     the unit alone           the time that its cluster decided
 
 A key of which nothing can be sent *sleeps* until the first of its waits is over; an inherited wait must be over in any case. The zone does
 not keep the intent of a sleeping key, and does not ask for it: otherwise it would ask for thousands of waiting keys at every step (I7).
+
+The lag of a unit counts from the event that made what it wants now, not from the first event of its key: a name in conflict may wait
+for days, and must not make a name that its Service adds later look late. A unit that no event made, such as one of a resync, has no lag.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum, auto
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from kubesync.actors.backoff import Backoff
-from kubesync.domain.batches import Unit
-from kubesync.domain.objects import ObjectKey
+from kubesync.domain.batches import Unit, units_of
+from kubesync.domain.objects import ObjectKey, Resource
+from kubesync.domain.plan import Intent
+from kubesync.domain.state import Form, Name
+from kubesync.messages import Publish
 
-_TRY_AGAIN_SECONDS: Final = 1.0
+MOST_INTENTS: Final = 1000
+TRY_AGAIN_SECONDS: Final = 1.0
 _PROBES: Final = Backoff(initial=5.0, cap=300.0)
 
 
-class Reason(Enum):
-    """Why something waits: see the table above."""
+@dataclass(slots=True)
+class QueuedKey:
+    """A key that wants changes in the zone. All times are epoch seconds, only ``since`` and ``earlier`` are monotonic.
 
-    INHERITED = auto()
-    CONFLICT = auto()
-    FULL = auto()
+    ``not_before``: an inherited wait. ``of_list``: only lists have changed it. ``wakes_at``: None: it does not sleep.
+    ``check_at``: when its names in conflict (``conflicts``) are checked, once the zone knows that ``needs`` are listed; None: not scheduled.
+    """
+
+    key: ObjectKey
+    not_before: float = 0.0
+    wakes_at: float | None = None
+    units: dict[Unit, float] = field(default_factory=dict)  # refused units, each with the time until which it waits
+    for_room: bool = False
+    conflicts: frozenset[str] = frozenset()
+    needs: frozenset[Resource] = frozenset()
+    settled: bool = False
+    check_at: float | None = None
+    passes: frozenset[str] = frozenset()  # of its intent, for ``passing``
+    inherits: frozenset[str] = frozenset()  # names of leavers that it wants
+    turns_to: dict[str, Form] = field(default_factory=dict)  # names at which it turns, each with the new form
+    turns_with: frozenset[Name] = frozenset()  # claims that must turn in the same batch, or go
+    of_list: bool = False
+    since: float | None = None  # the event that made every unit that is not in ``earlier``
+    earlier: dict[int, float | None] = field(default_factory=dict)  # by the hash of a unit: a unit itself is large
+
+    def changed(self, message: Publish, intent: Intent) -> None:
+        """Wake the key, because its cluster has published it. If several events change a key, its lag counts from the first."""
+        self.wake()
+        self.for_room = False
+        if message.inherited:
+            self.not_before = intent.retry_at
+        of_list = message.of_list or message.inherited
+        self.of_list = of_list and (self.of_list or (self.since is None and not self.earlier))
+        self.since = message.since if self.since is None else self.since
+
+    def since_of(self, unit: Unit) -> float | None:
+        """Return when the event came that made a unit. None: no event of this session did."""
+        return self.earlier.get(hash(unit), self.since)
+
+    def keep_since(self, units: Iterable[Unit]) -> None:
+        """Keep since when these units wait: the key may want something else next."""
+        if self.earlier or self.since is not None:
+            self.earlier, self.since = {hash(unit): self.since_of(unit) for unit in units}, None
+
+    def wake(self) -> None:
+        self.wakes_at = None
+
+    def wake_by(self, epoch: float) -> None:
+        """Wake at this time at the latest."""
+        if self.wakes_at is not None:
+            self.wakes_at = min(self.wakes_at, epoch)
+
+    def is_awake(self, now: float) -> bool:
+        """Whether it is due now. A key that waits for room is not: see ``FullZone``."""
+        return not self.for_room and (self.wakes_at is None or self.wakes_at <= now)
+
+    def sleep(self, now: float, *others: float | None) -> None:
+        """Sleep until the first wait is over. ``others``: further times at which it must wake. Removes waits of units that are over."""
+        self.units = {unit: at for unit, at in self.units.items() if at > now}
+        # The inherited time may come from a refusal in another zone. Until it is over, nothing of the key is sent.
+        waits = [at for at in (*others, *self.units.values()) if at is not None]
+        self.wakes_at = self.not_before if self.not_before > now else min(waits, default=now + TRY_AGAIN_SECONDS)
 
 
-class Waits:
-    """Holds until when keys and units of one zone wait, by reason, and which keys sleep. All times are epoch seconds."""
+class QueuedKeys(dict[ObjectKey, QueuedKey]):
+    """All keys of a zone in the order of the queue, and the intents of at most ``MOST_INTENTS`` of them.
+
+    For other keys, the zone asks the cluster when their turn comes. ``lags``: seconds, of the newest of all units that have landed;
+    there were ``lags_counted``.
+    """
 
     def __init__(self) -> None:
-        self._keys: dict[Reason, dict[ObjectKey, float]] = {reason: {} for reason in Reason}
-        self._units: dict[ObjectKey, dict[Unit, float]] = {}
-        self._put_off: dict[Reason, float] = {}
-        self._asleep: dict[ObjectKey, float] = {}
+        super().__init__()
+        self.lags: deque[float] = deque(maxlen=10_000)
+        self.lags_counted = 0
+        self._intents: dict[ObjectKey, Intent] = {}  # least recently used first
 
-    def put(self, key: ObjectKey, reason: Reason, not_before: float) -> None:
-        """Let a key wait for a reason. Replaces its earlier wait for the same reason."""
-        self._keys[reason][key] = not_before
+    def known(self, key: ObjectKey) -> QueuedKey:
+        """Return what is known of a key. A new key joins the end of the queue."""
+        return self.setdefault(key, QueuedKey(key))
 
-    def put_unit(self, unit: Unit, not_before: float) -> None:
-        """Let a refused unit wait."""
-        self._units.setdefault(unit.key, {})[unit] = not_before
+    def move_to_end(self, key: ObjectKey) -> QueuedKey:
+        """Let all other keys go before a key, and return what is known of it."""
+        self[key] = known = self.pop(key)
+        return known
 
-    def put_off(self, reason: Reason, not_before: float) -> None:
-        """Let everything that waits for this reason wait until then at least."""
-        self._put_off[reason] = not_before
+    def remove(self, key: ObjectKey) -> QueuedKey | None:
+        """Forget a key. Returns what was known of it."""
+        self._intents.pop(key, None)
+        return self.pop(key, None)
 
-    def end(self, key: ObjectKey, reason: Reason) -> None:
-        """End a key's wait for a reason, if there is one."""
-        self._keys[reason].pop(key, None)
+    def keep_intent(self, intent: Intent, *, asked: bool) -> None:
+        """Keep what a key wants. If there are too many, an asked intent replaces the least recently used one; any other one is not kept."""
+        self._intents.pop(intent.key, None)
+        if len(self._intents) >= MOST_INTENTS:
+            if not asked:
+                return
+            self.drop_intents([next(iter(self._intents))])
+        self._intents[intent.key] = intent
 
-    def end_unit(self, unit: Unit) -> None:
-        """End the wait of a refused unit, if there is one."""
-        of_key = self._units.get(unit.key, {})
-        of_key.pop(unit, None)
-        if not of_key:
-            self._units.pop(unit.key, None)
+    def intent(self, key: ObjectKey) -> Intent | None:
+        """Return the intent of a key, and mark it as used last. None: the zone has to ask."""
+        if key in self._intents:
+            self._intents[key] = self._intents.pop(key)
+        return self._intents.get(key)
 
-    def waiting(self, reason: Reason) -> Mapping[ObjectKey, float]:
-        """Return the keys that wait for this reason, oldest first, each with its own time (without ``put_off``)."""
-        return self._keys[reason]
-
-    def not_before(self, key: ObjectKey, reason: Reason) -> float | None:
-        """Return when a key's wait for this reason is over, ``put_off`` included. None: the key does not wait for it."""
-        own = self._keys[reason].get(key)
-        return None if own is None else max(own, self.put_off_until(reason))
-
-    def put_off_until(self, reason: Reason) -> float:
-        """Return until when this reason is put off as a whole. 0: it never was."""
-        return self._put_off.get(reason, 0.0)
-
-    def delays(self, unit: Unit, now: float) -> bool:
-        """Whether a refused unit still has to wait."""
-        return self._units.get(unit.key, {}).get(unit, 0.0) > now
-
-    def sleep(
-        self, keys: Iterable[ObjectKey], now: float, besides: Callable[[ObjectKey], float | None] = lambda _key: None
-    ) -> None:
-        """Put keys to sleep of which nothing can be sent now, each until the first of its waits is over.
-
-        Waits of units that are over are removed. ``besides`` returns one more time at which a key must wake; None: there is none.
-        """
+    def drop_intents(self, keys: Iterable[ObjectKey]) -> None:
+        """Remove the intents of these keys. The times since when their units wait are kept."""
         for key in keys:
-            units = {unit: at for unit, at in self._units.pop(key, {}).items() if at > now}
-            if units:
-                self._units[key] = units
-            inherited = self.not_before(key, Reason.INHERITED) or 0.0
-            # The inherited time may come from a refusal in another zone, so it does not include the waits of this zone.
-            also = self.not_before(key, Reason.CONFLICT), besides(key)
-            times = [at for at in (*also, *units.values()) if at is not None]
-            # Until an inherited wait is over, nothing of the key is sent.
-            self._asleep[key] = inherited if inherited > now else min(times, default=now + _TRY_AGAIN_SECONDS)
+            if (intent := self._intents.pop(key, None)) is not None:
+                self[key].keep_since(units_of(key, intent.changes))
 
-    def wake(self, key: ObjectKey) -> None:
-        """Wake a key now, if it sleeps."""
-        self._asleep.pop(key, None)
+    def since(self, unit: Unit) -> float | None:
+        """Return when the event came that made a unit. None: no event of this session did."""
+        return self[unit.key].since_of(unit) if unit.key in self else None
 
-    def wake_by(self, key: ObjectKey, epoch: float) -> None:
-        """Let a sleeping key wake at this time at the latest."""
-        if key in self._asleep:
-            self._asleep[key] = min(self._asleep[key], epoch)
-
-    def has_slept(self, key: ObjectKey) -> bool:
-        """Whether a key was put to sleep since it was last published or woken. It may be due by now."""
-        return key in self._asleep
-
-    def wakes_at(self, key: ObjectKey) -> float:
-        """Return when a sleeping key is due. 0: it does not sleep."""
-        return self._asleep.get(key, 0.0)
-
-    def next_due(self, keys: Iterable[ObjectKey], now: float) -> float | None:
-        """Return when the first of these keys, or of the keys that wait for room in a full zone, is due. None: nothing waits."""
-        times = [at if (at := self.wakes_at(key)) > now else now + _TRY_AGAIN_SECONDS for key in keys]
-        if self._keys[Reason.FULL]:
-            times.append(self.put_off_until(Reason.FULL))
-        return min(times, default=None)
-
-    def forget(self, key: ObjectKey) -> None:
-        """Remove all waits of a key and of its units."""
-        self.wake(key)
-        self._units.pop(key, None)
-        for reason in Reason:
-            self.end(key, reason)
+    def record_landed(self, units: Sequence[Unit], now: float) -> None:
+        """Remove units that have landed, and the intents of their keys. Keep how long each unit waited, where that is known."""
+        lags = [now - since for since in map(self.since, units) if since is not None]
+        self.lags.extend(lags)
+        self.lags_counted += len(lags)
+        self.drop_intents(unit.key for unit in units)
+        for unit in (each for each in units if each.key in self):
+            # To the end of the queue: if the key wants more, other keys of its namespace come first.
+            known = self.move_to_end(unit.key)
+            known.since = None
+            known.earlier.pop(hash(unit), None)
 
 
 class FullZone:
@@ -148,12 +175,11 @@ class FullZone:
         nothing waits any more                           the condition is over
 
     The limit: https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/DNSLimitations.html, record sets per hosted zone.
-    ``message``: what Route 53 said. Creating an instance lets everything that waits for ``Reason.FULL`` try at once.
+    ``message``: what Route 53 said. ``next_try``: epoch seconds.
     """
 
-    def __init__(self, message: str, waits: Waits) -> None:
-        self._waits = waits
-        waits.put_off(Reason.FULL, 0.0)
+    def __init__(self, message: str) -> None:
+        self.next_try = 0.0
         self.problem = (
             f"the zone is full: deletions and changes go through, what would add record sets waits ({message})"
         )
@@ -162,14 +188,14 @@ class FullZone:
 
     def allowed_units(self, now: float) -> int:
         """Return how many units that add sets may be tried now. 0: the next try is later."""
-        return self._share if now >= self._waits.put_off_until(Reason.FULL) else 0
+        return self._share if now >= self.next_try else 0
 
     def record_refused(self, units: Sequence[Unit], now: float) -> None:
         """Allow one unit only, after a batch was refused because the zone is full. If that batch had one such unit: after a delay."""
         self._share = 1
         if sum(unit.grows for unit in units) == 1:
             self._failures += 1
-            self._waits.put_off(Reason.FULL, now + _PROBES.delay(self._failures))
+            self.next_try = now + _PROBES.delay(self._failures)
 
     def record_landed(self, units: Sequence[Unit], now: float) -> None:
         """Allow more after a batch has landed: twice as many if it added sets, and an immediate try if it only removed some."""
@@ -178,4 +204,4 @@ class FullZone:
         elif not any(unit.growth < 0 for unit in units):
             return
         self._failures = 0
-        self._waits.put_off(Reason.FULL, now)
+        self.next_try = now
