@@ -119,7 +119,7 @@ def test_many_nodes_are_written_in_slices_and_surplus_ones_go(deployment: Compos
 
 
 def test_i1_change_that_comes_while_composing_is_not_lost(deployment: Composed) -> None:
-    """The note that would be taken away is another one by now: the transaction is refused, and all is read again."""
+    """The note that would be taken away is another one by now: the transaction is refused. What was read is written, and the note stays."""
 
     def change() -> None:
         deployment.pods("web", "10.1.0.3")
@@ -129,8 +129,8 @@ def test_i1_change_that_comes_while_composing_is_not_lost(deployment: Composed) 
     deployment.pods("web", "10.1.0.2")
     deployment.at(COMPOSED, change)
     deployment.pass_time(6.0)
-    assert len(deployment.calls(COMPOSED)) == 3, "the first one, and one that was refused"
-    assert (deployment.ips("shop"), deployment.version("shop"), notes(deployment.store)) == (["10.1.0.3"], 2, {})
+    assert len(deployment.calls(COMPOSED)) == 3, "the first one, one that was refused, and the next"
+    assert (deployment.ips("shop"), deployment.version("shop"), notes(deployment.store)) == (["10.1.0.3"], 3, {})
 
 
 def test_i1_configuration_that_changes_while_composing_is_not_lost(deployment: Composed) -> None:

@@ -7,18 +7,17 @@ from collections import deque
 from dataclasses import replace
 from typing import Final
 
-from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Activity, Host
+from kubesync.actors.actor import AT_ONCE, Activity, Host
 from kubesync.actors.backoff import Backoff
 from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.log import logger
 from kubesync.messages import CompareNamed, Drain, Noted
-from kubesync.upstreams.composer import Composer, NamedPorts, NamedReport, ReferencesError
+from kubesync.upstreams.composer import ROUNDING, Composer, NamedPorts, NamedReport, ReferencesError
 
 # A list is recorded in many transactions, each with marks. One round serves several of them.
 _COLLECT_SECONDS: Final = 0.2
 _BACKOFF: Final = Backoff(initial=0.5, cap=30.0)
 _JOIN_SECONDS: Final = 1.0
-_ROUNDING: Final = 1e-6
 
 
 class NamedUpstreams:
@@ -38,8 +37,7 @@ class NamedUpstreams:
         # Only the actor uses these, except that any thread sets ``marked``.
         self.marked = False
         self._asked: deque[CompareNamed] = deque()
-        self._collect_until = math.inf
-        self._retry_at = math.inf
+        self._due_at = math.inf  # when marks are composed next
         self._failures = 0
         self._busy = False
         self._drain: Drain | None = None
@@ -91,8 +89,8 @@ class NamedUpstreams:
                 self._asked.append(message)
             case Drain():
                 self._drain = message
-                if self._retry_at < math.inf:
-                    self._retry_at = self._clock.monotonic()  # what failed is tried once more
+                if self._due_at < math.inf:
+                    self._due_at = self._clock.monotonic()  # what failed is tried once more
             case _:
                 raise TypeError(message)
 
@@ -115,8 +113,8 @@ class NamedUpstreams:
         self._report.problem = str(error) if known else f"{type(error).__name__}: {error}"
         (logger.warning if known else logger.exception)("composing failed, trying again", error=self._report.problem)
         self._failures += 1
-        delay = _BACKOFF.delay(self._failures)
-        self._retry_at = self._clock.monotonic() + delay
+        delay = _BACKOFF.delay(self._failures) + (_COLLECT_SECONDS if self._drain is None else 0.0)
+        self._due_at = self._clock.monotonic() + delay
         return delay
 
     def figures(self) -> NamedReport:
@@ -136,20 +134,17 @@ class NamedUpstreams:
     def _compose(self) -> float | None:
         """Compose if it is due: a moment after the first mark, or after the pause of a failure. Returns as ``step``."""
         now, drain = self._clock.monotonic(), self._drain
-        failed = self._retry_at < math.inf
-        due = now + _ROUNDING >= self._retry_at or (self.marked and not (failed and drain is not None))
-        if not (self._composing and due):
-            # If the session drains, marks that cannot be composed in time stay for the next master.
-            over = drain is not None and (not self._composing or self._retry_at >= drain.until)
-            return None if over else self._retry_at - now if self._composing else ON_MESSAGE
-        self._collect_until = min(self._collect_until, now + _COLLECT_SECONDS)
-        if drain is None and now + _ROUNDING < self._collect_until:
-            return self._collect_until - now
-        self.marked, self._retry_at, self._collect_until = False, math.inf, math.inf
+        if self._composing and self.marked:
+            self.marked, self._due_at = False, min(self._due_at, now + _COLLECT_SECONDS if drain is None else now)
+        if drain is not None and self._due_at >= drain.until:
+            return None  # marks that cannot be composed in time stay for the next master
+        if now + ROUNDING < self._due_at:
+            return self._due_at - now
+        self._due_at = math.inf
         try:
             self._composer.compose()
         except ReferencesError:
-            self.marked, self._collect_until = True, now
+            self._due_at = now
         except NotMasterError as error:
             self._ports.not_master(error)
             return None

@@ -2,9 +2,9 @@
 
 marks ── registry, if it changed ── upstreams of Services ── compose ── transactions, the last one removes the marks
 
-The transactions check the shard's fence (I2). A change after a mark was read makes a new mark, and the round is repeated, at most
-twice. Then the composer writes what it read and leaves the new mark: otherwise Services that change all the time would prevent every
-write. If the master dies before the end, the mark stays for the next master (I1).
+The transactions check the shard's fence (I2). A change after a mark was read renews the mark. Then the composer writes what it read and
+leaves the mark for the next round: so Services that change all the time do not prevent every write. If the master dies before the end,
+the mark stays for the next master (I1).
 
 registered        in the table           writes
 ----------        ------------           ------
@@ -13,6 +13,16 @@ yes               different or missing   all its slices, as a new version
 no                yes                    a mark of its removal
 no                marked or missing      none
 by another shard  any                    none: that shard's master writes it
+
+New references to upstreams of Services: composing waits until their clusters have noted them.
+
+named upstreams                     cluster
+---------------                     -------
+follow the new reference
+Refer ────────────────────────────> planned a Service before the reference was known: leaves no mark of its change
+writes what it has planned
+<──────────────────────────── Noted leaves marks from now on
+read the upstream: it is written (I1)
 """
 
 from __future__ import annotations
@@ -22,7 +32,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from kubesync.actors.scheduler import Scheduler
+from kubesync.actors.scheduler import Clock, Scheduler
 from kubesync.aws.dynamodb.store import Action, Put
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import NAMED, Entry
@@ -34,9 +44,10 @@ from kubesync.domain.errors import NewerSchemaError, NotMasterError, StoreBusyEr
 from kubesync.domain.state import UpstreamState
 from kubesync.domain.upstreams.named import PREFIX, NamedUpstream, below, compose, index_of, is_named, named_key
 from kubesync.domain.upstreams.nodes import node_of
-from kubesync.messages import CompareNamed
-from kubesync.upstreams.references import References
+from kubesync.messages import CompareNamed, Refer
 
+_REMIND_SECONDS: Final = 5.0
+ROUNDING: Final = 1e-6
 _TORN_READS: Final = 5
 _UNREADABLE: Final[tuple[Node, ...]] = (Node("", 0, ready=False),)
 
@@ -126,8 +137,6 @@ def _rewrite(
 # In one transaction, in addition to the fence check and the audit. Puts are slices of about 100 KB; the limit is 4 MB.
 _MAX_ACTIONS: Final = 90
 _MAX_PUTS: Final = 30
-_ATTEMPTS: Final = 8
-_STRICT_ATTEMPTS: Final = 3
 
 
 class ReferencesError(Exception):
@@ -156,6 +165,53 @@ class NamedReport:
     problem: str = ""
 
 
+class References:
+    """Knows which clusters have not noted new references yet. ``to_cluster`` returns False for a cluster that is not served here."""
+
+    def __init__(self, to_cluster: Callable[[str, object], bool], clock: Clock) -> None:
+        self._to_cluster = to_cluster
+        self._clock = clock
+        self._number = 0
+        # By cluster whose answer is missing: the number of the newest references to its upstreams, and when it was asked last.
+        self._asked: dict[str, tuple[int, float]] = {}
+
+    def refer(self, upstreams: Iterable[str]) -> None:
+        """Ask the clusters of these upstreams to note them. Call it when upstreams are referred to for the first time."""
+        self._number += 1
+        for cluster in sorted({up.partition("/")[0] for up in upstreams if not is_named(up)}):
+            self._ask(cluster, self._number)
+
+    def noted(self, cluster: str, number: int) -> None:
+        """A cluster has answered. Its answer to a reminder of older references does not count for newer ones."""
+        if cluster in self._asked and self._asked[cluster][0] == number:
+            del self._asked[cluster]
+
+    @property
+    def waiting(self) -> list[str]:
+        """The clusters whose answers are missing."""
+        return sorted(self._asked)
+
+    @property
+    def seconds_left(self) -> float:
+        """The seconds until the first cluster must be reminded. 0 or less: now, or no cluster is waited for."""
+        now = self._clock.monotonic()
+        return min((at + _REMIND_SECONDS - now for _, at in self._asked.values()), default=0.0)
+
+    def remind(self) -> str:
+        """Ask clusters again that have not answered for long, as they may have begun again. Returns one of them, or nothing."""
+        now = self._clock.monotonic() + ROUNDING
+        late = {name: number for name, (number, at) in self._asked.items() if now >= at + _REMIND_SECONDS}
+        return min([name for name, number in late.items() if self._ask(name, number)], default="")
+
+    def _ask(self, cluster: str, number: int) -> bool:
+        """Send ``Refer`` to a cluster. False: it is not served here, and is not waited for any more."""
+        self._asked[cluster] = number, self._clock.monotonic()
+        served = self._to_cluster(cluster, Refer(number))
+        if not served:
+            del self._asked[cluster]
+        return served
+
+
 class Composer:
     """Composes and compares named upstreams. ``on_renewed``: called if a mark was renewed while it was composed, and so stays."""
 
@@ -167,24 +223,13 @@ class Composer:
         self._registry = Registry()
 
     def compose(self) -> None:
-        """Compose for all marks. Tries again if marks are renewed meanwhile. Raises KubesyncError, ReferencesError."""
-        for attempt in range(1, _ATTEMPTS + 1):
-            marks = self._ports.table.marks(self._ports.shard)
-            if not marks:
-                return
-            try:
-                self._compose_round(marks, all_or_nothing=attempt <= _STRICT_ATTEMPTS)
-            except StaleStateError:
-                if attempt == _ATTEMPTS:
-                    raise
-            else:
-                return
+        """Compose what all marks name, write it, and remove the marks.
 
-    def _compose_round(self, marks: Mapping[str, int], *, all_or_nothing: bool) -> None:
-        """Compose what these marks name, write it, and remove the marks. Raises StoreBusyError if some names are stuck: their marks stay.
-
-        ``all_or_nothing``: see ``_write``.
+        Raises KubesyncError, ReferencesError. Raises StoreBusyError if some names are stuck: their marks stay.
         """
+        marks = self._ports.table.marks(self._ports.shard)
+        if not marks:
+            return
         registry = self._refresh_registry()
         whys: dict[str, str] = {}
         for upstream, version in sorted(marks.items()):
@@ -196,7 +241,7 @@ class Composer:
         kept |= {named_key(name) for name in registry.unreadable}
         table, shard = self._ports.table, self._ports.shard
         done = [table.unmark(shard, up, version) for up, version in sorted(marks.items()) if up not in kept]
-        self._write(rewrites, done, all_or_nothing=all_or_nothing)
+        self._write(rewrites, done)
         if stuck:
             said = ", ".join(sorted(set(stuck.values())))
             raise StoreBusyError(f"cannot be read whole: {said}; `kubesync resync` mends what was changed by hand")
@@ -232,11 +277,8 @@ class Composer:
         self._registry, self.report.registered = registry, len(ours)
         return self._ports.tables.named.follow(index)
 
-    def _write(self, rewrites: Sequence[Rewrite], last: Sequence[Action] = (), *, all_or_nothing: bool = True) -> None:
-        """Write each named upstream in one transaction, several together if they fit. ``last`` comes after all of them.
-
-        It removes marks. Unless ``all_or_nothing``, marks that were renewed since they were read stay.
-        """
+    def _write(self, rewrites: Sequence[Rewrite], last: Sequence[Action] = ()) -> None:
+        """Write each named upstream in one transaction, several together if they fit. ``last``, which removes marks, comes after all of them."""
         parts = [(rewrite.actions, [rewrite.entry]) for rewrite in rewrites]
         parts += [((action,), []) for action in last]
         actions: list[Action] = []
@@ -244,14 +286,14 @@ class Composer:
         for of_part, of_audit in parts:
             together = [*actions, *of_part]
             if len(together) > _MAX_ACTIONS or sum(isinstance(action, Put) for action in together) > _MAX_PUTS:
-                self._run(actions, entries, all_or_nothing=all_or_nothing)
+                self._run(actions, entries)
                 actions, entries = [], []
             actions += of_part
             entries += of_audit
-        self._run(actions, entries, all_or_nothing=all_or_nothing)
+        self._run(actions, entries)
 
-    def _run(self, actions: Sequence[Action], entries: Sequence[Entry], *, all_or_nothing: bool) -> None:
-        """Write these actions and audit entries in one transaction. Unless ``all_or_nothing``, repeats it without marks that were renewed."""
+    def _run(self, actions: Sequence[Action], entries: Sequence[Entry]) -> None:
+        """Write these actions and audit entries in one transaction. Repeats it without marks that were renewed: they stay."""
         fenced_writer, now = self._ports.fenced_writer, self._ports.scheduler.epoch()
         while actions:
             token = fenced_writer.token()
@@ -262,7 +304,7 @@ class Composer:
                 fenced_writer.run([], [*actions, *audit], token)
             except StaleStateError as stale:
                 renewed = {action.key for action in actions if is_mark(action)}.intersection(stale.places)
-                if all_or_nothing or not renewed or not renewed.issuperset(stale.places):
+                if not renewed or not renewed.issuperset(stale.places):
                     raise
                 actions = [action for action in actions if action.key not in renewed]
                 self._on_renewed()
@@ -281,18 +323,11 @@ class Composer:
         if not asked.dry_run:
             self.compose()
         marked = self._ports.table.marks(self._ports.shard).keys()
-        for left in reversed(range(_ATTEMPTS)):
-            registry = self._refresh_registry()
-            whys = dict.fromkeys(self._names_to_compare(asked.cluster, registry), "resync")
-            rewrites, stuck = recompose(self._ports, registry, whys)
-            wanted = [each for each in rewrites if each.drift != "stray" or asked.force]
-            try:
-                if not asked.dry_run:
-                    self._write(wanted)
-                break
-            except StaleStateError:
-                if not left:
-                    raise
+        registry = self._refresh_registry()
+        whys = dict.fromkeys(self._names_to_compare(asked.cluster, registry), "resync")
+        rewrites, stuck = recompose(self._ports, registry, whys)
+        if not asked.dry_run:
+            self._write([each for each in rewrites if each.drift != "stray" or asked.force])
         # Marked upstreams are composed anyway.
         coming = {name for upstream in marked for name in self._names_of(upstream)}
         drifts = {each.name: each.drift for each in rewrites if each.name not in coming}
