@@ -214,8 +214,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="a key that changes again and again goes before others each time",
         invariants="I9 I4",
         file="zone/waits.py",
-        old="            known = self.move_to_end(unit.key)\n",
-        new="            known = self[unit.key]\n",
+        old="            self.move_to_end(unit.key).landed(unit)\n",
+        new="            self[unit.key].landed(unit)\n",
         caught_by=(_TURNS + "test_i9_key_that_still_wants_more_goes_behind_others_of_its_namespace",),
     ),
     Mutant(

@@ -84,7 +84,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="an heir that waits for who leaves is not woken by it",
         invariants="I1",
         file=_PASSING,
-        old="                waiting.units.pop(heir, None)\n",
+        old="                waiting.end_wait(heir)\n",
         new="",
         caught_by=(_HEIRS + "test_i1_heir_waits_for_an_owner_whose_cluster_takes_longer_to_be_taken_up",),
     ),

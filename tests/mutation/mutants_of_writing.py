@@ -313,8 +313,8 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="namespaces with denied names go in one batch with one another",
         invariants="I9",
         file="zone/queue.py",
-        old="            found = self._due_of(room, _in_namespace(namespace))\n",
-        new="            found = self._due_of(room, lambda key: namespace_of(key) in self._denied)\n",
+        old="return namespace if self._denied and (namespace := namespace_of(key)) in self._denied else None\n",
+        new="return next(iter(self._denied)) if namespace_of(key) in self._denied else None\n",
         caught_by=(_DENIED + "test_i9_namespace_with_one_denied_name_is_not_held_up_by_those_of_another",),
     ),
     Mutant(

@@ -107,20 +107,24 @@ class Forget:
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
-    """The zone asks what these keys want."""
+class Question:
+    """What a zone asks of a cluster. ``question``: its number, which the answer (``Closed``) repeats."""
 
     zone: str
     question: int
+
+
+@dataclass(frozen=True, slots=True)
+class Want(Question):
+    """The zone asks what these keys want."""
+
     keys: tuple[ObjectKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class Landed(Question):
     """Tells a cluster that these units of a batch exist in the zone. Closing them is idempotent."""
 
-    zone: str
-    question: int
     batch: str
     units: tuple[Unit, ...]
 
@@ -136,36 +140,30 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Question):
     """Asks a cluster to judge units at fault in a refused batch, isolated from the rest.
 
     ``until`` (monotonic): then the zone sends them again, and the refusal does not count any more.
     """
 
-    zone: str
-    question: int
     refusals: tuple[Refusal, ...]
     until: float
 
 
 @dataclass(frozen=True, slots=True)
-class ConflictsChecked:
+class ConflictsChecked(Question):
     """Asks a cluster to recheck conflicts: what exists in this zone at the names where its keys are in conflict."""
 
-    zone: str
-    question: int
     actual: Mapping[ObjectKey, Mapping[str, Sets]]
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Question):
     """Asks a cluster to do what ``asked`` says. Nothing is under way in the zone, and its inflight item is clear.
 
     ``actual``: what stands in the zone. Where ``asked`` has ``keys``, it was read after the last batch.
     """
 
-    zone: str
-    question: int
     asked: CompareZone
     actual: Sets
 

@@ -24,7 +24,7 @@ from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Host, Steps
 from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.cluster.answers import Question, ZoneQuestions
+from kubesync.cluster.answers import ZoneQuestions
 from kubesync.cluster.ports import ClusterPorts
 from kubesync.cluster.serving import ClusterFigures, Relisting, Serving
 from kubesync.cluster.tasks import Command, Lane, Task
@@ -73,13 +73,7 @@ class ClusterActor:
         """Queue the message for a later step. Promotions, withdrawals, follows and stops take effect at once."""
         serving = self._serving
         match message:
-            case (
-                messages.Landed()
-                | messages.Refused()
-                | messages.ConflictsChecked()
-                | messages.Compare()
-                | messages.Want()
-            ):
+            case messages.Question():
                 self._queue_question(message)
             case messages.Observed():
                 if serving.run is not None:
@@ -108,7 +102,7 @@ class ClusterActor:
             case _:
                 self._commands.append(message)
 
-    def _queue_question(self, question: Question) -> None:
+    def _queue_question(self, question: messages.Question) -> None:
         """Queue a question of a zone. ``_zones`` is in the order in which zones began to ask: so they are answered."""
         asked, lane = self._zones.get(question.zone) or self._lane_of_zone()
         if asked.empty:  # it begins to ask: to the end of the line

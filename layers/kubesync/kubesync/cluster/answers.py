@@ -27,8 +27,6 @@ from kubesync.log import logger
 
 _PARTS_OF_KEY: Final = 3
 
-type Question = messages.Landed | messages.Refused | messages.ConflictsChecked | messages.Compare | messages.Want
-
 
 class ZoneQuestions:
     """Answers the questions of one zone, in order: a refusal before a batch that lands later. A task of the cluster's actor."""
@@ -37,9 +35,9 @@ class ZoneQuestions:
         self._ports = served.ports
         self._served = served
         self._states = served.states
-        self._questions: deque[Question] = deque()
+        self._questions: deque[messages.Question] = deque()
 
-    def ask(self, question: Question) -> bool:
+    def ask(self, question: messages.Question) -> bool:
         """Queue a question. Drops earlier questions of the zone, which has given them up, except about batches that landed.
 
         Returns:
@@ -62,7 +60,7 @@ class ZoneQuestions:
         yield from self._handle(self._questions[0])
         self._questions.popleft()
 
-    def _handle(self, question: Question) -> Steps[None]:
+    def _handle(self, question: messages.Question) -> Steps[None]:
         match question:
             case messages.Landed():
                 outcomes = [Outcome(unit, landed=True) for unit in question.units]
@@ -79,7 +77,7 @@ class ZoneQuestions:
 
     def _send_answer(
         self,
-        question: Question,
+        question: messages.Question,
         keys: Iterable[ObjectKey],
         decisions: tuple[messages.Decision, ...] = (),
         compared: messages.Compared | None = None,

@@ -33,14 +33,7 @@ class Conversation:
     on_end: Callable[[Conversation], None]  # called once all clusters have answered, or the time is over
     closing: Mapping[str, LandedUnits] = field(default_factory=dict)  # by cluster, the landed units that it is to close
     unanswered: set[str] = field(default_factory=set)
-    unserved: set[str] = field(default_factory=set)  # clusters that this session does not serve
     answers: dict[str, messages.Closed] = field(default_factory=dict)
-
-    def record_closed(self, answer: messages.Closed) -> None:
-        """Record the answer of a cluster. Answers to other questions are ignored."""
-        if answer.question == self.question and answer.cluster in self.unanswered:
-            self.unanswered.remove(answer.cluster)
-            self.answers[answer.cluster] = answer
 
     def involves(self, cluster: str) -> bool:
         """Whether the question waits for this cluster, or for clusters whose units landed in one batch with units of this cluster."""
@@ -50,8 +43,7 @@ class Conversation:
 class Conversations:
     """Asks clusters, one question at a time.
 
-    ``open``: the question that is not answered yet. ``late_closers``: clusters that have not closed in time, each with the number of the
-    question that the cluster may still answer.
+    ``open``: the question that is not answered yet.
 
     Args:
         reasons: counts how often each code kept a unit from being published. Updated here.
@@ -67,9 +59,8 @@ class Conversations:
         self._queue = queue
         self._reasons = reasons
         self._question = 0
-        # The last batch that clusters were asked to close. What late clusters owe is in ``late_closers``.
+        # The last batch that clusters were asked to close. What clusters owe that are held is in ``unclosed`` of the journal.
         self._closed_batch = ""
-        self.late_closers: dict[str, int] = {}
         self._comparing: messages.CompareZone | None = None
 
     @property
@@ -80,37 +71,36 @@ class Conversations:
     @property
     def problem(self) -> str:
         """Says which clusters take long to close a batch, in one line. Empty: no cluster does."""
-        late = set(self.late_closers)
+        late = set(self._queue.held)
         if self.open is not None and self.open.closing and self.open.until <= self._ports.scheduler.monotonic():
             late.update(self.open.unanswered)
         return f"{', '.join(sorted(late))} cannot write what has landed: its other keys wait" if late else ""
 
     def record_closed(self, answer: messages.Closed) -> None:
-        """Record an answer to the open question, or the late answer of a cluster that had not closed a batch in time."""
-        if self.open is not None:
-            self.open.record_closed(answer)
-        if self.late_closers.get(answer.cluster) == answer.question:
+        """Record an answer to the open question, or the late answer of a cluster that had not closed a batch in time. Ignores others."""
+        asked = self.open
+        if asked is not None and answer.question == asked.question and answer.cluster in asked.unanswered:
+            asked.unanswered.remove(answer.cluster)
+            asked.answers[answer.cluster] = answer
+        if self._queue.held.get(answer.cluster) == answer.question:
             unclosed = self._journal.unclosed.get(answer.cluster)
             self._mark_closed(answer.cluster, unclosed.units if unclosed is not None else ())
-            self._end_hold(answer.cluster)
+            del self._queue.held[answer.cluster]
 
     def begin_again(self) -> None:
         """Drop the open question and what late clusters owe, because the zone settles next: the inflight item says what is to be closed."""
         self.open, self._closed_batch = None, ""
-        for cluster in list(self.late_closers):
-            self._end_hold(cluster)
+        self._queue.held.clear()
 
     def finish_if_answered(self, conversation: Conversation) -> float:
         """End a question once all clusters have answered or its time is over, and apply the answers. Returns in how many seconds to call again.
 
-        Goes on without clusters that did not answer, unless too much would stay unclosed. Removes the keys of clusters that are not served.
+        Goes on without clusters that did not answer, unless too much would stay unclosed.
         """
         left = conversation.until - self._ports.scheduler.monotonic()
         if conversation.unanswered and (left > 0 or self._too_much_unclosed(conversation)):
             return min(left if left > 0 else math.inf, _ANSWER_SECONDS)
         self.open = None
-        for cluster in conversation.unserved:
-            self._queue.forget_cluster(cluster)
         for cluster in conversation.unanswered:
             logger.warning("a cluster does not answer: its keys wait", zone=self._zone_id, cluster=cluster)
             if not conversation.closing:
@@ -164,7 +154,7 @@ class Conversations:
 
         Clusters that do not close in time are held, and their units stay unclosed. Returns False if nothing has to be closed.
         """
-        closing = {name: unclosed for name, unclosed in self._journal.unclosed.items() if name not in self.late_closers}
+        closing = {name: unclosed for name, unclosed in self._journal.unclosed.items() if name not in self._queue.held}
         if landed is not None and landed.batch != self._closed_batch:
             closing |= landed.by_cluster
         if not closing:
@@ -173,15 +163,14 @@ class Conversations:
         def on_end(conversation: Conversation) -> None:
             for cluster, units in closing.items():
                 if cluster in conversation.unanswered:
-                    self._journal.unclosed[cluster], self.late_closers[cluster] = units, conversation.question
-                    self._queue.hold(cluster)
+                    self._journal.unclosed[cluster], self._queue.held[cluster] = units, conversation.question
                 else:
                     self._mark_closed(cluster, units.units)
             self._closed_batch = self._closed_batch if landed is None else landed.batch
 
         zone, question = self._zone_id, self._next_question()
         for cluster in closing:
-            self._end_hold(cluster)
+            self._queue.held.pop(cluster, None)
         questions = {name: messages.Landed(zone, question, of.batch, of.units) for name, of in closing.items()}
         self._ask(questions, on_end, closing=closing)
         return True
@@ -192,17 +181,12 @@ class Conversations:
         for unit in units:
             self._queue.apply_decision(unit)
 
-    def _end_hold(self, cluster: str) -> None:
-        """Let a cluster's keys be sent again, if the cluster was held because it had not closed in time."""
-        if self.late_closers.pop(cluster, None) is not None:
-            self._queue.release(cluster)
-
     def ask_to_judge(self, refusals: Sequence[messages.Refusal]) -> None:
         """Ask clusters to judge their units at fault, and apply the decisions.
 
         a unit's cluster                the unit
         ----------------                --------
-        does not answer in time         is sent again soon
+        does not answer in time         is sent again once the cluster is not skipped any more
         returns no decision about it    is dropped: its key no longer wants it
         returns a decision              waits as the decision says
         """
@@ -212,11 +196,9 @@ class Conversations:
             decisions = {
                 decision.unit: decision for answer in conversation.answers.values() for decision in answer.decisions
             }
-            for unit in by_unit:
+            for unit in (each for each in by_unit if each.key.cluster not in conversation.unanswered):
                 decision = decisions.get(unit)
-                if unit.key.cluster in conversation.unanswered:
-                    self._queue.retry_soon(unit)
-                elif decision is None:
+                if decision is None:
                     self._queue.apply_decision(unit)
                 else:
                     self._queue.apply_decision(unit, decision.retry_at, conflict=decision.conflict)
@@ -237,12 +219,12 @@ class Conversations:
 
         def on_end(conversation: Conversation) -> None:
             self._comparing = None
-            if cluster in conversation.unserved:
-                request.reply.set_exception(ZoneError(f"cluster {cluster} is not served any more"))
+            if answer := conversation.answers.get(cluster):
+                request.reply.set_result(answer.compared or messages.Compared())
             elif cluster in conversation.unanswered:
                 request.reply.set_exception(StoreBusyError(f"cluster {cluster} does not answer"))
             else:
-                request.reply.set_result(conversation.answers[cluster].compared or messages.Compared())
+                request.reply.set_exception(ZoneError(f"cluster {cluster} is not served any more"))
 
         self._comparing = request
         question = messages.Compare(self._zone_id, self._next_question(), request, actual)
@@ -271,5 +253,7 @@ class Conversations:
         until = self._ports.scheduler.monotonic() + seconds
         self.open = conversation = Conversation(self._question, until, on_end, closing or {})
         for cluster, message in questions.items():
-            served = self._ports.to_cluster(cluster, message)
-            (conversation.unanswered if served else conversation.unserved).add(cluster)
+            if self._ports.to_cluster(cluster, message):
+                conversation.unanswered.add(cluster)
+            else:  # this session does not serve it
+                self._queue.forget_cluster(cluster)

@@ -79,7 +79,7 @@ class Passing:
             self._leavers.setdefault(name, {}).setdefault(key, 0.0 if name in turns_to else now + _HEIR_SECONDS)
             heir = self._early_heirs.pop(name, None)
             if heir is not None and (waiting := self._keys.get(heir.key)) is not None:
-                waiting.units.pop(heir, None)
+                waiting.end_wait(heir)
                 waiting.wake()
         inherits = {change.key.name for change in intent.changes if change.after is not None} & self._leavers.keys()
         inherits -= intent.passes | intent.conflicts
@@ -139,7 +139,7 @@ class Passing:
             leavers[unit.key] = until
         elif not leavers:
             self._early_heirs[unit.name] = unit
-            known.units[unit] = until
+            known.wait(unit, until)
         return True
 
     def _set_wait_of_leavers(self, names: Iterable[str], until: float) -> None:

@@ -66,15 +66,17 @@ class Due:
 class ZoneQueue:
     """The keys of one zone that want changes, and what holds each of them back. For the zone's own thread.
 
-    ``keys``, ``checks`` and ``passing`` belong to this queue; the zone also calls them.
+    ``held``: clusters that have not closed a batch in time, each with the number of the question that it may still answer. Nothing of them is
+    sent. ``keys``, ``checks`` and ``passing`` belong to this queue; the zone also calls them.
     """
 
     def __init__(self, zone_id: str, ports: ZonePorts) -> None:
         self.keys = QueuedKeys()
+        self.held: dict[str, int] = {}
         self._ports = ports
         self._newest_event = -math.inf  # monotonic
-        # Clusters of which nothing is sent or asked, each with the time (monotonic) until then. Infinite: see ``hold``.
-        self._skipped: dict[str, float] = {}
+        # Clusters that did not answer, each with the time (monotonic) until which they are skipped.
+        self._late: dict[str, float] = {}
         self._groups: deque[Sequence[Unit]] = deque()  # see ``send_first``
         self._denied: dict[Namespace, None] = {}  # sent separately, least recently served first
         self._turn_of_denied = False
@@ -87,8 +89,7 @@ class ZoneQueue:
         """Queue the keys of a cluster's message and wake them, except keys that want nothing."""
         if message.restart:
             self.forget_cluster(message.cluster)
-        if self._skipped.get(message.cluster) != math.inf:
-            self.release(message.cluster)
+        self._late.pop(message.cluster, None)
         self.checks.set_listed(message.cluster, message.listed)
         for intent in message.intents:
             self.keys.drop_intents([intent.key])
@@ -128,19 +129,10 @@ class ZoneQueue:
         left = ([unit for unit in group if unit.key.cluster != cluster] for group in self._groups)
         self._groups = deque(group for group in left if group)
 
-    def hold(self, cluster: str) -> None:
-        """Send nothing of a cluster until ``release``, because it has not closed a batch in time."""
-        self._skipped[cluster] = math.inf
-
-    def release(self, cluster: str) -> None:
-        """Let the keys of a cluster be sent again."""
-        self._skipped.pop(cluster, None)
-
     def skip_for_a_while(self, cluster: str) -> None:
         """Skip the keys of a cluster that did not answer for ``LATE_SECONDS``, and ask for their intents again after that."""
         self.keys.drop_intents([key for key in self.keys if key.cluster == cluster])
-        until = self._ports.scheduler.monotonic() + LATE_SECONDS
-        self._skipped[cluster] = max(until, self._skipped.get(cluster, 0.0))
+        self._late[cluster] = self._ports.scheduler.monotonic() + LATE_SECONDS
 
     def request_checks(self, keys: Iterable[ObjectKey]) -> None:
         """Check the names of these keys as soon as possible, because a person asked (``CheckConflicts``)."""
@@ -186,7 +178,7 @@ class ZoneQueue:
         if known is None:
             return
         known.wake()
-        known.units.pop(unit, None)
+        known.end_wait(unit)
         if retry_at is None:
             return
         self.passing.record_refused(unit)
@@ -195,12 +187,7 @@ class ZoneQueue:
             known.conflicts |= {unit.name}
             known.check_at = retry_at
         else:
-            known.units[unit] = retry_at
-
-    def retry_soon(self, unit: Unit) -> None:
-        """Let a refused unit wait for ``LATE_SECONDS``, because its cluster has not judged it in time."""
-        if unit.key in self.keys:
-            self.keys[unit.key].units[unit] = self._ports.scheduler.epoch() + LATE_SECONDS
+            known.wait(unit, retry_at)
 
     @property
     def problem(self) -> str:
@@ -221,37 +208,32 @@ class ZoneQueue:
         return found
 
     def _due_by_turns(self, room: Callable[[], BatchLimits]) -> Due:
-        """Return what is due of all keys. Namespaces with denied names and all other namespaces take turns."""
-        if not self._denied:
-            return self._due_of(room, lambda _key: True)
-        self._turn_of_denied = not self._turn_of_denied
-        turns = self._due_of_denied, self._due_of_others
-        first, second = turns if self._turn_of_denied else reversed(turns)
-        found = first(room)
-        return second(room) if found.is_empty else found
-
-    def _due_of_others(self, room: Callable[[], BatchLimits]) -> Due:
-        """Return what is due of namespaces without denied names."""
-        return self._due_of(room, lambda key: namespace_of(key) not in self._denied)
-
-    def _due_of_denied(self, room: Callable[[], BatchLimits]) -> Due:
-        """Return what is due of one namespace with denied names: the least recently served one that has something due."""
+        """Return what is due. Namespaces with denied names and all other namespaces take turns."""
         now = self._ports.scheduler.epoch()
-        waiting = {namespace_of(key) for key, known in self.keys.items() if known.is_awake(now)}
-        waiting.update(namespace_of(group[0].key) for group in self._groups)
-        for namespace in [each for each in self._denied if each in waiting]:
-            found = self._due_of(room, _in_namespace(namespace))
+        self._turn_of_denied = not self._turn_of_denied
+        waiting = {self._apart(key) for key, known in self.keys.items() if self._denied and known.is_awake(now)}
+        waiting.update(self._apart(group[0].key) for group in self._groups)
+        denied = [each for each in self._denied if each in waiting]
+        for namespace in (*denied, None) if self._turn_of_denied else (None, *denied):
+            found = self._due_of(room, namespace)
             if not found.is_empty:
-                self._denied[namespace] = self._denied.pop(namespace)
+                if namespace is not None:
+                    self._denied[namespace] = self._denied.pop(namespace)
                 return found
         return Due()
 
-    def _due_of(self, room: Callable[[], BatchLimits], chosen: Callable[[ObjectKey], bool]) -> Due:
-        """Return what is due of the keys for which ``chosen`` is true: parts of refused batches first, then what ``_due_in_queue`` finds.
+    def _apart(self, key: ObjectKey) -> Namespace | None:
+        """Return the namespace of a key if it is sent separately. None: it is sent together with all others."""
+        return namespace if self._denied and (namespace := namespace_of(key)) in self._denied else None
+
+    def _due_of(self, room: Callable[[], BatchLimits], apart: Namespace | None) -> Due:
+        """Return what is due of a namespace, or of all that are not sent separately: first parts of refused batches, then of queued keys.
 
         Units that their keys no longer want are left out.
         """
-        while (first := next((group for group in self._groups if chosen(group[0].key)), None)) is not None:
+        while (
+            first := next((group for group in self._groups if self._apart(group[0].key) == apart), None)
+        ) is not None:
             keys = list(dict.fromkeys(unit.key for unit in first))
             if unknown := self._keys_to_ask(keys):
                 return Due(unknown=unknown)
@@ -260,10 +242,10 @@ class ZoneQueue:
             group = self.passing.ready([unit for unit in first if unit in current])
             if group:
                 return Due(group)
-        return self._due_in_queue(room, chosen)
+        return self._due_in_queue(room, apart)
 
-    def _due_in_queue(self, room: Callable[[], BatchLimits], chosen: Callable[[ObjectKey], bool]) -> Due:
-        """Return what is due of queued keys for which ``chosen`` is true.
+    def _due_in_queue(self, room: Callable[[], BatchLimits], apart: Namespace | None) -> Due:
+        """Return what is due of queued keys.
 
         Goes through awake keys, some at a time, until a batch is full or enough keys must be asked. Puts keys to sleep of which nothing
         can be sent now. Then decides in this order: conflict checks, if they go first; questions; a batch.
@@ -276,7 +258,7 @@ class ZoneQueue:
         awake = (
             known
             for key, known in self.keys.items()
-            if known.is_awake(now) and key.cluster not in skipped and chosen(key)
+            if known.is_awake(now) and key.cluster not in skipped and self._apart(key) == apart
         )
         in_turn = by_turns(awake, _key_of, self._last_turns)
         # While events arrive, keys of lists give way.
@@ -376,7 +358,7 @@ class ZoneQueue:
     def _skipped_clusters(self) -> set[str]:
         """Return the clusters of which nothing is sent or asked now: held clusters, and clusters that did not answer lately."""
         now = self._ports.scheduler.monotonic()
-        return {cluster for cluster, until in self._skipped.items() if until > now}
+        return self.held.keys() | {cluster for cluster, until in self._late.items() if until > now}
 
     def _sendable(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, Intent]:
         """Return the intents of these keys that may be sent now.
@@ -414,10 +396,6 @@ class ZoneQueue:
 
 def _key_of(known: QueuedKey) -> ObjectKey:
     return known.key
-
-
-def _in_namespace(namespace: Namespace) -> Callable[[ObjectKey], bool]:
-    return lambda key: namespace_of(key) == namespace
 
 
 def _all_have_units(keys: Iterable[ObjectKey], units: Iterable[Unit]) -> bool:

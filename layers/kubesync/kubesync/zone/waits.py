@@ -18,9 +18,10 @@ for days, and must not make a name that its Service adds later look late. A unit
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
 
 from kubesync.actors.backoff import Backoff
 from kubesync.domain.batches import Unit, units_of
@@ -31,6 +32,7 @@ from kubesync.messages import Publish
 
 MOST_INTENTS: Final = 1000
 TRY_AGAIN_SECONDS: Final = 1.0
+_NONE: Final[Mapping[Any, Any]] = MappingProxyType({})  # shared: thousands of keys may be queued
 _PROBES: Final = Backoff(initial=5.0, cap=300.0)
 
 
@@ -45,7 +47,7 @@ class QueuedKey:
     key: ObjectKey
     not_before: float = 0.0
     wakes_at: float | None = None
-    units: dict[Unit, float] = field(default_factory=dict)  # refused units, each with the time until which it waits
+    units: Mapping[Unit, float] = _NONE  # refused units, each with the time until which it waits
     for_room: bool = False
     conflicts: frozenset[str] = frozenset()
     needs: frozenset[Resource] = frozenset()
@@ -53,11 +55,11 @@ class QueuedKey:
     check_at: float | None = None
     passes: frozenset[str] = frozenset()  # of its intent, for ``passing``
     inherits: frozenset[str] = frozenset()  # names of leavers that it wants
-    turns_to: dict[str, Form] = field(default_factory=dict)  # names at which it turns, each with the new form
+    turns_to: Mapping[str, Form] = _NONE  # names at which it turns, each with the new form
     turns_with: frozenset[Name] = frozenset()  # claims that must turn in the same batch, or go
     of_list: bool = False
     since: float | None = None  # the event that made every unit that is not in ``earlier``
-    earlier: dict[int, float | None] = field(default_factory=dict)  # by the hash of a unit: a unit itself is large
+    earlier: Mapping[int, float | None] = _NONE  # by the hash of a unit: a unit itself is large
 
     def changed(self, message: Publish, intent: Intent) -> None:
         """Wake the key, because its cluster has published it. If several events change a key, its lag counts from the first."""
@@ -77,6 +79,18 @@ class QueuedKey:
         """Keep since when these units wait: the key may want something else next."""
         if self.earlier or self.since is not None:
             self.earlier, self.since = {hash(unit): self.since_of(unit) for unit in units}, None
+
+    def landed(self, unit: Unit) -> None:
+        """Forget since when a unit waits."""
+        self.since, self.earlier = None, {each: at for each, at in self.earlier.items() if each != hash(unit)}
+
+    def wait(self, unit: Unit, not_before: float) -> None:
+        """Let a refused unit wait."""
+        self.units = {**self.units, unit: not_before}
+
+    def end_wait(self, unit: Unit) -> None:
+        """End the wait of a refused unit, if there is one."""
+        self.units = {each: at for each, at in self.units.items() if each != unit}
 
     def wake(self) -> None:
         self.wakes_at = None
@@ -158,9 +172,7 @@ class QueuedKeys(dict[ObjectKey, QueuedKey]):
         self.drop_intents(unit.key for unit in units)
         for unit in (each for each in units if each.key in self):
             # To the end of the queue: if the key wants more, other keys of its namespace come first.
-            known = self.move_to_end(unit.key)
-            known.since = None
-            known.earlier.pop(hash(unit), None)
+            self.move_to_end(unit.key).landed(unit)
 
 
 class FullZone:
