@@ -8,7 +8,7 @@ from harness.sessions.zone_alone import LISTED, World, a_key, a_set, asked, reco
 from kubesync.domain.dns.records import RecordChange
 from kubesync.domain.plan import Intent
 from kubesync.messages import ConflictsChecked, Publish, Want
-from kubesync.zone.intents import MOST_INTENTS
+from kubesync.zone.waits import MOST_INTENTS
 
 
 def test_keys_known_by_name_are_asked_for_and_thousands_that_wait_are_not_i7() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
+import pytest
+
 from harness.sessions.zone_alone import ZONE, World, a_key, a_set, asked, record
+from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.domain.errors import StoreBusyError, ZoneError, ZoneUnavailableError
 from kubesync.messages import Compare, Compared, CompareZone, Forget, Forgotten, Reach
 
@@ -84,3 +87,22 @@ def test_forget_does_not_wait_for_a_blocked_zone() -> None:
     world.zone.denied = None
     world.pass_time(61)
     assert asked(world.prod, Forgotten)
+
+
+def test_compare_is_answered_once_the_table_that_was_busy_takes_writes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.prod.publish("web", "10.0.0.1")
+    world.pass_time()
+
+    def busy(*_args: object) -> None:
+        raise StoreBusyError("throttled")
+
+    monkeypatch.setattr(InflightTable, "put", busy)
+    reply: Future[Compared] = Future()
+    world.actor.receive(CompareZone("prod", reply, keys=(a_key("web"),), names=frozenset({record("web").name})))
+    world.pass_time(3)
+    assert not reply.done()
+    monkeypatch.undo()
+    world.pass_time(30)
+    assert reply.done()
+    assert reply.result(0).moved == {a_key("web")}

@@ -11,9 +11,9 @@ from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Intent
 from kubesync.messages import Publish
-from kubesync.zone.intents import MOST_INTENTS
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.queue import Due, ZoneQueue
+from kubesync.zone.waits import MOST_INTENTS
 
 ROOM = BatchLimits(elements=20)
 

@@ -12,7 +12,6 @@ What it does next, the first that applies:
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -66,7 +65,6 @@ class ZoneActor:
         self._writer = BatchWriter(ports, self._journal, self.report, settled=settled)
         self._queue = ZoneQueue(zone_id, ports)
         self._conversations = Conversations(zone_id, ports, self._journal, self._queue, self.report.reasons)
-        self._requests: deque[messages.Reach | messages.CompareZone] = deque()
         self._forgetting: list[str] = []
         self._not_before = 0.0
         self._blocked_by: KubesyncError | None = None
@@ -96,7 +94,7 @@ class ZoneActor:
             case messages.Reach() | messages.CompareZone() if self._blocked_by is not None:
                 message.reply.set_exception(self._blocked_by)
             case messages.Reach() | messages.CompareZone():
-                self._requests.append(message)
+                self._conversations.requests.append(message)
             case messages.Forget():
                 self._journal.served.discard(message.cluster)
                 self._queue.forget_cluster(message.cluster)
@@ -129,7 +127,7 @@ class ZoneActor:
         except (ZoneUnavailableError, ZoneBlockedError) as error:
             self._blocked_by = error
             self.report.problem = str(error)
-            self._fail_requests(error)
+            self._conversations.fail_requests(error)
             self._journal.store_problem(str(error))
             seconds = _BLOCKED_SECONDS
             self._not_before = self._now() + seconds
@@ -138,7 +136,7 @@ class ZoneActor:
     def failed(self, error: Exception) -> float | None:
         """Handle an error that ``step`` raised. After a bug of ours, drop what is under way and settle before anything is sent."""
         if isinstance(error, NotMasterError):
-            self._fail_requests(error)
+            self._conversations.fail_requests(error)
             self._ports.not_master(error)
             return None
         self._progress = self._progress.busy(self._now())
@@ -146,7 +144,7 @@ class ZoneActor:
             logger.warning("a zone failed, trying again", zone=self.zone_id, error=str(error))
         else:
             logger.error("a zone failed, settling it again", zone=self.zone_id, exc_info=error)
-            self._fail_requests(ZoneError(f"zone {self.zone_id} failed: {error}"))
+            self._conversations.fail_requests(ZoneError(f"zone {self.zone_id} failed: {error}"))
             self._conversations.begin_again()
             self._writer.culprits = ()
             self._writer.unsettle()
@@ -198,11 +196,7 @@ class ZoneActor:
             self._send()
         elif self._writer.culprits:
             self._judge_culprits(self._writer.culprits)
-        elif request := next(
-            (r for r in self._requests if isinstance(r, messages.Reach) or r.cluster not in self._journal.unclosed),
-            None,
-        ):
-            self._requests.remove(request)
+        elif request := self._conversations.next_request():
             self._answer_request(request)
         elif not self._do_what_is_due():
             if (checked_at := self._queue.checks.take_check_time()) is not None:
@@ -296,6 +290,7 @@ class ZoneActor:
             self._journal.clear()  # what is applied may change now without a batch
         if isinstance(request, messages.Reach):
             self._journal.torn = False  # a resync looks at the zone
+            self._conversations.requests.remove(request)
             request.reply.set_result(None)
             return
         actual = request.actual
@@ -304,15 +299,10 @@ class ZoneActor:
                 found = self._new_reader().read_all(request.names).values()
                 actual = with_replacements({key: stands for of_name in found for key, stands in of_name.items()})
             except KubesyncError as error:
+                self._conversations.requests.remove(request)
                 request.reply.set_exception(error)
                 return
         self._conversations.compare(request, actual)
-
-    def _fail_requests(self, error: KubesyncError) -> None:
-        """Answer all requests that wait, and the comparison under way, with this error."""
-        self._conversations.fail_comparison(error)
-        while self._requests:
-            self._requests.popleft().reply.set_exception(error)
 
     def _answer_forgets(self) -> None:
         """Answer clusters that are removed, once the zone has no work of theirs."""
@@ -353,7 +343,7 @@ class ZoneActor:
 
     def _end(self) -> None:
         """Answer what waits with an error, and clear the inflight item if everything is closed: the next session need not settle."""
-        self._fail_requests(ZoneError("the session ends"))
+        self._conversations.fail_requests(ZoneError("the session ends"))
         if self._writer.idle and not self._conversations.closing and self._journal.holds_landed:
             try:
                 self._journal.clear()

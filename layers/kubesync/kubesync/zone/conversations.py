@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -43,7 +44,7 @@ class Conversation:
 class Conversations:
     """Asks clusters, one question at a time.
 
-    ``open``: the question that is not answered yet.
+    ``open``: the question that is not answered yet. ``requests``: of operations, until they are answered.
 
     Args:
         reasons: counts how often each code kept a unit from being published. Updated here.
@@ -61,7 +62,7 @@ class Conversations:
         self._question = 0
         # The last batch that clusters were asked to close. What clusters owe that are held is in ``unclosed`` of the journal.
         self._closed_batch = ""
-        self._comparing: messages.CompareZone | None = None
+        self.requests: deque[messages.Reach | messages.CompareZone] = deque()
 
     @property
     def closing(self) -> bool:
@@ -116,11 +117,17 @@ class Conversations:
         }
         return sum(unit.elements for of in unclosed.values() for unit in of.units) > _MOST_UNCLOSED_ELEMENTS
 
-    def fail_comparison(self, error: KubesyncError) -> None:
-        """Answer the comparison under way with this error. Does nothing if there is no comparison."""
-        if self._comparing is not None:
-            self._comparing.reply.set_exception(error)
-            self._comparing = None
+    def next_request(self) -> messages.Reach | messages.CompareZone | None:
+        """Return the first request that can be answered now. Keys of a cluster that has not closed a batch cannot be compared."""
+        unclosed = self._journal.unclosed
+        return next(
+            (each for each in self.requests if isinstance(each, messages.Reach) or each.cluster not in unclosed), None
+        )
+
+    def fail_requests(self, error: KubesyncError) -> None:
+        """Answer all requests that wait, and the comparison under way, with this error."""
+        while self.requests:
+            self.requests.popleft().reply.set_exception(error)
 
     def ask_for_intents(self, keys: Iterable[ObjectKey]) -> None:
         """Ask clusters what these keys want: at most ``KEYS_AT_A_TIME`` keys of each cluster. ``ZoneActor`` receives the intents."""
@@ -218,7 +225,9 @@ class Conversations:
         cluster = request.cluster
 
         def on_end(conversation: Conversation) -> None:
-            self._comparing = None
+            if request not in self.requests:
+                return  # it was answered with an error meanwhile
+            self.requests.remove(request)
             if answer := conversation.answers.get(cluster):
                 request.reply.set_result(answer.compared or messages.Compared())
             elif cluster in conversation.unanswered:
@@ -226,7 +235,6 @@ class Conversations:
             else:
                 request.reply.set_exception(ZoneError(f"cluster {cluster} is not served any more"))
 
-        self._comparing = request
         question = messages.Compare(self._zone_id, self._next_question(), request, actual)
         self._ask({cluster: question}, on_end, _COMPARE_SECONDS)
 
