@@ -39,7 +39,7 @@ def test_keys_in_conflict_of_a_cluster_that_is_not_listed_are_asked_for_once_i7(
 def test_inherited_keys_in_conflict_are_asked_for_once_until_their_mark_says_i7(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("kubesync.zone.intents.MOST_INTENTS", 1)  # that of api
+    monkeypatch.setattr("kubesync.zone.waits.MOST_INTENTS", 1)  # that of api
     world = World()
     world.prod.publish("api", "10.0.0.2")
     key = world.prod.want("web", "10.0.0.1")
@@ -54,7 +54,7 @@ def test_inherited_keys_in_conflict_are_asked_for_once_until_their_mark_says_i7(
 
 
 def test_i4_cluster_that_does_not_answer_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubesync.zone.intents.MOST_INTENTS", 1)  # that of web
+    monkeypatch.setattr("kubesync.zone.waits.MOST_INTENTS", 1)  # that of web
     world = World("prod", "test")
     test = world.clusters["test"]
     test.silent = True
@@ -70,7 +70,7 @@ def test_i4_cluster_that_does_not_answer_holds_up_no_other(monkeypatch: pytest.M
 
 
 def test_keys_of_a_cluster_that_is_not_here_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubesync.zone.intents.MOST_INTENTS", 1)  # that of web
+    monkeypatch.setattr("kubesync.zone.waits.MOST_INTENTS", 1)  # that of web
     world = World()
     world.prod.publish("web", "10.0.0.1")
     change = RecordChange(record("api"), None, a_set("10.0.0.2"))
