@@ -172,7 +172,7 @@ def _keeps(state: KeyState, rules: DnsRules, held: Collection[str] | None) -> Ke
 
 
 def _decode(row: Sequence[Any]) -> Ingress:
-    return Ingress(*map(with_tuples, row))
+    return Ingress(*with_tuples(row))
 
 
 SOURCES: Final = (Source(INGRESSES, row_of(Ingress), _decode),)

@@ -43,9 +43,9 @@ def row_of(value_class: type[Any]) -> Callable[[Any], Sequence[object]]:
     return attrgetter(*(field.name for field in fields(value_class)))
 
 
-def with_tuples(value: Any) -> Any:
-    """A value of JSON with tuples in place of its lists."""
-    return tuple(map(with_tuples, value)) if isinstance(value, list) else value
+def with_tuples(row: Sequence[Any]) -> tuple[Any, ...]:
+    """A row of JSON with tuples in place of its lists."""
+    return tuple([with_tuples(each) if type(each) is list else each for each in row])
 
 
 class UnknownObjectError(Exception):

@@ -268,7 +268,7 @@ def _of_records(state: KeyState) -> frozenset[Resource]:
 
 
 def _decode_service(row: Sequence[Any]) -> Service:
-    kind, ips, external, ports, *others = map(with_tuples, row)
+    kind, ips, external, ports, *others = with_tuples(row)
     return Service(kind, ips, external, tuple(map(Port._make, ports)), *others)
 
 
