@@ -197,7 +197,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="an heir that Route 53 refuses keeps the name from the next in line",
         invariants="I4",
         file="cluster/keys/outcomes.py",
-        old="            if book.is_awaited(name):\n",
+        old="            if any(map(book.is_awaited, claims)):\n",
         new="            if False:\n",
         caught_by=(_HEIRS + "test_i4_heir_that_route_53_refuses_is_judged_and_the_next_one_gets_the_name",),
     ),

@@ -363,4 +363,15 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         new="    if not config.routing:\n",
         caught_by=(_OPTIONS + "test_policy_that_takes_no_value_is_refused_with_one",),
     ),
+    Mutant(
+        name="seat-of-a-refused-set-keeps-the-name",
+        without="who waits for a region or a role of a set that Route 53 refuses waits for ever",
+        invariants="I4",
+        file="cluster/keys/outcomes.py",
+        old="            claims = _claims_of(before, name)\n",
+        new="            claims = frozenset({name})\n",
+        caught_by=(
+            _SHARE + "test_i4_who_waits_when_a_health_check_turns_out_unknown_gets_the_name_whatever_it_waits_for",
+        ),
+    ),
 )

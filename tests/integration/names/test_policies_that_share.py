@@ -244,6 +244,21 @@ def test_i4_health_check_that_route_53_does_not_know_holds_up_no_other(deploymen
     assert deployment.www()["a"] == "latency eu-west-1, health check known at 1"
 
 
+@pytest.mark.parametrize("policy", [{**SECONDARY, "aws-failover": "PRIMARY"}, MANY, EU, {}])
+@pytest.mark.parametrize("other", [{}, EU, MANY, PRIMARY, None])
+def test_i4_who_waits_when_a_health_check_turns_out_unknown_gets_the_name_whatever_it_waits_for(
+    deployment: Policies, policy: dict[str, str], other: dict[str, str] | None
+) -> None:
+    """The owner's set is refused once, and there is nothing of it at the name. It stands in line then."""
+    deployment.ask("a", {**policy, "aws-health-check-id": "typo"}, seconds=0.0)
+    deployment.ask("b", other, seconds=30.0)
+    assert [text[-1] for text in deployment.www().values()] == ["2"]
+    deployment.delete("b")
+    deployment.ask("a", policy if "aws-failover" not in policy else PRIMARY, seconds=60.0)
+    assert [text[-1] for text in deployment.www().values()] == ["1"]
+    assert (deployment.told("a"), deployment.waiters(), deployment.heirs(), deployment.open()) == ([], [], [], {})
+
+
 def test_i4_health_check_of_a_whole_cluster_that_route_53_does_not_know_holds_up_no_other_cluster() -> None:
     limits = Limits(health_checks=frozenset({"known"}))
     deployment = Deployment(limits=limits, routing="weighted", health_check="unknown")

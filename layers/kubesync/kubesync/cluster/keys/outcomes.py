@@ -157,7 +157,7 @@ class Outcomes:
         in_question = (
             (b.claims - a.claims)
             | _landed_unclaimed(b, a)
-            | self._rejected(b).keys()
+            | {claim for name in self._rejected(b) for claim in _claims_of(b, name)}
             | self._turned(b, a)
             | _kept_out(b, a)
             for b, a in pairs
@@ -177,8 +177,9 @@ class Outcomes:
             after = replace(after, claims=after.claims | {name})
         # The next key in line gets the name. This key queues again once a check finds the name taken.
         for name, reason in self._rejected(before).items():
-            if book.is_awaited(name):
-                left = replace(after, claims=after.claims - {name})
+            claims = _claims_of(before, name)
+            if any(map(book.is_awaited, claims)):
+                left = replace(after, claims=after.claims - claims)
                 after = _in_conflict(left, {**after.conflicts, name: reason})
         for name in sorted(before.claims - after.claims):
             actions, others = book.let_go(name, before.key)
@@ -304,6 +305,11 @@ class Outcomes:
                     what, message = f"refused {key.label} in {key.zone_id}", outcome.reason[:1000]
                     entries.append(Entry(what, old, new, why, service, self._batch, outcome.reason_code, message))
         return entries
+
+
+def _claims_of(state: KeyState, name: Name) -> frozenset[Name]:
+    """The claim of the sets that a key intends at a name, and that of their seat."""
+    return names_of({key: each for key, each in state.intended.items() if Name.of(key) == name})
 
 
 def _in_conflict(state: KeyState, conflicts: Mapping[Name, str]) -> KeyState:
