@@ -303,8 +303,8 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="a foreign set keeps out sets of other types",
         invariants="I4",
         file="zone/reader.py",
-        old="            made = self._made.pop(name, set()) & sets.keys()\n",
-        new="            made = set(sets)\n",
+        old="            if others := sets.keys() - made:\n",
+        new="            if others := made - made:\n",
         caught_by=(_KNOWN + "test_i3_foreign_set_keeps_out_its_own_type_alone",),
     ),
 )

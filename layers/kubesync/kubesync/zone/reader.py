@@ -75,32 +75,35 @@ class KnownSets:
 
     def __init__(self) -> None:
         self._at: dict[str, dict[RecordKey, Routing]] = {}
-        self._made: dict[str, set[RecordKey]] = {}  # of these, what our batches have left there
+        self._read: dict[
+            str, set[RecordKey]
+        ] = {}  # of these, what was read, and no batch of this session has left there
 
     def landed(self, units: Iterable[Unit]) -> None:
         """Note what a batch has changed. Deletions first, as in the batch: one unit may delete what another one makes anew."""
         changes = [change for unit in units for change in unit.changes]
         for change in sorted(changes, key=lambda change: change.after is not None):
-            at_name, made = self._at.pop(change.key.name, {}), self._made.pop(change.key.name, set())
+            at_name = self._at.pop(change.key.name, {})
             at_name.pop(change.key, None)
-            made.discard(change.key)
+            self._read.get(change.key.name, set()).discard(change.key)
             if change.after is not None:
                 at_name[change.key] = change.after.routing
-                made.add(change.key)
-            self._keep(change.key.name, at_name, made)
+            self._keep(change.key.name, at_name)
 
     def read(self, found: Mapping[str, Mapping[RecordKey, RecordSet]]) -> None:
         """Note what was read at each of these names."""
         for name, sets in found.items():
-            self._at.pop(name, None)
-            made = self._made.pop(name, set()) & sets.keys()
-            self._keep(name, {key: each.routing for key, each in sets.items()}, made)
+            made = self._at.pop(name, {}).keys() - self._read.pop(name, set())
+            if others := sets.keys() - made:
+                self._read[name] = others
+            self._keep(name, {key: each.routing for key, each in sets.items()})
 
-    def _keep(self, name: str, sets: dict[RecordKey, Routing], made: set[RecordKey]) -> None:
-        self._at[name], self._made[name] = sets, made
+    def _keep(self, name: str, sets: dict[RecordKey, Routing]) -> None:
+        self._at[name] = sets
         if len(self._at) > _MOST_NAMES:
             oldest = next(iter(self._at))
-            del self._at[oldest], self._made[oldest]
+            self._read.pop(oldest, None)
+            del self._at[oldest]
 
     def missing(self, units: Iterable[Unit]) -> set[str]:
         """Names of these units at which a set gets a routing policy, and of which nothing is known."""
@@ -114,7 +117,8 @@ class KnownSets:
         with such a unit.
         """
         units = list(units)
-        bad = {unit for unit in units if self._obstacles(unit, _taken(units))}
+        taken = _taken(units)
+        bad = {unit for unit in units if self._obstacles(unit, taken)}
         groups = together(units) if bad else ()
         return {unit: unit in bad for group in groups if not bad.isdisjoint(group) for unit in group}
 
@@ -124,9 +128,7 @@ class KnownSets:
         A set of another key of ours keeps it out. A name has one policy, whatever the types: the key is about to wait for the whole name.
         """
         taken = _taken(units)
-        out = {
-            (u.key, u.name) for u in blocked if not self._made.get(u.name, set()).isdisjoint(self._obstacles(u, taken))
-        }
+        out = {(u.key, u.name) for u in blocked if self._obstacles(u, taken) - self._read.get(u.name, set())}
         return {unit for unit in units if (unit.key, unit.name) in out and unit not in blocked and unit.only_creates}
 
     def _obstacles(self, unit: Unit, taken: Collection[RecordKey]) -> set[RecordKey]:
