@@ -210,9 +210,9 @@ OF_SOURCES: Final = (
         without="a plan leaves out an API that is not served any more, and says nothing",
         invariants="I5",
         file="operations/listing.py",
-        old="""                if resource in listed or not listed:
+        old="""            if resource in listed or not listed:
 """,
-        new="""                if not listed:
+        new="""            if not listed:
 """,
         caught_by=(
             "integration/sources/test_ingresses_in_commands.py::test_i5_api_that_is_gone_is_a_failed_step_and_a_failed_plan",

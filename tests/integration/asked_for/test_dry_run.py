@@ -11,10 +11,10 @@ from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.errors import BodyError
-from kubesync.domain.objects import Resource, Snapshot
+from kubesync.domain.objects import Snapshot
 from kubesync.domain.report import SessionReport
-from kubesync.operations.listing import _Lists
 from kubesync_local.standins.route53.http_api.faults import CHANGE
+from simulation.cluster import ScriptedLister
 
 WEB = "web.default.svc.prod.example.com"
 NEW = "new.default.svc.prod.example.com"
@@ -83,10 +83,10 @@ def test_dry_run_after_an_unclean_end_settles_nothing_and_reports_no_drift() -> 
 
 
 def test_dry_run_of_a_list_that_memory_has_no_room_for_says_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
-    def too_long(_lists: object, resource: Resource) -> Snapshot:
-        raise BodyError(f"the list of {resource} is longer than 9 bytes in memory")
+    def too_long(_lister: object, _deadline: float) -> Snapshot:
+        raise BodyError("the list of services is longer than 9 bytes in memory")
 
-    monkeypatch.setattr(_Lists, "_list", too_long)
+    monkeypatch.setattr(ScriptedLister, "run", too_long)
     deployment = Deployment()
     deployment.start()
     (cluster,) = deployment.resync(dry_run=True)["clusters"]

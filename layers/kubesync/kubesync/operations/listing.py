@@ -21,9 +21,7 @@ from kubesync.domain.errors import TOO_LONG, TOO_LONG_ADVICE, ErrorCode, Listene
 from kubesync.domain.objects import Resource, Snapshot
 from kubesync.domain.sources.registry import may_be_absent
 from kubesync.domain.window import Mode, WindowContent
-from kubesync.kubernetes.list_room import ClusterReservation
 from kubesync.kubernetes.ports import Lister
-from kubesync.kubernetes.transport.connections import StoppedError
 from kubesync.operations.asking import LIST_SECONDS, ResyncError, wait_for
 from kubesync.operations.ports import Master
 
@@ -60,8 +58,7 @@ def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -
     """
     clock, reservation = master.parts.scheduler, master.room.for_cluster(together=True)
     began = clock.monotonic()
-    lists = _Lists(master, config, reservation)
-    thread = clock.thread(f"{config.name}/lists", partial(lists.done.fulfil, lists.list_all))
+    done: Answer[dict[Resource, Snapshot]] = Answer(clock)
 
     def in_time() -> None:
         check()  # time in line for room does not count
@@ -69,16 +66,24 @@ def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -
             raise ResyncError(f"cluster {config.name} could not be listed in time: no answer")
 
     try:
-        thread.start()
         try:
-            found = wait_for(lists.done, in_time)
+            listers = {
+                resource: master.parts.connector.lister(config, resource, reservation.for_list())
+                for resource in config.resources
+            }
+            list_all = partial(_list_all, master, config, listers)
+            thread = clock.thread(f"{config.name}/lists", partial(done.fulfil, list_all))
+            thread.start()
+            try:
+                found = wait_for(done, in_time)
+            finally:
+                for lister in listers.values():
+                    lister.stop()
+                thread.join(_CUT_SECONDS)
         except ListenerError as error:
             check()  # raises if the time is over: then the failed list is no error of the cluster
             said = f"{error.code.key}: {error.message}; {_advice(error)}"
             raise ResyncError(f"cluster {config.name} could not be listed: {said}") from error
-        finally:
-            lists.stop()
-            thread.join(_CUT_SECONDS)
         versions: dict[Resource, int] = {resource: listed.resource_version for resource, listed in found.items()}
         yield WindowContent((), found, versions, clock.monotonic(), 0)
     finally:
@@ -92,48 +97,18 @@ def preview_lists(master: Master, config: ClusterConfig, mode: Mode, check: Call
         return previewer.preview(content, mode, check)
 
 
-class _Lists:
-    """Lists one resource after another. Let a thread that may be left behind ``list_all``, and put it into ``done``."""
-
-    def __init__(self, master: Master, config: ClusterConfig, reservation: ClusterReservation) -> None:
-        self.done: Answer[dict[Resource, Snapshot]] = Answer(master.parts.scheduler)
-        self._master = master
-        self._config = config
-        self._reservation = reservation
-        self._lock = master.parts.scheduler.lock()
-        self._lister: Lister | None = None
-        self._stopped = False
-
-    def stop(self) -> None:
-        """Cut the list under way, and begin no other. Any thread may call it."""
-        with self._lock:
-            self._stopped = True
-            if self._lister is not None:
-                self._lister.stop()
-
-    def list_all(self) -> dict[Resource, Snapshot]:
-        """List one resource after another. Leaves out a resource that the cluster never served (``KeyStates.absent``)."""
-        found: dict[Resource, Snapshot] = {}
-        for resource in self._config.resources:
-            try:
-                found[resource] = self._list(resource)
-            except ListenerError as error:
-                if error.status != HTTPStatus.NOT_FOUND or not may_be_absent(resource):
-                    raise
-                listed = self._master.tables.listeners.checkpoints(
-                    self._config.name
-                )  # what earlier sessions have listed
-                if resource in listed or not listed:
-                    raise
-        return found
-
-    def _list(self, resource: Resource) -> Snapshot:
-        """List one resource. Raises StoppedError after ``stop``, ListenerError."""
-        lister = self._master.parts.connector.lister(self._config, resource, self._reservation.for_list())
-        with self._lock:
-            if self._stopped:
-                raise StoppedError
-            self._lister = lister
-        snapshot = lister.run(self._master.term.deadline)
-        log_list(self._config.name, snapshot)
-        return snapshot
+def _list_all(master: Master, config: ClusterConfig, listers: Mapping[Resource, Lister]) -> dict[Resource, Snapshot]:
+    """List one resource after another. Leaves out a resource that the cluster never served (``KeyStates.absent``)."""
+    found: dict[Resource, Snapshot] = {}
+    for resource, lister in listers.items():
+        try:
+            found[resource] = lister.run(master.term.deadline)
+        except ListenerError as error:
+            if error.status != HTTPStatus.NOT_FOUND or not may_be_absent(resource):
+                raise
+            listed = master.tables.listeners.checkpoints(config.name)  # what earlier sessions have listed
+            if resource in listed or not listed:
+                raise
+        else:
+            log_list(config.name, found[resource])
+    return found
