@@ -61,7 +61,7 @@ OF_RESYNCS: Final[tuple[Mutant, ...]] = (
         name="forgotten-sets-are-not-counted",
         without="record sets that kubesync has lost track of raise no alarm",
         invariants="I10",
-        file="operations/resync_report.py",
+        file="operations/resync_progress.py",
         old='    found += sum(each["counts"].get("forgotten", 0) for each in clusters)\n',
         new="",
         caught_by=(_FORGOTTEN + "test_i10_set_of_a_lost_key_whose_service_goes_is_reported_until_a_person_removes_it",),

@@ -37,9 +37,8 @@ from kubesync.domain.sources.registry import created_at
 from kubesync.domain.state import KeyState, Name
 from kubesync.domain.window import Mode
 from kubesync.messages import Claim, RecordLists
-from kubesync.operations.asking import Question, ResyncError, ask_cluster, check_time
 from kubesync.operations.listing import list_now, preview_lists
-from kubesync.operations.ports import Master, MasterParts, unpaused
+from kubesync.operations.ports import Master, MasterParts, Question, ResyncError, ask_cluster, check_time, unpaused
 from kubesync_local.recovery.not_wanted import ClusterView, view_of
 from kubesync_local.recovery.registry_report import RegistryReport
 from kubesync_local.recovery.rows import differing, recovery_in_short, row

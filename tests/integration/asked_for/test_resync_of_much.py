@@ -17,7 +17,7 @@ from harness.waiting import PATIENCE_SECONDS
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.store import UPSTREAMS
 from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
-from kubesync.operations.resync_report import with_counts, within_limits
+from kubesync.operations.resync_progress import with_counts, within_limits
 
 _LIST = "ListResourceRecordSets"
 _LAMBDA_ANSWER_BYTES = 6 * 1024 * 1024

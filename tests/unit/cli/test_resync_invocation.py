@@ -12,7 +12,7 @@ from kubesync.aws.tables.control.lease import Lease, LeaseTable
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
-from kubesync.operations.asking import ResyncError
+from kubesync.operations.ports import ResyncError
 from kubesync.operations.resync_invocation import ResyncEvent, ResyncInvocation
 from kubesync_local.commands.run.resync import has_errors
 

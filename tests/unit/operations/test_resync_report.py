@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kubesync.operations.resync_report import figures_of, with_counts, within_limits
+from kubesync.operations.resync_progress import figures_of, with_counts, within_limits
 
 
 def rows(count: int, text: str = "x" * 80) -> list[dict[str, Any]]:

@@ -43,12 +43,10 @@ from kubesync.domain.errors import ListenerError, StoreError
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import EMPTY, KeyState, Name, UpstreamState
 from kubesync.domain.window import Mode
-from kubesync.operations.asking import Question, ResyncError, ask_cluster, ask_zone, check_time
 from kubesync.operations.listing import advice, preview_lists
-from kubesync.operations.ports import Master
+from kubesync.operations.ports import Master, Question, ResyncError, ask_cluster, ask_zone, check_time
 from kubesync.operations.record_rows import DryRunForecast, counts_of, drift_row
-from kubesync.operations.resync_progress import Part, ResyncProgress
-from kubesync.operations.resync_report import with_counts
+from kubesync.operations.resync_progress import Part, ResyncProgress, with_counts
 
 _LAST_ERRORS_SECONDS: Final = 1.0
 _WAITING_SECONDS: Final = 2.0

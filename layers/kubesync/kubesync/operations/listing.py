@@ -22,8 +22,7 @@ from kubesync.domain.objects import Resource, Snapshot
 from kubesync.domain.sources.registry import may_be_absent
 from kubesync.domain.window import Mode, WindowContent
 from kubesync.kubernetes.ports import Lister
-from kubesync.operations.asking import LIST_SECONDS, ResyncError, wait_for
-from kubesync.operations.ports import Master
+from kubesync.operations.ports import LIST_SECONDS, Master, ResyncError, wait_for
 
 _CUT_SECONDS: Final = 1.0  # how long to wait until a list that was cut has closed its sockets
 

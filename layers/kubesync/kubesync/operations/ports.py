@@ -1,12 +1,13 @@
-"""The outside world of a session, its time, and the master as operations see it."""
+"""The outside world of a session, its time, the master as operations see it, and how they ask its actors."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+from kubesync.actors.answer import Answer
 from kubesync.actors.directory import Directory
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Store
@@ -19,12 +20,17 @@ from kubesync.aws.tables.control.resync_requests import ResyncTable
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import Connector, Progress
-from kubesync.domain.errors import ErrorCode, NotMasterError
+from kubesync.domain.errors import ErrorCode, KubesyncError, NotMasterError, ZoneError
 from kubesync.domain.report import ResyncEnded
 from kubesync.kubernetes.list_room import ListRoom
 from kubesync.settings import Settings
 from kubesync.zone.actor import ZoneActor
 from kubesync.zone.progress import ZoneFigures
+
+LIST_SECONDS: Final = 300.0
+"""A resync gives up a list, or a zone's answer, that takes longer. The session may end earlier."""
+CHECK_SECONDS: Final = 0.2
+"""An operation that waits for an answer checks so often whether it must stop."""
 
 
 class Term:
@@ -138,3 +144,73 @@ class Recovery(Protocol):
 def unpaused(configs: Mapping[str, ClusterConfig]) -> list[str]:
     """Return the names of clusters that are not disabled, in order. Clusters that are being deleted are included."""
     return sorted(name for name, config in configs.items() if not config.paused)
+
+
+# --- how an operation asks an actor, and waits for the answer ---
+
+
+class ResyncError(KubesyncError):
+    """A resync could not be done. The message says why in one line."""
+
+
+class SessionEndsError(ResyncError):
+    """The session ends before the resync is done. A normal resync goes on in the next session; a forced one and a dry run have failed."""
+
+
+def time_is_up(master: Master) -> bool:
+    """Whether the session must end or its deadline has passed."""
+    return master.term.over or master.parts.scheduler.monotonic() >= master.term.deadline
+
+
+def check_time(master: Master, what: str = "the resync") -> None:
+    """Raise SessionEndsError once the session must end or its time is over."""
+    if time_is_up(master):
+        raise SessionEndsError(f"the session ended before {what} was done: run it again")
+
+
+def wait_for[T](answer: Answer[T], check: Callable[[], None]) -> T:
+    """Wait for an answer, and return it or raise it. ``check`` is called every CHECK_SECONDS, and raises if the wait must stop."""
+    while not answer.wait(CHECK_SECONDS):
+        check()
+    return answer.result()
+
+
+type Question[T] = Callable[[Answer[T]], object]
+"""Makes the message to send. It is called with the answer into which the actor is to reply."""
+
+
+def ask_cluster[T](master: Master, cluster: str, question: Question[T], check: Callable[[], None]) -> T:
+    """Send a question to a cluster's actor, and wait for the answer. ``check`` raises if the wait must stop.
+
+    Raises:
+        ResyncError: the cluster is not served now.
+        Exception: what the actor answers with.
+    """
+    answer: Answer[T] = Answer(master.parts.scheduler)
+    if not master.send(cluster, question(answer)):
+        raise ResyncError(f"the configuration of cluster {cluster} is being changed: run it again")
+    return wait_for(answer, check)
+
+
+def ask_zone[T](master: Master, zone_id: str, question: Question[T], check: Callable[[], None]) -> T:
+    """Send a question to a zone's actor, and wait for the answer.
+
+    Raises:
+        ResyncError: nothing may be written to the zone, or it does not answer in time.
+        Exception: what the actor answers with.
+    """
+    clock = master.parts.scheduler
+    answer: Answer[T] = Answer(clock)
+    master.zones.send(zone_id, question(answer))
+    until = clock.monotonic() + LIST_SECONDS
+
+    def go_on() -> None:
+        check()
+        if clock.monotonic() >= until:
+            raise ResyncError(f"zone {zone_id} could not be compared in time")
+
+    try:
+        return wait_for(answer, go_on)
+    except ZoneError as error:
+        said = f"zone {zone_id} could not be compared: {error}; run it again once that is mended"
+        raise ResyncError(said) from error

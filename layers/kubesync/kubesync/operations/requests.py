@@ -26,17 +26,18 @@ from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.errors import NotMasterError, StoreError
 from kubesync.domain.report import ResyncEnded
 from kubesync.log import logger
-from kubesync.operations.asking import SessionEndsError
-from kubesync.operations.ports import Master
+from kubesync.operations.ports import Master, SessionEndsError
 from kubesync.operations.resync import Resync
 from kubesync.operations.resync_progress import (
     NotKeptError,
     ResyncProgress,
     ResyncWithdrawnError,
     done_clusters,
+    figures_of,
+    in_short,
+    proven,
     report_of,
 )
-from kubesync.operations.resync_report import figures_of, in_short, proven
 
 NOT_DONE: Final = "no session finished the resync within an hour: run it again"
 

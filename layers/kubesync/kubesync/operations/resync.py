@@ -28,9 +28,17 @@ from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import KubesyncError, NewerSchemaError, NotMasterError
 from kubesync.domain.state import Name, UpstreamState
 from kubesync.messages import CompareNamed, Reach
-from kubesync.operations.asking import ResyncError, SessionEndsError, ask_zone, check_time, time_is_up, wait_for
 from kubesync.operations.cluster_resync import ClusterResync
-from kubesync.operations.ports import Master, unpaused
+from kubesync.operations.ports import (
+    Master,
+    ResyncError,
+    SessionEndsError,
+    ask_zone,
+    check_time,
+    time_is_up,
+    unpaused,
+    wait_for,
+)
 from kubesync.operations.record_rows import as_the_last_batch_left, lost_sets
 from kubesync.operations.resync_progress import NotKeptError, ResyncProgress
 

@@ -33,7 +33,7 @@ from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTab
 from kubesync.cluster.ports import Progress
 from kubesync.domain.errors import ErrorCode, UsageError
 from kubesync.domain.report import SessionReport
-from kubesync.operations.asking import ResyncError
+from kubesync.operations.ports import ResyncError
 from kubesync.operations.resync_progress import RUNNING, WITHDRAWN_REPORT, done_clusters, report_of
 
 POLL_SECONDS: Final = 0.5

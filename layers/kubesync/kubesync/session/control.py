@@ -14,7 +14,7 @@ from kubesync.aws.tables.control.next_owners import NextOwnerTable
 from kubesync.domain.errors import ErrorCode, StoreError
 from kubesync.log import logger
 from kubesync.messages import Promoted
-from kubesync.operations.asking import time_is_up
+from kubesync.operations.ports import time_is_up
 from kubesync.operations.requests import ResyncRunner
 from kubesync.session.master import Master
 

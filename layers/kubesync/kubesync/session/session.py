@@ -21,8 +21,7 @@ from kubesync.cluster.ports import Progress
 from kubesync.domain.errors import ErrorCode, FencedOutError, NotMasterError, StoreError
 from kubesync.domain.report import DONE, ResyncEnded, SessionReport
 from kubesync.log import logger
-from kubesync.operations.asking import SessionEndsError
-from kubesync.operations.ports import MasterParts, Recovering, Recovery, Term
+from kubesync.operations.ports import MasterParts, Recovering, Recovery, SessionEndsError, Term
 from kubesync.operations.requests import ResyncRunner, ResyncWorker
 from kubesync.operations.resync_progress import NotKeptError
 from kubesync.session.control import Control
