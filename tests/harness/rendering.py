@@ -44,7 +44,7 @@ class Rendered:
             client.delete_table(TableName=name)
 
     def remove(self, key: str) -> None:
-        self.stack.store.transact(UpstreamTable.remove(key, self._states[key], 1e9), str(uuid4()))
+        self.stack.store.transact(UpstreamTable.put(key, self._states[key], None, 1e9)[1], str(uuid4()))
 
 
 class Watched:

@@ -184,7 +184,7 @@ def write_everything(store: Store) -> None:
     actions += InflightTable(store, "0").put("Z2", None, Inflight("", 1, ()), "tx-1")[1]
     actions += UpstreamTable.put("prod/shop/web/80/TCP", None, NODES, NOW)[1]
     actions += UpstreamTable.put(named_key("shop"), None, NAMED_NODES, NOW)[1]
-    actions += UpstreamTable.remove("prod/shop/old/80/TCP", None, NOW)
+    actions += UpstreamTable.put("prod/shop/old/80/TCP", None, None, NOW)[1]
     audit = AuditTable("session-1")
     entry = Entry(
         "change", {"ttl": 60, "values": ["10.0.0.9"]}, None, "watch services/web@1234", str(WEB), "batch-1", "conflict"

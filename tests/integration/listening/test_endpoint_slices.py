@@ -49,7 +49,7 @@ def delete(stack: Stack, name: str) -> None:
 
 def nodes(stack: Stack, upstream: str = WEB) -> list[dict[str, Any]]:
     """The nodes of an upstream as proxies read them."""
-    found = {each.upstream: each for each in UpstreamTable(stack.store).read_all(["prod"])}
+    found = {each.upstream: each for each in UpstreamTable(stack.store).read_all(lambda name: name.startswith("prod/"))}
     return list(found[upstream].nodes) if upstream in found else []
 
 
@@ -109,7 +109,10 @@ def test_endpoints_that_end_are_not_ready_and_are_marked() -> None:
 
 
 def versions(stack: Stack) -> dict[str, int]:
-    return {each.upstream: each.version for each in UpstreamTable(stack.store).read_all(["prod"])}
+    return {
+        each.upstream: each.version
+        for each in UpstreamTable(stack.store).read_all(lambda name: name.startswith("prod/"))
+    }
 
 
 def test_change_of_source_changes_nothing_but_what_differs() -> None:

@@ -84,7 +84,7 @@ def test_mark_that_expires_leaves_the_upstream_deleted_and_an_item_removed_by_ha
     store = upstream_store(followed.boto, followed.prefix, ThreadScheduler())
     followed.put(1)
     assert followed.seen() == 1
-    store.transact(UpstreamTable.remove(KEY, followed.state, 0.0), f"remove-{followed.prefix}"[:36])
+    store.transact(UpstreamTable.put(KEY, followed.state, None, 0.0)[1], f"remove-{followed.prefix}"[:36])
     store.write(Delete(Key(UPSTREAMS, KEY, 0)))
     assert (followed.seen(), followed.said) == (-1, [])
 

@@ -53,7 +53,7 @@ class _Table:
         self._states.clear()
 
     def remove(self, key: str = KEY) -> None:
-        self._transact(UpstreamTable.remove(key, self._states[key], 0.0))
+        self._transact(UpstreamTable.put(key, self._states[key], None, 0.0)[1])
 
     def _transact(self, actions: list[Action]) -> None:
         self._transactions += 1

@@ -137,7 +137,7 @@ def test_comparison_reports_what_differs_and_mends_it(deployment: Composed) -> N
     other = Node("192.0.2.66", 80, ready=True)
     write(deployment, "changed", UpstreamState(1, "", 1), other)
     write(deployment, "stray", None, other)
-    removal = UpstreamTable.remove("named/missing", UpstreamState(1, "", 1), 0)
+    removal = UpstreamTable.put("named/missing", UpstreamState(1, "", 1), None, 0)[1]
     deployment.store.transact(removal, secrets.token_hex(16))
     wanted = [
         {"upstream": "named/changed", "drift": "changed"},

@@ -273,7 +273,7 @@ def _remove_orphan(served: ServedKeys, upstream: str, stands: UpstreamState) -> 
     token, now = writer.token(), served.ports.scheduler.epoch()
     entry = Entry(f"upstream {upstream}", f"version {stands.version}", None, "resync", str(key))
     actions = [
-        *tables.upstreams.remove(upstream, stands, now),
+        *tables.upstreams.put(upstream, stands, None, now)[1],
         *tables.named.marks(upstream, stands.version + 1),
         tables.audit.changes(key.cluster, [entry], writer.epoch, now, token),
     ]

@@ -27,6 +27,7 @@ from kubesync.aws.tables.control.clusters import ClusterTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import KubesyncError, NewerSchemaError, NotMasterError
 from kubesync.domain.state import Name, UpstreamState
+from kubesync.domain.upstreams.named import is_named
 from kubesync.messages import CompareNamed, Reach
 from kubesync.operations.cluster_resync import ClusterResync
 from kubesync.operations.ports import (
@@ -114,10 +115,10 @@ class Resync:
             name: [] for name, cluster in self._under_way.items() if not cluster.orphans_removed
         }
 
-        def is_known(upstream: str) -> bool:
+        def is_orphan(upstream: str) -> bool:
             self._check()
             name = upstream.partition("/")[0]
-            return name not in found or self._under_way[name].knows(upstream)
+            return not is_named(upstream) and name in found and not self._under_way[name].knows(upstream)
 
         def remove(cluster: ClusterResync) -> None:
             cluster.remove_orphans(found[cluster.name])
@@ -125,8 +126,9 @@ class Resync:
                 cluster.keep()
 
         try:
-            for upstream, state in self._master.tables.upstreams.orphans(is_known) if found else ():
-                found[upstream.partition("/")[0]].append((upstream, state))
+            for stored in self._master.tables.upstreams.read_all(is_orphan, nodes=False) if found else ():
+                if not stored.deleted:
+                    found[stored.upstream.partition("/")[0]].append((stored.upstream, stored.state))
         except KubesyncError as error:
             self._fail(found, error, str(error))
         self._each(remove, found)

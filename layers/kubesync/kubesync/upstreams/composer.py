@@ -41,7 +41,6 @@ from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import NewerSchemaError, NotMasterError, StoreBusyError
-from kubesync.domain.state import UpstreamState
 from kubesync.domain.upstreams.named import PREFIX, NamedUpstream, below, compose, index_of, is_named, named_key
 from kubesync.domain.upstreams.nodes import node_of
 from kubesync.messages import CompareNamed, Refer
@@ -124,14 +123,11 @@ def _rewrite(
     there = stored is not None and not stored.deleted
     if (stored is not None and nodes is not None and stored.holds(nodes)) or (nodes is None and not there):
         return None
-    stands = None if stored is None else UpstreamState(stored.version, "", max(stored.slices, stored.items))
+    state, actions = table.put(upstream, None if stored is None else stored.state, nodes, now_epoch)
     before = f"version {stored.version}" if stored is not None and there else None
-    if nodes is None:
-        removed = table.remove(upstream, stands, now_epoch)
-        return Rewrite(name, tuple(removed), Entry(f"upstream {upstream}", before, None, why), "stray")
-    state, written = table.put(upstream, stands, nodes, now_epoch)
-    entry = Entry(f"upstream {upstream}", before, f"version {state.version}, {len(nodes)} nodes", why)
-    return Rewrite(name, tuple(written), entry, "changed" if there else "missing")
+    after = None if nodes is None else f"version {state.version}, {len(nodes)} nodes"
+    drift = "stray" if nodes is None else "changed" if there else "missing"
+    return Rewrite(name, tuple(actions), Entry(f"upstream {upstream}", before, after, why), drift)
 
 
 # In one transaction, in addition to the fence check and the audit. Puts are slices of about 100 KB; the limit is 4 MB.
@@ -341,8 +337,8 @@ class Composer:
             return sorted({name for up, names in index.items() if up.partition("/")[0] == cluster for name in names})
         actual = {
             stored.upstream.removeprefix(PREFIX)
-            for stored in self._ports.tables.upstreams.read_all()
-            if is_named(stored.upstream) and not stored.deleted
+            for stored in self._ports.tables.upstreams.read_all(is_named, nodes=False)
+            if not stored.deleted
         }
         ours = {name for name, entry in registry.entries.items() if entry.shard == self._ports.shard}
         return sorted(ours | (actual - registry.entries.keys() - registry.unreadable))

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
+from kubesync.domain.upstreams.named import is_named
 from kubesync_local.commands.show.chosen_objects import is_chosen
 from kubesync_local.commands.show.filters import service_filter
 from kubesync_local.documents.kinds import key_of_upstream, kind_of_key
@@ -20,7 +21,11 @@ def run(arguments: argparse.Namespace) -> int:
     fits = service_filter(arguments.service)
     work = Workplace()
     # The upstreams of a cluster that was removed with --on-delete retain are kept for the proxies.
-    chosen = [arguments.cluster] if arguments.cluster else None
+
+    def chosen(upstream: str) -> bool:
+        cluster = upstream.partition("/")[0]
+        return not arguments.cluster or (cluster == arguments.cluster and not is_named(upstream))
+
     rows = [document(each) for each in UpstreamTable(work.store).read_all(chosen) if not each.deleted]
     if not rows and arguments.cluster:
         work.chosen(arguments.cluster)

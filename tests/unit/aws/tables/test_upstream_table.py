@@ -85,7 +85,7 @@ def test_another_version_in_the_table_refuses_the_write(store: MemoryStore) -> N
 
 def test_removed_upstream_is_marked_for_a_week_without_its_other_slices(store: MemoryStore) -> None:
     state = put(store, None, MANY)
-    actions = UpstreamTable.remove(WEB, state, NOW)
+    actions = UpstreamTable.put(WEB, state, None, NOW)[1]
     mark = actions[0]
     assert isinstance(mark, Put)
     assert mark.item == {
@@ -109,7 +109,7 @@ def test_removed_upstream_is_marked_for_a_week_without_its_other_slices(store: M
 
 
 def test_mark_is_left_even_where_nothing_stood() -> None:
-    (mark,) = UpstreamTable.remove(WEB, None, NOW)
+    (mark,) = UpstreamTable.put(WEB, None, None, NOW)[1]
     assert isinstance(mark, Put)
     assert (mark.item["version"], mark.conditions) == (1, (Absent(),))
 
@@ -132,7 +132,7 @@ def test_all_of_a_cluster_are_listed_in_order(store: MemoryStore) -> None:
         store.transact(UpstreamTable.put(name, None, FEW, NOW)[1], name)
     table = UpstreamTable(store)
     assert [u.upstream for u in table.read_all()] == ["prod/a/a/1/TCP", "prod/b/a/1/TCP", "test/a/b/1/TCP"]
-    assert [u.upstream for u in table.read_all(["test"])] == ["test/a/b/1/TCP"]
+    assert [u.upstream for u in table.read_all(lambda name: name.startswith("test/"))] == ["test/a/b/1/TCP"]
     assert table.read("missing") is None
 
 

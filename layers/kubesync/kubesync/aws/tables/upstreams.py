@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +11,6 @@ from kubesync.aws.dynamodb.store import UPSTREAMS, Action, Delete, Item, Key
 from kubesync.aws.tables.items import Table, attributes_of, put, unchanged
 from kubesync.domain.dns.records import Node
 from kubesync.domain.state import UpstreamState
-from kubesync.domain.upstreams.named import is_named
 from kubesync.domain.upstreams.nodes import digest, node_document, slice_nodes
 
 # A removed upstream stays readable as removed for a week (docs/upstreams.md).
@@ -33,6 +31,11 @@ class StoredUpstream:
     complete: bool
     items: int = 1
 
+    @property
+    def state(self) -> UpstreamState:
+        """What a write replaces."""
+        return UpstreamState(self.version, self.digest, max(self.slices, self.items))
+
     def holds(self, nodes: Sequence[Node]) -> bool:
         """Whether proxies read exactly these nodes from it."""
         return self.complete and not self.deleted and list(self.nodes) == [node_document(node) for node in nodes]
@@ -43,18 +46,20 @@ class UpstreamTable(Table):
 
     @staticmethod
     def put(
-        upstream: str, current: UpstreamState | None, nodes: Sequence[Node], now_epoch: float, **of_head: object
+        upstream: str, current: UpstreamState | None, nodes: Sequence[Node] | None, now_epoch: float
     ) -> tuple[UpstreamState, list[Action]]:
         """Replace an upstream: write all slices of the new version, and remove surplus ones.
 
         Args:
             current: the upstream now in the table, or its mark of removal; its version is the condition. None: there is none.
-            of_head: what slice 0 holds besides.
+            nodes: None removes the upstream: slice 0 is marked as deleted, for a week.
         """
+        removal = {"deleted": True, "expires_at": int(now_epoch) + TOMBSTONE_SECONDS} if nodes is None else {}
+        nodes = nodes or ()
         documents = slice_nodes(nodes)
         state = UpstreamTable.following(current, nodes, len(documents))
         before, old_slices = (0, 0) if current is None else (current.version, current.slices)
-        head = {"slices": len(documents), "node_count": len(nodes), "digest": state.digest, **of_head}
+        head = {"slices": len(documents), "node_count": len(nodes), "digest": state.digest, **removal}
         head["updated_at"] = timestamp(now_epoch)
         actions: list[Action] = []
         for number, chunk in enumerate(documents):
@@ -69,12 +74,6 @@ class UpstreamTable(Table):
         """An upstream as ``put`` leaves it."""
         return UpstreamState(1 if current is None else current.version + 1, digest(nodes), slices)
 
-    @staticmethod
-    def remove(upstream: str, current: UpstreamState | None, now_epoch: float) -> list[Action]:
-        """Mark slice 0 as deleted, for a week."""
-        expires_at = int(now_epoch) + TOMBSTONE_SECONDS
-        return UpstreamTable.put(upstream, current, (), now_epoch, deleted=True, expires_at=expires_at)[1]
-
     def current(self, upstreams: Sequence[str]) -> dict[str, UpstreamState]:
         """The upstreams now in the table, marks of removal included. The digest is empty, because nodes are not read."""
         found = self._store.batch_get([Key(UPSTREAMS, name, 0) for name in upstreams])
@@ -84,32 +83,20 @@ class UpstreamTable(Table):
         """One upstream, as a proxy reads it."""
         return assemble(list(self._store.query(UPSTREAMS, upstream)))
 
-    def read_all(self, clusters: Sequence[str] | None = None) -> Iterator[StoredUpstream]:
-        """Every upstream of these clusters (None: all and named ones), removed ones included. Scans: for commands and full resyncs only."""
-        pages: dict[str, list[Item]] = {}
-        for item in self._store.scan(UPSTREAMS):
-            name = item["upstream"]
-            if clusters is None or (not is_named(name) and name.partition("/")[0] in clusters):
-                pages.setdefault(name, []).append(item)
-        for name in sorted(pages):
-            stored = assemble(pages[name])
-            if stored is not None:
-                yield stored
+    def read_all(
+        self, wanted: Callable[[str], bool] = lambda _: True, *, nodes: bool = True
+    ) -> Iterator[StoredUpstream]:
+        """Every ``wanted`` upstream, in order, removed ones included. Scans: for commands and full resyncs only.
 
-    def orphans(self, is_known: Callable[[str], bool]) -> Iterator[tuple[str, UpstreamState]]:
-        """Upstreams that are not known, in order. One scan of the table; it keeps nothing of those that are known. For full resyncs only."""
-        heads: dict[str, Item] = {}
-        items: Counter[str] = Counter()
+        It keeps nothing of the others in memory. ``nodes``: False leaves the nodes out of it, too.
+        """
+        found: dict[str, list[Item]] = {}
         for item in self._store.scan(UPSTREAMS):
-            name = item["upstream"]
-            if is_named(name) or is_known(name):
-                continue
-            items[name] += 1
-            if item["slice"] == 0 and not item.get("deleted"):
-                heads[name] = {field: item[field] for field in ("version", "digest", "slices")}
-        for name, head in sorted(heads.items()):
-            slices = max(head["slices"], items[name])
-            yield name, UpstreamState(head["version"], head["digest"], slices)
+            if wanted(item["upstream"]):
+                found.setdefault(item["upstream"], []).append(item if nodes else {**item, "nodes": ()})
+        for name in sorted(found):
+            if (stored := assemble(found[name])) is not None:
+                yield stored
 
 
 def timestamp(epoch_seconds: float) -> str:

@@ -41,34 +41,25 @@ class UpstreamPlans:
 
         If the table has other nodes than the key wants, the digest of the result is empty, so that the upstream is written again.
         """
-        if self._reread or self._untrusted:
-            wanted: dict[str, Sequence[Node] | None] = {}
-            for _, seen, want in wants:
-                if want.upstreams is None:  # not known: upstreams stay as they are
-                    continue
+        wanted: dict[str, Sequence[Node] | None] = {}
+        for _, seen, want in wants:
+            if want.upstreams is not None:  # else they stay as they are
                 names = want.upstreams.keys() | seen.upstreams.keys()
                 wanted |= {name: want.upstreams.get(name) for name in names if self._must_read(name, seen)}
-            return self._stored(wanted)
-        unknown = {
-            upstream for _, seen, want in wants for upstream in want.upstreams or {} if upstream not in seen.upstreams
-        }
-        return self._table.current(sorted(unknown)) if unknown else {}
-
-    def _stored(self, wanted: Mapping[str, Sequence[Node] | None]) -> dict[str, UpstreamState]:
-        """Read these upstreams, and compare each with the nodes that the key wants. None: the key wants no such upstream."""
-        names = sorted(wanted)
+        if not (self._reread or self._untrusted):
+            return self._table.current(sorted(wanted)) if wanted else {}
+        compared = sorted(wanted)
         # Reads run in parallel, because thousands one by one would delay the cluster's events for a minute. Large upstreams are read
         # one by one, because together they would fill the memory.
         large = sum(len(nodes or ()) for nodes in wanted.values()) > LARGE
-        found = (one_by_one if large else self._reads)(partial(self._compare, wanted), names)
-        return {name: state for name, state in zip(names, found, strict=True) if state is not None}
+        found = (one_by_one if large else self._reads)(partial(self._compare, wanted), compared)
+        return {name: state for name, state in zip(compared, found, strict=True) if state is not None}
 
     def _compare(self, wanted: Mapping[str, Sequence[Node] | None], name: str) -> UpstreamState | None:
         stored, nodes = self._table.read(name), wanted[name]
         if stored is None:
             return None
-        same = digest(nodes) if nodes is not None and stored.holds(nodes) else ""
-        return UpstreamState(stored.version, same, stored.items)
+        return replace(stored.state, digest=digest(nodes) if nodes is not None and stored.holds(nodes) else "")
 
     def plan(
         self, seen: KeyState, wanted: Mapping[str, Sequence[Node]], stands: Mapping[str, UpstreamState], why: str
@@ -77,31 +68,26 @@ class UpstreamPlans:
         table = self._table
         pieces: list[Piece] = []
         upstreams = dict(seen.upstreams)
-        for upstream, nodes in sorted(wanted.items()):
-            known = seen.upstreams.get(upstream)
+        for upstream in (*sorted(wanted), *sorted(seen.upstreams.keys() - wanted.keys())):
+            nodes, known = wanted.get(upstream), seen.upstreams.get(upstream)
             stored = stands.get(upstream) if self._must_read(upstream, seen) else known
-            if known is not None and stored == known and known.digest == digest(nodes):
+            if nodes is not None and known is not None and stored == known and known.digest == digest(nodes):
                 continue
             put = partial(table.put, upstream, stored, nodes, self._now())
             sizes = nodes.sizes if isinstance(nodes, ChosenNodes) else ()
-            state, actions = (table.following(stored, nodes, slices_of(sizes)), []) if sizes else put()
+            state, actions = (table.following(stored, nodes or (), slices_of(sizes)), []) if sizes else put()
             marks = self._named.marks(upstream, state.version)
             made: Sequence[Action] | Made = (*actions, *marks)
             if sizes:
                 count = max(state.slices, 0 if stored is None else stored.slices) + len(marks)
                 made = Made(put, marks, (count, sum(sizes)))
             upstreams[upstream] = state
+            if nodes is None:
+                del upstreams[upstream]
             before_text = None if known is None else f"version {known.version}"
-            after_text = f"version {state.version}, {len(nodes)} nodes"
+            after_text = None if nodes is None else f"version {state.version}, {len(nodes)} nodes"
             entry = Entry(f"upstream {upstream}", before_text, after_text, why, str(seen.key))
             pieces.append(Piece(made, entries=(entry,), upstream=upstream))
-        for upstream in sorted(seen.upstreams.keys() - wanted.keys()):
-            known = upstreams.pop(upstream)
-            stored = stands.get(upstream) if self._must_read(upstream, seen) else known
-            actions = table.remove(upstream, stored, self._now())
-            marks = self._named.marks(upstream, known.version + 1)
-            entry = Entry(f"upstream {upstream}", f"version {known.version}", None, why, str(seen.key))
-            pieces.append(Piece((*actions, *marks), entries=(entry,), upstream=upstream))
         return replace(seen, upstreams=upstreams), pieces
 
     def _must_read(self, upstream: str, seen: KeyState) -> bool:

@@ -14,7 +14,7 @@ get the product of both weights. They are backups if either upstream says so.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -195,40 +195,31 @@ class _Composition:
         if name not in self.done:
             found: _Nodes = {}
             for member in self.named[name].members:
-                for place, node in self._part(member, (*path, name)).items():
-                    _add(found, place, _as_member(node, member))
+                for node in self._part(member.source, (*path, name)):
+                    if (address := parse_address(node.ip)) is not None:
+                        _add(found, (address, node.port), _as_member(node, member))
             self.done[name] = found
         return self.done[name]
 
-    def _part(self, member: Member, path: tuple[str, ...]) -> _Nodes:
-        source = member.source
+    def _part(self, source: Source, path: tuple[str, ...]) -> Iterable[Node]:
         match source:
             case StaticNode(address, port):
-                return {(address, port): Node(address.text, port, ready=True)}
+                return (Node(address.text, port, ready=True),)
             case NamedOf(name) if name in path or len(path) > MAX_DEPTH:
                 # Registration refuses this. Two registrations at the same moment, or an older table, can still lead to it.
                 said = f"it includes itself, or is nested too deep: {' > '.join((*path, name))}"
                 self.problems.add(Problem("UpstreamCycle", str(source), said))
-                return {}
             case NamedOf(name) if name in self.named:
-                return self.nodes(name, path)
+                return self.nodes(name, path).values()
             case NamedOf():
                 self.problems.add(Problem("MissingUpstream", str(source), "no such named upstream is registered"))
-                return {}
             case ServicePortOf(key, port):
                 nodes = self.nodes_of.get(source.upstream)
                 if nodes is None:
                     said = f"Service {key} is not there, or has no port {port}"
                     self.problems.add(Problem("MissingUpstream", str(source), said))
-                return _at_their_places(nodes or ())
-
-
-def _at_their_places(nodes: Sequence[Node]) -> _Nodes:
-    found: _Nodes = {}
-    for node in nodes:
-        if (address := parse_address(node.ip)) is not None:
-            _add(found, (address, node.port), node)
-    return found
+                return nodes or ()
+        return ()
 
 
 def _add(found: _Nodes, place: tuple[Address, int], node: Node) -> None:

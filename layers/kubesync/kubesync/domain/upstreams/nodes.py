@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import fields
 from functools import cache, partial
 from hashlib import sha256
-from itertools import accumulate, batched, pairwise
+from itertools import accumulate, pairwise
 from json.encoder import encode_basestring_ascii as quoted
 from operator import attrgetter, eq
 from typing import Any, Final
@@ -104,7 +104,9 @@ class ChosenNodes(Sequence[Node]):
                 text = ("," * (start > 0) + ",".join(nodes)).encode("ascii")
                 for port, hashed in hashes.items():
                     hashed.update(text.replace(_port_text(self._port), _port_text(port)))
-            self._digests.update((port, _closed(hashed)) for port, hashed in hashes.items())
+            for port, hashed in hashes.items():
+                hashed.update(b"]")
+                self._digests[port] = hashed.hexdigest()
         return self._digests[self._port]
 
 
@@ -291,16 +293,7 @@ def digest(nodes: Sequence[Node]) -> str:
     """
     if isinstance(nodes, ChosenNodes):
         return nodes.digest
-    hashed, comma = sha256(b"["), b""
-    for some in batched(nodes, _HASHED_AT_A_TIME):
-        hashed.update(comma + _CANONICAL_JSON.encode([node_document(node) for node in some])[1:-1].encode("ascii"))
-        comma = b","
-    return _closed(hashed)
-
-
-def _closed(hashed: Any) -> str:
-    hashed.update(b"]")
-    return str(hashed.hexdigest())
+    return sha256(_CANONICAL_JSON.encode([node_document(node) for node in nodes]).encode("ascii")).hexdigest()
 
 
 def slice_nodes(nodes: Sequence[Node], max_bytes: int = MAX_SLICE_BYTES) -> list[list[Node]]:
