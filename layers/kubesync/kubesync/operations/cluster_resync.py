@@ -84,7 +84,6 @@ class ClusterResync:
         self._master = master
         self._config = config
         self._progress = progress
-        self._request = progress.request
         self._own_session = own_session
         self._document: dict[str, Any] = {"cluster": name, "drift": [], **part.document}
         self._upstreams: array[int] | None = None
@@ -98,7 +97,7 @@ class ClusterResync:
     @property
     def orphans_removed(self) -> bool:
         """Whether orphaned upstreams were removed already. True in a dry run, which removes none."""
-        return self._request.dry_run or "stray_upstreams" in self._document
+        return self._progress.request.dry_run or "stray_upstreams" in self._document
 
     def keep(self) -> None:
         """Store what is done so far: the complete report, once all zones are compared. Raises what ``ResyncProgress`` raises."""
@@ -146,14 +145,14 @@ class ClusterResync:
         """List the cluster, and apply the lists or preview their effects."""
         self._check()
         self._progress.check()
-        if self._request.dry_run:
+        if self._progress.request.dry_run:
             self._preview()
         else:
             self._relist()
 
     def _preview(self) -> None:
         """List the cluster, plan on separate key states, and take forecast, held deletions, zones and report from the plan."""
-        mode = Mode(forced=self._request.force, reread_upstreams=True)
+        mode = Mode(forced=self._progress.request.force, reread_upstreams=True)
         preview = preview_lists(self._master, self._config, mode, self._check)
         states = preview.states.values()
         self._forecast = DryRunForecast(preview)
@@ -190,7 +189,7 @@ class ClusterResync:
         """
         # A session that was started for the resync does not watch the cluster yet.
         deadline = self._master.term.deadline if self._own_session else None
-        relist: Question[messages.Relisted] = partial(messages.Relist, self._request.force, deadline)
+        relist: Question[messages.Relisted] = partial(messages.Relist, self._progress.request.force, deadline)
         try:
             return ask_cluster(self._master, self.name, relist, self._check_lists)
         except BaseException as error:
@@ -252,7 +251,7 @@ class ClusterResync:
         Also lets the zone check names in conflict. If this is the cluster's last zone, also collects held deletions and conflicts for the report.
         """
         self._known = []
-        last, dry_run = self.zones == {zone_id}, self._request.dry_run
+        last, dry_run = self.zones == {zone_id}, self._progress.request.dry_run
         in_conflict: list[ObjectKey] = []
         for state in self._states():
             if (known := Known.of(state, zone_id)).applied:
@@ -289,7 +288,9 @@ class ClusterResync:
         found = with_replacements(actual)
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []
-        if self._own_session and self._request.dry_run:  # no batch is under way in this session, so the walk decides
+        if (
+            self._own_session and self._progress.request.dry_run
+        ):  # no batch is under way in this session, so the walk decides
             self._check()
             drifts = (drift for known in suspects for drift in known.drifts(found))
             self._add_drifts([drift for drift in drifts if drift.key not in unsettled])
@@ -322,7 +323,7 @@ class ClusterResync:
         self._check()
 
         def question(reply: Answer[messages.Compared]) -> messages.CompareZone:
-            mend = not self._request.dry_run
+            mend = not self._progress.request.dry_run
             return messages.CompareZone(self.name, reply, known, keys, names, actual, mend=mend)
 
         compared = ask_zone(self._master, zone_id, question, self._check)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.claims.claim_book import ClaimBook
+from kubesync.cluster.claims.dependents import Dependents
 from kubesync.domain.dns.records import RecordKey, RecordSet, clash
 from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.objects import ObjectKey, neighbours
@@ -27,32 +27,6 @@ _NOTIFIED: Final = 20
 """So many of the asked keys are notified."""
 
 type _Sets = Mapping[RecordKey, RecordSet]
-
-
-@dataclass(slots=True)
-class Dependents:
-    """Which keys of a cluster have to be planned again when which other key changes, as far as this session knows.
-
-    ``wanted``: by owner of names, the waiting keys that this session has planned, each with the sets that it wants at the owner's names.
-    ``looked``: owners whose stored queues were read in this session. Keys that join these queues later are planned, so ``wanted`` has them.
-    ``followers``: by name, the keys whose aliases lead to it (ADR 0063). ``tell``: sends to another cluster.
-    """
-
-    wanted: dict[ObjectKey, dict[ObjectKey, _Sets]] = field(default_factory=dict)
-    looked: set[ObjectKey] = field(default_factory=set)
-    followers: dict[Name, set[ObjectKey]] = field(default_factory=lambda: defaultdict(set))
-    tell: Callable[[str, object], object] = lambda _cluster, _message: None
-
-    def follow(self, name: Name, key: ObjectKey) -> bool:
-        """Remember that an alias of the key leads to the name. Returns whether this is new."""
-        known = key in self.followers[name]
-        self.followers[name].add(key)
-        return not known
-
-    def following(self, names: Iterable[Name | RecordKey]) -> set[ObjectKey]:
-        """The keys whose aliases lead to these names."""
-        at = self.followers
-        return {key for each in names for key in at.get(Name(each.zone_id, each.name), ())} if at else set()
 
 
 class PublishedSets:

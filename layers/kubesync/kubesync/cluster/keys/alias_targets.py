@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.state import StateTable
 from kubesync.cluster.claims.claim_book import ClaimBook
-from kubesync.cluster.claims.published import Dependents
+from kubesync.cluster.claims.dependents import Dependents
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey

@@ -28,7 +28,7 @@ from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.state_codec import bounded
 from kubesync.cluster.claims.allowed_names import namespaces_apart
-from kubesync.cluster.claims.published import Dependents
+from kubesync.cluster.claims.dependents import Dependents
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, KeyStates, size_of
 from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, Planned, Recorded, chunks_of
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError

@@ -14,7 +14,8 @@ from typing import Final
 from kubesync.aws.dynamodb.store import Action
 from kubesync.cluster.claims.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.claims.claim_book import ClaimBook
-from kubesync.cluster.claims.published import Dependents, PublishedSets
+from kubesync.cluster.claims.dependents import Dependents
+from kubesync.cluster.claims.published import PublishedSets
 from kubesync.cluster.claims.turning import Turn, agreeing, contested_claims, turns_of, types_in_the_way, with_turns
 from kubesync.cluster.keys.alias_targets import AliasTargets
 from kubesync.cluster.keys.key_states import KeyStates

@@ -12,14 +12,13 @@ from collections.abc import Callable
 from typing import Final
 
 from kubesync.domain.objects import RawEvent, Resource
-from kubesync.kubernetes.wire.models import MAX_NAME_CHARACTERS
 
 type Scan = Callable[[bytes, int, int], tuple[list[RawEvent], int]]
 """Takes a block, the offset of a chunk in it, and the longest line allowed. Returns the events from there, and where they end."""
 
 # Plain ASCII without escapes only; the JSON parser reads any other string.
 # Possessive, because nothing in it can match in two ways: a different form fails at once.
-_NAME: Final = rf"[-A-Za-z0-9._]{{1,{MAX_NAME_CHARACTERS}}}+"
+_NAME: Final = "[-A-Za-z0-9._]{1,253}+"
 # How much of a block is searched in one go: this much stays in a processor's nearest cache.
 _TEXT_BYTES: Final = 16 * 1024
 

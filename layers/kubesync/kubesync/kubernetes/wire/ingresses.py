@@ -9,9 +9,8 @@ from pydantic import Field, with_config
 
 from kubesync.domain.dns.annotations import kept
 from kubesync.domain.sources.ingresses import HOSTNAME_SOURCE, INGRESSES, Ingress
-from kubesync.kubernetes.wire.models import CONFIG, Metadata, Short
+from kubesync.kubernetes.wire.models import CONFIG, Metadata, Short, Status, load_balancer_of
 from kubesync.kubernetes.wire.port import wire_source
-from kubesync.kubernetes.wire.services import ServiceStatus, load_balancer_of
 
 _CLASS: Final = "kubernetes.io/ingress.class"
 """Counts where the field is missing (https://kubernetes.io/docs/concepts/services-networking/ingress/#deprecated-annotation)."""
@@ -36,7 +35,7 @@ class IngressSpec(TypedDict, total=False):
 class IngressModel(TypedDict, total=False):
     metadata: Required[Metadata]
     spec: IngressSpec | None
-    status: ServiceStatus | None
+    status: Status | None
 
 
 def project_ingress(model: IngressModel, prefixes: tuple[str, ...]) -> Ingress:

@@ -42,6 +42,21 @@ class Metadata(TypedDict, total=False):
     annotations: Annotations
 
 
+class LoadBalancerIngress(TypedDict, total=False):
+    ip: Short | None
+    hostname: Annotated[str, Field(max_length=1000)] | None
+
+
+class LoadBalancer(TypedDict, total=False):
+    ingress: Annotated[list[LoadBalancerIngress], Field(max_length=1000)] | None
+
+
+class Status(TypedDict, total=False):
+    """Of Services and Ingresses."""
+
+    loadBalancer: LoadBalancer | None
+
+
 class StatusDetails(TypedDict, total=False):
     retryAfterSeconds: int | None
 
@@ -90,3 +105,10 @@ class ListModel[Kind, Item](TypedDict):
 @with_config(CONFIG)
 class EventModel[Item](TypedDict):
     object: Item
+
+
+def load_balancer_of(status: Status | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the addresses and the host names of ``status.loadBalancer``."""
+    ingress = ((status or {}).get("loadBalancer") or {}).get("ingress") or []
+    ips = tuple(ip for entry in ingress if (ip := entry.get("ip")))
+    return ips, tuple(host for entry in ingress if (host := entry.get("hostname")))

@@ -10,7 +10,7 @@ from pydantic import Field, with_config
 
 from kubesync.domain.dns.annotations import kept
 from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointsObject, Port, Resource, Service
-from kubesync.kubernetes.wire.models import CONFIG, Metadata, PortNumber, Short
+from kubesync.kubernetes.wire.models import CONFIG, Metadata, PortNumber, Short, Status, load_balancer_of
 from kubesync.kubernetes.wire.port import wire_source
 
 # Set by the endpoints controller at more than 1,000 addresses (Kubernetes, "Over-capacity Endpoints").
@@ -34,24 +34,11 @@ class ServiceSpec(TypedDict, total=False):
     publishNotReadyAddresses: bool | None
 
 
-class LoadBalancerIngress(TypedDict, total=False):
-    ip: Short | None
-    hostname: Annotated[str, Field(max_length=1000)] | None
-
-
-class LoadBalancer(TypedDict, total=False):
-    ingress: Annotated[list[LoadBalancerIngress], Field(max_length=1000)] | None
-
-
-class ServiceStatus(TypedDict, total=False):
-    loadBalancer: LoadBalancer | None
-
-
 @with_config(CONFIG)
 class ServiceModel(TypedDict, total=False):
     metadata: Required[Metadata]
     spec: Required[ServiceSpec]
-    status: ServiceStatus | None
+    status: Status | None
 
 
 class TargetRef(TypedDict, total=False):
@@ -138,13 +125,6 @@ def _ports(models: Sequence[PortModel | SlicePort] | None) -> tuple[Port, ...]:
         for port in models or ()
         if (number := port.get("port")) is not None
     )
-
-
-def load_balancer_of(status: ServiceStatus | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the addresses and the host names of ``status.loadBalancer``."""
-    ingress = ((status or {}).get("loadBalancer") or {}).get("ingress") or []
-    ips = tuple(ip for entry in ingress if (ip := entry.get("ip")))
-    return ips, tuple(host for entry in ingress if (host := entry.get("hostname")))
 
 
 def project_endpoints(model: EndpointsModel, _prefixes: tuple[str, ...] = ()) -> EndpointsObject:
