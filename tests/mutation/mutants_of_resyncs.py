@@ -10,6 +10,7 @@ _GOES_ON = "integration/asked_for/test_resync_goes_on.py::"
 _RECOVERY = "integration/asked_for/test_recovery.py::"
 _RESTORED = "integration/asked_for/test_restored_keys.py::"
 _FORGOTTEN = "integration/asked_for/test_forgotten_sets.py::"
+_CONVERSATION = "unit/operations/test_resync_conversation.py::"
 
 OF_RESYNCS: Final[tuple[Mutant, ...]] = (
     Mutant(
@@ -85,5 +86,32 @@ OF_RESYNCS: Final[tuple[Mutant, ...]] = (
         caught_by=(
             "integration/asked_for/test_forgotten_sets.py::test_i4_item_that_a_newer_release_wrote_hides_no_other_and_ends_no_resync",
         ),
+    ),
+    Mutant(
+        name="many-moved-keys-one-by-one",
+        without="thousands of keys that were written during a walk cost a request of Route 53 each, and changes wait for these requests",
+        invariants="I9",
+        file="operations/resync.py",
+        old="            if not walks_left or sum(len(cluster.moved) for cluster in here) <= _FEW_KEYS:\n",
+        new="            if walks_left:\n",
+        caught_by=(_CONVERSATION + "test_many_keys_that_were_written_meanwhile_are_compared_with_another_walk",),
+    ),
+    Mutant(
+        name="failed-request-goes-first",
+        without="a resync that fails is done again and again before those that wait",
+        invariants="I4",
+        file="operations/requests.py",
+        old="        self._tries[request.id] += 1\n",
+        new="",
+        caught_by=(_CONVERSATION + "test_request_that_fails_goes_behind_those_that_wait",),
+    ),
+    Mutant(
+        name="done-command-is-held",
+        without="a recovery holds the lists of all clusters in memory",
+        invariants="I7",
+        file="cluster/tasks.py",
+        old="                self._chosen = task if len(tasks) > 1 else self._chosen\n",
+        new="                self._chosen = task\n",
+        caught_by=("unit/cluster/test_lanes.py::test_command_that_is_done_is_held_in_memory_no_longer",),
     ),
 )

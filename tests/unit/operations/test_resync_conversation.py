@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import batched
 from typing import Any, cast
 
 import pytest
@@ -12,7 +15,7 @@ from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_writes import Preview
 from kubesync.domain.dns.drift import Drift
-from kubesync.domain.dns.records import Node, RecordKey
+from kubesync.domain.dns.records import Node, RecordKey, RecordSet
 from kubesync.domain.errors import (
     BodyError,
     ConnectError,
@@ -158,6 +161,27 @@ def test_key_that_is_written_all_the_time_is_compared_at_its_names(played: Playe
     assert (compares[-1].keys, compares[-1].names) == ((WEB,), frozenset({A.name}))
 
 
+def test_many_keys_that_were_written_meanwhile_are_compared_with_another_walk(played: Played) -> None:
+    keys = [ObjectKey("prod", "shop", f"web-{number:03}") for number in range(200)]
+    for key in keys:
+        played.known(KeyState(key, applied={replace(A, name=f"{key.name}.example.org."): ONE}))
+    walks: list[str] = []
+
+    def walk(zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
+        walks.append(zone_id)
+        return played.walk(zone_id)
+
+    played.zones.walk = walk
+    moved = [Compared(moved=frozenset(some)) for some in batched(keys, 50)]
+    drift = Drift(keys[150], replace(A, name="web-150.example.org."), ONE, None)
+    played.compared = [*moved, Compared(moved=frozenset({keys[7]})), Compared(), Compared(), Compared((drift,))]
+    assert [row["service"] for row in played.resync()["drift"]] == ["prod/shop/web-150"]
+    assert walks == ["Z1", "Z1"]
+    compares = played.of(CompareZone)
+    assert [len(compare.known) for compare in compares] == [50] * 8 + [0]
+    assert compares[-1].keys == (keys[7],)
+
+
 def test_key_that_never_rests_is_an_error(played: Played) -> None:
     played.known(KeyState(WEB, applied={A: ONE}))
     played.compared = [Compared(moved=frozenset({WEB}))] * 10
@@ -196,6 +220,27 @@ def test_runner_does_requests_one_by_one_and_ends_when_it_is_closed(played: Play
     runner.take(requests)
     assert not runner.join(0.3)
     assert (done, len(played.lost)) == (["a", "b"], 1)
+    played.end()
+    runner.close()
+    assert runner.join(5.0)
+
+
+def test_request_that_fails_goes_behind_those_that_wait(played: Played) -> None:
+    done: list[str] = []
+    requests = [ResyncRequest(name, "prod", dry_run=True, force=False, at_ms=0) for name in "abc"]
+
+    class Waiting:
+        def waiting(self, request: ResyncRequest) -> bool:
+            done.append(request.id)
+            if len(done) <= 4:
+                runner.take(requests)  # the session's thread reads the requests while this one is under way
+            raise StoreUnavailableError("DynamoDB does not answer")
+
+    played.resyncs = cast("Any", Waiting())
+    runner = ResyncRunner(cast("Master", played), Activity(played.clock))
+    runner.take(requests)
+    assert not runner.join(0.3)
+    assert done[:6] == ["a", "b", "c", "a", "b", "c"]
     played.end()
     runner.close()
     assert runner.join(5.0)

@@ -47,7 +47,7 @@ class Lane:
         self._backoff = backoff
         self._tasks = tasks
         self.under_way: Task | None = None
-        self._chosen: Task | None = None  # the last time
+        self._chosen: Task | None = None  # the last time, of several
         self._steps: Steps[object] | None = None
         self._not_before = AT_ONCE
         self._failures = 0
@@ -94,6 +94,7 @@ class Lane:
         first = tasks.index(self._chosen) + 1 if self._chosen in tasks else 0
         for task in (*tasks[first:], *tasks[:first]):
             if task.due_at() <= self._clock.monotonic():
-                self._chosen = task
+                # A command is alone. It is not held when it is done: it may carry the lists of a whole cluster.
+                self._chosen = task if len(tasks) > 1 else self._chosen
                 return task
         return None

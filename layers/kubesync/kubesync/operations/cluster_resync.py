@@ -20,7 +20,7 @@ next one, the states of its keys are written. So the state of the set's key deci
 the key's state      a set that differs from the known set
 ---------------      -------------------------------------
 as before the walk   has drifted: no batch has changed it
-written since        the key has moved: the zone reads its names between two batches
+written since        the key has moved: the zone reads its names between two batches; where many have moved, it is walked once more before
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ _ROUNDS: Final = 8
 class ClusterResync:
     """The full resync of one cluster, and what it has found for the report. All methods raise ResyncError, StoreError.
 
-    ``zones``: zones that are not compared yet. ``listed``: an earlier session has listed the cluster.
+    ``zones``: zones that are not compared yet. ``listed``: an earlier session has listed the cluster. ``moved``: keys that differ from the
+    zone that was walked last, and were written since.
 
     Args:
         progress: says what an earlier session has done.
@@ -89,6 +90,7 @@ class ClusterResync:
         self._upstreams: array[int] | None = None
         # What a dry run would change. None: this is no dry run, or it has not listed yet.
         self._forecast: DryRunForecast | None = None
+        self.moved: set[ObjectKey] = set()
         self._known: list[Known] = []  # the known sets of the zone that is walked
         self._held: list[dict[str, Any]] = []  # rows of deletions that are held back
         self._conflicts: dict[ObjectKey, Mapping[Name, str]] = {}
@@ -266,6 +268,12 @@ class ClusterResync:
         if in_conflict and not dry_run:
             self._master.zones.send(zone_id, messages.CheckConflicts(tuple(in_conflict)))
 
+    def remember_moved(self, zone_id: str) -> None:
+        """Read the known sets of the keys that have moved. Must be done before the zone is walked again."""
+        load, moved, self.moved = self._master.tables.state.load, sorted(self.moved), set()
+        some_states = (load(some).values() for some in batched(moved, KEYS_AT_A_TIME))
+        self._known = [Known.of(state, zone_id) for states in some_states for state in states]
+
     def known_names(self) -> set[Name]:
         """Return the names of the sets that ``remember`` has read. Empty after ``compare``."""
         return {Name.of(key) for known in self._known for key, _ in known.applied}
@@ -296,10 +304,16 @@ class ClusterResync:
             self._add_drifts([drift for drift in drifts if drift.key not in unsettled])
         else:
             self._reread.update(known.service for known in suspects)
-            moved = [self._ask(zone_id, known=some, actual=found) for some in batched(suspects, KEYS_AT_A_TIME)]
-            for key in sorted(set[ObjectKey]().union(*moved)):
-                self._compare_moved(zone_id, key)
+            moved = (self._ask(zone_id, known=some, actual=found) for some in batched(suspects, KEYS_AT_A_TIME))
+            self.moved = set[ObjectKey]().union(*moved)
+
+    def finish(self, zone_id: str) -> None:
+        """Compare the keys that have moved, one by one, and store that the zone is compared."""
+        for key in sorted(self.moved):
+            self._compare_moved(zone_id, key)
+        self.moved = set()
         self.zones.discard(zone_id)
+        self.keep()
 
     def _compare_moved(self, zone_id: str, key: ObjectKey) -> None:
         """Compare a key that was written since the walk: the zone reads its names between two batches. Raises ResyncError after too many tries."""

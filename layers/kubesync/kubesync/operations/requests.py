@@ -13,7 +13,7 @@ resync, or of a dry run, says that it was not done. A resync that is not done an
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -158,6 +158,7 @@ class ResyncRunner:
         self._master = master
         self._worker = ResyncWorker(master)
         self._due: deque[ResyncRequest] = deque()
+        self._tries: Counter[str] = Counter()
         self._host: Host[None] = Host("resync", self, master.parts.scheduler, activity)
         activity.hosts.remove(self._host)  # a resync is one long step
 
@@ -181,9 +182,9 @@ class ResyncRunner:
     # --- the actor ---
 
     def receive(self, message: object) -> None:
-        """Take in the requests that are due. One may have been run meanwhile."""
+        """Take in the requests that are due. One may have been run meanwhile. One that fails keeps no other from its turn (I4)."""
         assert isinstance(message, tuple)
-        self._due = deque(message)
+        self._due = deque(sorted(message, key=lambda request: self._tries[request.id]))
 
     def step(self) -> float | None:
         """Run the next request, which takes long. Errors are logged. A request that still waits is taken again with the next ones."""
@@ -192,6 +193,7 @@ class ResyncRunner:
         if not self._due:
             return ON_MESSAGE
         request = self._due.popleft()
+        self._tries[request.id] += 1
         try:
             self._run_request(request)
         except NotMasterError as error:

@@ -2,9 +2,9 @@
 
 cluster with state     each cluster's listeners list again. The lists are recorded like any other, with the same guard (I5)
 state with upstreams   the upstreams table is scanned once for all clusters; each key compared its own upstreams when it was listed
-state with zone        each zone is walked once for all clusters, while batches continue. Differences are checked between two batches, a few
-                       keys at a time. If somebody changed or deleted a set of ours by hand, its current value becomes the known value,
-                       and a normal commit corrects it (I3)
+state with zone        each zone is walked once for all clusters, while batches continue, and again if many of the keys that differ were
+                       written meanwhile. Differences are checked between two batches, a few keys at a time. If somebody changed or
+                       deleted a set of ours by hand, its current value becomes the known value, and a normal commit corrects it (I3)
 zone with claims       a resync of all reports sets at names that a key owns and has no state for (``record_rows.lost_sets``)
 
 ``cluster_resync`` says how often states are read. What is done is kept, cluster by cluster and zone by zone (``resync_progress``).
@@ -44,6 +44,9 @@ from kubesync.operations.record_rows import as_the_last_batch_left, lost_sets
 from kubesync.operations.resync_progress import NotKeptError, ResyncProgress
 
 _SETS_AT_A_TIME: Final = 100
+_WALKS: Final = 3
+_FEW_KEYS: Final = 30
+"""Of so many keys the names are read one by one, which takes a request of Route 53 each. 300 sets of a walk take one."""
 
 
 class Resync:
@@ -186,21 +189,30 @@ class Resync:
 
         def compare(cluster: ClusterResync) -> None:
             cluster.compare(zone_id, actual, unsettled)
-            cluster.keep()
+
+        def finish(cluster: ClusterResync) -> None:
+            cluster.finish(zone_id)
             if not cluster.zones:
                 del self._under_way[cluster.name]
 
         if not self._zones_held:  # wait until the zone is settled and has no batch under way
             ask_zone(self._master, zone_id, Reach, self._check)
         self._each(lambda cluster: cluster.remember(zone_id), names)
-        if here := [cluster for name, cluster in self._under_way.items() if name in names]:
+        for walks_left in reversed(range(_WALKS)):
+            here = [cluster for name, cluster in self._under_way.items() if name in names]
+            if not here:
+                return
             actual = self._walk(zone_id)
-            if not self._request.cluster:
+            if walks_left == _WALKS - 1 and not self._request.cluster:
                 self._find_forgotten(actual, here)
             unsettled = as_the_last_batch_left(
                 self._master.inflight.read(zone_id) if self._zones_held else None, actual
             )
             self._each(compare, names)
+            if not walks_left or sum(len(cluster.moved) for cluster in here) <= _FEW_KEYS:
+                break
+            self._each(lambda cluster: cluster.remember_moved(zone_id), names)
+        self._each(finish, names)
 
     def _find_forgotten(self, actual: Mapping[RecordKey, RecordSet], clusters: Sequence[ClusterResync]) -> None:
         """Look for sets that kubesync has lost track of, among those that no cluster knew before the walk."""
