@@ -21,7 +21,7 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="what a Service adds counts as late since the first event of the Service",
         invariants="I10",
         file="zone/waits.py",
-        old="            self.earlier, self.since = {hash(unit): self.since_of(unit) for unit in units}, None\n",
+        old="            self.earlier, self.since = {each: self.earlier.get(each, self.since) for each in map(hash, units)}, None\n",
         new="            self.earlier = {hash(unit): self.since_of(unit) for unit in units}\n",
         caught_by=(
             _LAGS + "test_i10_free_name_beside_an_old_conflict_counts_from_its_own_event",

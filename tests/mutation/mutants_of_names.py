@@ -214,8 +214,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="a key that changes again and again goes before others each time",
         invariants="I9 I4",
         file="zone/waits.py",
-        old="            self.move_to_end(unit.key).landed(unit)\n",
-        new="            self[unit.key].landed(unit)\n",
+        old="            self.move_to_end(key).landed(of_keys[key])\n",
+        new="            self[key].landed(of_keys[key])\n",
         caught_by=(_TURNS + "test_i9_key_that_still_wants_more_goes_behind_others_of_its_namespace",),
     ),
     Mutant(

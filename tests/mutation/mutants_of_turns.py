@@ -35,6 +35,17 @@ OF_TURNS: Final[tuple[Mutant, ...]] = (
         ),
     ),
     Mutant(
+        name="each-unit-is-hashed-for-each",
+        without="a key of a thousand units makes its zone hash a million of them, and all others wait",
+        invariants="I9",
+        file="zone/waits.py",
+        old="            self.units = left = {**self.units}  #",
+        new="            self.units = left = {each: at for each, at in self.units.items()}  #",
+        caught_by=(
+            "unit/zone/test_zone_waits.py::test_work_after_a_batch_grows_with_its_units_and_not_with_their_square",
+        ),
+    ),
+    Mutant(
         name="each-waiter-has-a-transaction",
         without="keys that wait for one name share no transaction",
         invariants="I9",

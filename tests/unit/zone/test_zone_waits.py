@@ -111,3 +111,28 @@ def test_key_that_is_open_no_more_waits_for_nothing() -> None:
     assert queue.next_retry() is None
     queue.learn((Intent(KEY, (a_change("a"),)),))
     assert list(due(queue).units) == [a_unit("a")]
+
+
+def test_work_after_a_batch_grows_with_its_units_and_not_with_their_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A headless Service has a unit for each host name of its endpoints. To hash a unit takes long: it holds whole record sets."""
+    hashed: list[Unit] = []
+    of_unit: Any = Unit.__hash__
+
+    def counted(unit: Unit) -> int:
+        hashed.append(unit)
+        return cast(int, of_unit(unit))
+
+    monkeypatch.setattr(Unit, "__hash__", counted)
+    queue = a_queue(ManualClock())
+    intent = Intent(KEY, tuple(a_change(f"pod-{n}") for n in range(400)))
+    units = [a_unit(f"pod-{n}") for n in range(400)]
+    queue.publish(Publish("prod", (intent,), since=1.0))
+    queue.record_landed(units[:200])
+    assert [queue.keys.since(units[at]) for at in (0, 399)] == [None, 1.0]
+    for unit in units:
+        queue.apply_decision(unit, 900.0)
+    for unit in units:
+        queue.apply_decision(unit)
+    assert len(hashed) < 20 * len(units)
+    queue.learn((intent,))
+    assert len(due(queue).units) == 400

@@ -211,7 +211,8 @@ class ZoneQueue:
         """Return what is due. Namespaces with denied names and all other namespaces take turns."""
         now = self._ports.scheduler.epoch()
         self._turn_of_denied = not self._turn_of_denied
-        waiting = {self._apart(key) for key, known in self.keys.items() if self._denied and known.is_awake(now)}
+        queued = self.keys.items() if self._denied else ()
+        waiting = {self._apart(key) for key, known in queued if known.is_awake(now)}
         waiting.update(self._apart(group[0].key) for group in self._groups)
         denied = [each for each in self._denied if each in waiting]
         for namespace in (*denied, None) if self._turn_of_denied else (None, *denied):

@@ -78,11 +78,12 @@ class QueuedKey:
     def keep_since(self, units: Iterable[Unit]) -> None:
         """Keep since when these units wait: the key may want something else next."""
         if self.earlier or self.since is not None:
-            self.earlier, self.since = {hash(unit): self.since_of(unit) for unit in units}, None
+            self.earlier, self.since = {each: self.earlier.get(each, self.since) for each in map(hash, units)}, None
 
-    def landed(self, unit: Unit) -> None:
-        """Forget since when a unit waits."""
-        self.since, self.earlier = None, {each: at for each, at in self.earlier.items() if each != hash(unit)}
+    def landed(self, units: Iterable[Unit]) -> None:
+        """Forget since when these units wait."""
+        gone = set(map(hash, units))
+        self.since, self.earlier = None, {each: at for each, at in self.earlier.items() if each not in gone}
 
     def wait(self, unit: Unit, not_before: float) -> None:
         """Let a refused unit wait."""
@@ -90,7 +91,11 @@ class QueuedKey:
 
     def end_wait(self, unit: Unit) -> None:
         """End the wait of a refused unit, if there is one."""
-        self.units = {each: at for each, at in self.units.items() if each != unit}
+        if unit in self.units:
+            self.units = left = {
+                **self.units
+            }  # a copy hashes no unit again: that is slow, and a key may have thousands
+            del left[unit]
 
     def wake(self) -> None:
         self.wakes_at = None
@@ -169,10 +174,13 @@ class QueuedKeys(dict[ObjectKey, QueuedKey]):
         lags = [now - since for since in map(self.since, units) if since is not None]
         self.lags.extend(lags)
         self.lags_counted += len(lags)
-        self.drop_intents(unit.key for unit in units)
-        for unit in (each for each in units if each.key in self):
+        of_keys: dict[ObjectKey, list[Unit]] = {}
+        for unit in units:
+            of_keys.setdefault(unit.key, []).append(unit)
+        self.drop_intents(of_keys)
+        for key in [key for key in of_keys if key in self]:
             # To the end of the queue: if the key wants more, other keys of its namespace come first.
-            self.move_to_end(unit.key).landed(unit)
+            self.move_to_end(key).landed(of_keys[key])
 
 
 class FullZone:
