@@ -12,7 +12,6 @@ from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.audit import AuditTable, Entry
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import StoreUnavailableError
@@ -76,7 +75,7 @@ class Place:
     def put_named(self, name: str, *services: str) -> None:
         members = tuple(Member(ServicePortOf(ObjectKey("c000", "shop", each), 80)) for each in services)
         registry = NamedRegistry(self.store)
-        registry.put(Registration(NamedUpstream(name, members), "0"), registry.read())
+        registry.put(NamedUpstream(name, members, "0"), registry.read())
 
     def put_change(self, cluster: str, at: float, *names: str) -> None:
         """One item of the audit."""

@@ -39,7 +39,7 @@ _ANYBODY: Final[dict[type, frozenset[str]]] = {
     # Their own methods for the session's thread, which send to the host, and flags that they document.
     NamedUpstreams: frozenset(
         {"load", "start", "ask", "wake", "stop", "join", "marked"}
-        | {"_clock", "_composer", "_composing", "host", "_stopped"}
+        | {"_clock", "_composer", "_composing", "host", "_until"}
     ),
     ResyncRunner: frozenset({"take", "close", "join", "_host"}),
 }

@@ -32,10 +32,10 @@ def problems_of_named(store: Store, reads: Map = one_by_one) -> list[dict[str, A
     Each upstream is read once, however many named upstreams share it. ``reads`` makes these calls.
     """
     registry = NamedUpstreamTable(store).read()
-    services = {source.upstream for entry in registry.entries.values() for source in entry.upstream.services}
-    upstreams = _AllRead(UpstreamTable(store), sorted({*map(named_key, registry.entries), *services}), reads)
+    services = {source.upstream for entry in registry.named.values() for source in entry.services}
+    upstreams = _AllRead(UpstreamTable(store), sorted({*map(named_key, registry.named), *services}), reads)
     rows: list[dict[str, Any]] = []
-    for name in sorted(registry.entries):
+    for name in sorted(registry.named):
         try:
             problems = NamedDocument(name, registry, upstreams).problems()
         except _UNREADABLE as error:
@@ -72,7 +72,7 @@ class NamedDocument:
     def __init__(self, name: str, registry: Registry, upstreams: Upstreams) -> None:
         self._name = name
         self._registry = registry
-        self._entry = registry.entries[name]
+        self._entry = registry.named[name]
         self._upstreams = upstreams
 
     def row(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class NamedDocument:
             "name": self._name,
             "upstream": named_key(self._name),
             "shard": self._entry.shard,
-            "members": [member_text(member) for member in self._entry.upstream.members],
+            "members": [member_text(member) for member in self._entry.members],
             "held_by": list(self._entry.held_by),
             "included_in": including(self._name, self._registry),
             "version": stored.version if stored is not None and there else None,
@@ -98,7 +98,7 @@ class NamedDocument:
         return {
             **self.row(),
             "state": _state(stored, composed, running=running),
-            "members": [self._member(member, nodes_of) for member in self._entry.upstream.members],
+            "members": [self._member(member, nodes_of) for member in self._entry.members],
             "nodes": [] if stored is None or stored.deleted else list(stored.nodes),
             "problems": [_problem(problem) for problem in composed.problems],
         }

@@ -18,7 +18,6 @@ from kubesync.aws.tables.control.named_upstreams import (
     Document,
     MemberDocument,
     NamedUpstreamTable,
-    Registration,
     Registry,
 )
 from kubesync.aws.tables.items import SCHEMA
@@ -43,7 +42,7 @@ _MAX_HOLDERS: Final = 100
 class NamedRegistry(NamedUpstreamTable):
     """Reads and changes the registry."""
 
-    def put(self, wanted: Registration, registry: Registry, only_if: Sequence[Check] = ()) -> None:
+    def put(self, wanted: NamedUpstream, registry: Registry, only_if: Sequence[Check] = ()) -> None:
         """Register or replace a named upstream, and mark that it has to be composed.
 
         Args:
@@ -54,12 +53,12 @@ class NamedRegistry(NamedUpstreamTable):
             UsageError: it conflicts with the others.
             ChangedMeanwhileError: the registry or a cluster was changed since it was read.
         """
-        name = wanted.upstream.name
+        name = wanted.name
         self._refuse_unreadable(name, registry)
-        if reason := why_not(wanted.upstream, registry.named):
+        if reason := why_not(wanted, registry.named):
             raise UsageError(reason)
         _refuse_other_shards(wanted, registry)
-        known = registry.entries.get(name)
+        known = registry.named.get(name)
         held_by = known.held_by if known is not None else ()
         actions: list[Action] = [_put(replace(wanted, held_by=held_by), registry.version + 1), *only_if]
         self._change(registry, [*actions, self.mark(wanted.shard, named_key(name), registry.version + 1)])
@@ -110,13 +109,13 @@ class NamedRegistry(NamedUpstreamTable):
         """A condition for a transaction that was decided with this registry."""
         return Check(REGISTRY, _guard(registry))
 
-    def known(self, name: str, registry: Registry) -> Registration:
+    def known(self, name: str, registry: Registry) -> NamedUpstream:
         """The registration of a name. Raises UsageError if there is none."""
         self._refuse_unreadable(name, registry)
-        if name not in registry.entries:
-            known = ", ".join(sorted(registry.entries)) or "none yet, see `kubesync upstream add --help`"
+        if name not in registry.named:
+            known = ", ".join(sorted(registry.named)) or "none yet, see `kubesync upstream add --help`"
             raise UsageError(f"there is no named upstream {name!r}; registered: {known}")
-        return registry.entries[name]
+        return registry.named[name]
 
     @staticmethod
     def _refuse_unreadable(name: str, registry: Registry) -> None:
@@ -157,8 +156,8 @@ def _guard(registry: Registry) -> tuple[Absent | Equals, ...]:
     return (Equals("version", registry.version),) if registry.version else (Absent(),)
 
 
-def _put(entry: Registration, revision: int) -> Put:
-    members = tuple(MemberDocument.model_validate(member_text(member)) for member in entry.upstream.members)
+def _put(entry: NamedUpstream, revision: int) -> Put:
+    members = tuple(MemberDocument.model_validate(member_text(member)) for member in entry.members)
     document = Document(members=members).model_dump_json(exclude_defaults=True)
     fields: Item = {
         "v": SCHEMA,
@@ -167,21 +166,21 @@ def _put(entry: Registration, revision: int) -> Put:
         "document": document,
         "held_by": list(entry.held_by),
     }
-    return Put(Key(CONTROL, PARTITION, entry.upstream.name), fields)
+    return Put(Key(CONTROL, PARTITION, entry.name), fields)
 
 
-def _refuse_other_shards(wanted: Registration, registry: Registry) -> None:
-    name = wanted.upstream.name
-    known = registry.entries.get(name)
+def _refuse_other_shards(wanted: NamedUpstream, registry: Registry) -> None:
+    name = wanted.name
+    known = registry.named.get(name)
     if known is not None and known.shard != wanted.shard:
         raise UsageError(
             f"named upstream {name} belongs to shard {known.shard}: remove it, and add it again once "
             f"`kubesync upstreams` lacks it"
         )
-    for include in wanted.upstream.includes:
-        if registry.entries[include].shard != wanted.shard:
+    for include in wanted.includes:
+        if registry.named[include].shard != wanted.shard:
             raise UsageError(
-                f"named upstream {include} belongs to shard {registry.entries[include].shard}, "
+                f"named upstream {include} belongs to shard {registry.named[include].shard}, "
                 f"{name} to shard {wanted.shard}: all that is behind a named upstream must belong to one"
             )
 
@@ -238,10 +237,10 @@ def _depth(name: str, named: Named, known: dict[str, int]) -> int:
 
 def referring_to(registry: Registry, cluster: str) -> list[str]:
     """Names of those that refer directly to a Service of a cluster."""
-    entries = sorted(registry.entries.items())
-    return [name for name, entry in entries if any(each.key.cluster == cluster for each in entry.upstream.services)]
+    entries = sorted(registry.named.items())
+    return [name for name, entry in entries if any(each.key.cluster == cluster for each in entry.services)]
 
 
 def including(name: str, registry: Registry) -> list[str]:
     """Names of those that include another one directly."""
-    return [other for other, entry in sorted(registry.entries.items()) if name in entry.upstream.includes]
+    return [other for other, entry in sorted(registry.named.items()) if name in entry.includes]

@@ -29,11 +29,11 @@ from harness.golden.item_kinds import KINDS, kind_of_item
 from harness.seen import named
 from kubesync.aws.dynamodb.store import AUDIT, STATE, Item, Key
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
 from kubesync.domain.errors import ErrorCode
 from kubesync.domain.report import SessionReport
+from kubesync.domain.upstreams.named import NamedUpstream
 from kubesync_local.documents.last_resync import last_resyncs
 from kubesync_local.recovery.recovery import RecoveryRequest
 from kubesync_local.registration.named_upstreams import NamedRegistry
@@ -76,7 +76,7 @@ class Registered:
     """What a person knows to have registered."""
 
     clusters: tuple[ClusterConfig, ...]
-    named: Mapping[str, Registration]
+    named: Mapping[str, NamedUpstream]
 
 
 @dataclass(slots=True)
@@ -198,7 +198,7 @@ def play(case: object) -> list[str]:
     history = undisturbed(case.story)
     tried = history.begins[case.session].copy()
     world = tried.world
-    there = Registered(tuple(world.configured()), NamedRegistry(world.store).read().entries)
+    there = Registered(tuple(world.configured()), NamedRegistry(world.store).read().named)
     item = None if case.older is None else history.versions[case.key][case.older][1]
 
     def strike() -> None:
@@ -295,7 +295,7 @@ def _missing(world: World, there: Registered) -> Iterator[str]:
     yield from (
         f"cluster {config.name} is not registered" for config in there.clusters if _wanted(world, config, known)
     )
-    yield from (f"{name} is not registered" for name in there.named.keys() - NamedRegistry(world.store).read().entries)
+    yield from (f"{name} is not registered" for name in there.named.keys() - NamedRegistry(world.store).read().named)
 
 
 def _wanted(world: World, config: ClusterConfig, known: AbstractSet[str]) -> bool:
@@ -377,8 +377,8 @@ def _by_hand(tried: Play, there: Registered) -> None:
     for config in there.clusters:
         if _wanted(world, config, known):
             world.register(config)
-    for name in sorted(there.named.keys() - NamedRegistry(world.store).read().entries):
-        named.register(world.store, name, *there.named[name].upstream.members)
+    for name in sorted(there.named.keys() - NamedRegistry(world.store).read().named):
+        named.register(world.store, name, *there.named[name].members)
     _quiet(tried)
     rows = _listed(_session(tried, 0.0, RecoveryRequest(dry_run=False)), "differing", "unwanted")
     _resync(tried, there)

@@ -26,7 +26,6 @@ from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable, held_check
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
-from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
@@ -150,7 +149,7 @@ def write_everything(store: Store) -> None:
     ClusterRegistry(store).put(CONFIG)
     named = NamedRegistry(store)
     for upstream in (SHOP, MAIN):
-        named.put(Registration(upstream, "0"), named.read())
+        named.put(upstream, named.read())
     named.hold("main", "edge-proxies", named.read())
     ZoneAccessTable(store).put("Z1", ZoneAccess("arn:aws:iam::222222222222:role/dns", "shared-dns"))
     actions: list[Action] = []

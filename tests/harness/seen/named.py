@@ -6,7 +6,7 @@ from typing import Any
 
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
 from kubesync.aws.tables.upstreams import StoredUpstream, UpstreamTable
 from kubesync.domain.upstreams.named import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
 from kubesync_local.registration.named_upstreams import NamedRegistry
@@ -21,7 +21,7 @@ def member(text: str, weight: int = 1, *, backup: bool = False) -> Member:
 def register(store: Store, name: str, *members: Member, shard: str = "0") -> None:
     """Register or replace it, and tell the master."""
     table = NamedRegistry(store)
-    table.put(Registration(NamedUpstream(name, members), shard), table.read())
+    table.put(NamedUpstream(name, members, shard), table.read())
     LeaseTable(store, shard).signal()
 
 
@@ -30,7 +30,7 @@ def unregister(store: Store, name: str) -> None:
     table = NamedRegistry(store)
     registry = table.read()
     table.remove(name, registry)
-    LeaseTable(store, registry.entries[name].shard).signal()
+    LeaseTable(store, registry.named[name].shard).signal()
 
 
 def named_item(store: Store, name: str) -> StoredUpstream | None:

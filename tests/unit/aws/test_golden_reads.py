@@ -14,7 +14,7 @@ from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.lease import EPOCH, LeaseTable
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
-from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registration, Registry
+from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable, Registry
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable
 from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.name_counts import NAMES, NameCountTable
@@ -283,9 +283,9 @@ def test_named_upstreams_their_notes_and_what_was_composed() -> None:
         Member(parse_static("[2001:db8::1]:8080"), backup=True),
     )  # fmt: skip
     assert table.read() == Registry(6, {
-        "main": Registration(NamedUpstream("main", (Member(NamedOf("shop")),)), "0", ("edge-proxies",)),
-        "more": Registration(NamedUpstream("more", (Member(parse_static("192.0.2.7:80")),)), "0"),
-        "shop": Registration(NamedUpstream("shop", members), "0"),
+        "main": NamedUpstream("main", (Member(NamedOf("shop")),), "0", ("edge-proxies",)),
+        "more": NamedUpstream("more", (Member(parse_static("192.0.2.7:80")),), "0"),
+        "shop": NamedUpstream("shop", members, "0"),
     })  # fmt: skip
     assert table.marks("0") == {"named/more": 6, "prod/shop/web/80/TCP": 2}
     found = {each.upstream: each for each in UpstreamTable(store).read_all()}

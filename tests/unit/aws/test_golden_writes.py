@@ -99,9 +99,9 @@ def test_named_upstreams_are_written_again_to_the_byte() -> None:
     fresh = MemoryStore(clock=ManualClock())
     table = NamedRegistry(fresh)
     for name in ("shop", "main", "more"):
-        entry = replace(registry.entries[name], held_by=())
+        entry = replace(registry.named[name], held_by=())
         table.put(entry, table.read())
-        for who in registry.entries[name].held_by:
+        for who in registry.named[name].held_by:
             table.hold(name, who, table.read())
     written, wanted = (
         {

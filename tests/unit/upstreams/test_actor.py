@@ -17,7 +17,7 @@ from harness.seen.named import member, named_nodes, notes
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Activity
 from kubesync.actors.answer import Answer
 from kubesync.aws.fencing.writer import FencedWriter
-from kubesync.aws.tables.control.named_upstreams import NamedReferrals, NamedUpstreamTable, Registration
+from kubesync.aws.tables.control.named_upstreams import NamedReferrals, NamedUpstreamTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
 from kubesync.domain.upstreams.named import NamedUpstream
@@ -63,7 +63,7 @@ class Stepped:
 
     def register(self, name: str, *members: str) -> None:
         table = NamedRegistry(self.store)
-        table.put(Registration(NamedUpstream(name, tuple(map(member, members))), "0"), table.read())
+        table.put(NamedUpstream(name, tuple(map(member, members)), "0"), table.read())
         self.actor.wake()
 
     def publish(self, *ips: str) -> None:
@@ -259,6 +259,6 @@ def test_it_runs_in_a_thread_of_its_own_until_it_is_stopped() -> None:
         time.sleep(0.01)
     running.actor.ask(Noted("prod", 1))
     running.register("other", "192.0.2.1:80")
-    running.actor.stop(time.monotonic() + 30.0)
+    running.actor.stop(Drain(time.monotonic() + 30.0))
     assert running.actor.join()
     assert (running.ips("shop"), running.ips("other")) == ([], ["192.0.2.1"])

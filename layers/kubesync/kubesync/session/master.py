@@ -259,9 +259,9 @@ class Master:
         """
         self.fenced_writer.until_monotonic = drain_until
         clean = self.served.stop(code, drain_until, abandon=abandon)
-        self.named.stop(drain_until, abandon=abandon)
-        zones_until = self.parts.scheduler.monotonic() + 1.0 if abandon else drain_until
-        self.zones.end(Drain(zones_until), zones_until)
+        until = self.parts.scheduler.monotonic() + 1.0 if abandon else drain_until
+        self.named.stop(Drain(until, abandon))
+        self.zones.end(Drain(until), until)
         unsettled = self._unsettled()
         clean = self.named.join() and clean
         self.served.end()

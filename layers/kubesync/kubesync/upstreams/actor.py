@@ -7,17 +7,18 @@ from collections import deque
 from dataclasses import replace
 from typing import Final
 
-from kubesync.actors.actor import AT_ONCE, Activity, Host
+from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Activity, Host
 from kubesync.actors.backoff import Backoff
 from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.log import logger
 from kubesync.messages import CompareNamed, Drain, Noted
-from kubesync.upstreams.composer import ROUNDING, Composer, NamedPorts, NamedReport, ReferencesError
+from kubesync.upstreams.composer import Composer, NamedPorts, NamedReport, ReferencesError
 
 # A list is recorded in many transactions, each with marks. One round serves several of them.
 _COLLECT_SECONDS: Final = 0.2
 _BACKOFF: Final = Backoff(initial=0.5, cap=30.0)
 _JOIN_SECONDS: Final = 1.0
+_ROUNDING: Final = 1e-6
 
 
 class NamedUpstreams:
@@ -31,15 +32,15 @@ class NamedUpstreams:
         self._clock = ports.scheduler
         self._composer = Composer(ports, self.wake)
         self._report = self._composer.report
+        self._late = ""
         self.host: Host[NamedReport] = Host("composer", self, ports.scheduler, activity)
         self._composing = False
-        self._stopped = Drain(0.0, abandon=False)
+        self._until = 0.0
         # Only the actor uses these, except that any thread sets ``marked``.
         self.marked = False
         self._asked: deque[CompareNamed] = deque()
         self._due_at = math.inf  # when marks are composed next
         self._failures = 0
-        self._busy = False
         self._drain: Drain | None = None
         ports.tables.named.on_note = self.wake
 
@@ -67,16 +68,15 @@ class NamedUpstreams:
         if self._composing:
             self.host.wake()
 
-    def stop(self, until_monotonic: float, *, abandon: bool = False) -> None:
-        """Let the actor finish until then, see ``Drain``. Returns at once."""
-        self._stopped = Drain(until_monotonic, abandon or self._stopped.abandon)
+    def stop(self, drain: Drain) -> None:
+        """Let the actor finish. Returns at once."""
+        self._until = drain.until
         if self.host.alive:
-            self.host.send(self._stopped)
+            self.host.send(drain)
 
     def join(self) -> bool:
         """Wait for the actor's end, until the time that ``stop`` has set and at least a second. False: it still runs."""
-        left = self._stopped.until - self._clock.monotonic()
-        return self.host.join(_JOIN_SECONDS if self._stopped.abandon else max(_JOIN_SECONDS, left))
+        return self.host.join(max(_JOIN_SECONDS, self._until - self._clock.monotonic()))
 
     # --- the actor ---
 
@@ -84,7 +84,7 @@ class NamedUpstreams:
         """Take in a message. Composing and comparing are done in later steps."""
         match message:
             case Noted(cluster, number):
-                self._composer.references.noted(cluster, number)
+                self._composer.noted(cluster, number)
             case CompareNamed():
                 self._asked.append(message)
             case Drain():
@@ -96,16 +96,24 @@ class NamedUpstreams:
 
     def step(self) -> float | None:
         """Do one thing: wait for clusters that must note references, compare for a resync, or compose. Returns as ``Actor.step``."""
-        if self._drain is not None and self._drain.abandon:
+        now, drain = self._clock.monotonic(), self._drain
+        if drain is not None and drain.abandon:
             return None
-        if self._composer.references.waiting:
+        if self._composer.waiting:
             return self._wait_for_clusters()
-        if self._busy:
-            self._busy, self._report.problem = False, ""
-        if self._asked and self._drain is None:
+        self._late = ""
+        if self._asked and drain is None:
             self._compare(self._asked.popleft())
             return AT_ONCE
-        return self._compose()
+        if not self._composing:
+            return ON_MESSAGE if drain is None else None
+        if self.marked and not (self._failures and drain is not None):
+            self.marked = False
+            self._due_at = min(self._due_at, now + _COLLECT_SECONDS if drain is None else now)
+        if now + _ROUNDING >= self._due_at:
+            return self._compose()
+        # If the session drains, marks that cannot be composed in time stay for the next master.
+        return None if drain is not None and self._due_at >= drain.until else self._due_at - now
 
     def failed(self, error: Exception) -> float | None:
         """Try again later: an error of ours must stop neither clusters nor zones (I4)."""
@@ -119,32 +127,29 @@ class NamedUpstreams:
 
     def figures(self) -> NamedReport:
         """Return a copy of the report."""
-        return replace(self._report)
+        return replace(self._report, problem=self._late or self._report.problem)
 
     def _wait_for_clusters(self) -> float | None:
         """Remind clusters that have not noted new references for long, and report them. Returns as ``step``."""
-        left = math.inf if self._drain is None else self._drain.until - self._clock.monotonic()
-        if left <= 0:
+        now = self._clock.monotonic()
+        until = math.inf if self._drain is None else self._drain.until
+        if now >= until:
             return None
-        if late := self._composer.references.remind():
-            self._busy, self._report.problem = True, f"cluster {late} is busy recording"
-            logger.warning("composing failed, trying again", error=self._report.problem)
-        return min(left, self._composer.references.seconds_left)
+        if now + _ROUNDING >= self._composer.remind_at:
+            self._composer.ask()
+            if not self._composer.waiting:
+                return AT_ONCE
+            self._late = f"cluster {min(self._composer.waiting)} is busy recording"
+            logger.warning("composing failed, trying again", error=self._late)
+        return min(until, self._composer.remind_at) - now
 
     def _compose(self) -> float | None:
-        """Compose if it is due: a moment after the first mark, or after the pause of a failure. Returns as ``step``."""
-        now, drain = self._clock.monotonic(), self._drain
-        if self._composing and self.marked:
-            self.marked, self._due_at = False, min(self._due_at, now + _COLLECT_SECONDS if drain is None else now)
-        if drain is not None and self._due_at >= drain.until:
-            return None  # marks that cannot be composed in time stay for the next master
-        if now + ROUNDING < self._due_at:
-            return self._due_at - now
+        """Compose, and try again later if that fails. Returns as ``step``."""
         self._due_at = math.inf
         try:
             self._composer.compose()
         except ReferencesError:
-            self._due_at = now
+            self._due_at = self._clock.monotonic()
         except NotMasterError as error:
             self._ports.not_master(error)
             return None

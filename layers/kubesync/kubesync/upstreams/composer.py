@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from kubesync.actors.scheduler import Clock, Scheduler
+from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Action, Put
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import NAMED, Entry
@@ -45,8 +45,6 @@ from kubesync.domain.upstreams.named import PREFIX, NamedUpstream, below, compos
 from kubesync.domain.upstreams.nodes import node_of
 from kubesync.messages import CompareNamed, Refer
 
-_REMIND_SECONDS: Final = 5.0
-ROUNDING: Final = 1e-6
 _TORN_READS: Final = 5
 _UNREADABLE: Final[tuple[Node, ...]] = (Node("", 0, ready=False),)
 
@@ -79,7 +77,7 @@ def recompose(
     stuck = {name: min(of_one & unreadable) for name, of_one in made_of.items() if of_one & unreadable}
     rewrites: list[Rewrite] = []
     for name in sorted(whys.keys() - stuck.keys()):
-        entry = registry.entries.get(name)
+        entry = named.get(name)
         if entry is not None and entry.shard != ports.shard:
             continue
         nodes = None if entry is None else compose(name, named, read).nodes
@@ -133,6 +131,7 @@ def _rewrite(
 # In one transaction, in addition to the fence check and the audit. Puts are slices of about 100 KB; the limit is 4 MB.
 _MAX_ACTIONS: Final = 90
 _MAX_PUTS: Final = 30
+_REMIND_SECONDS: Final = 5.0
 
 
 class ReferencesError(Exception):
@@ -141,7 +140,7 @@ class ReferencesError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NamedPorts:
-    """What composing needs. ``to_cluster``: as in ``References``."""
+    """What composing needs. ``to_cluster`` returns False for a cluster that is not served here."""
 
     shard: str
     table: NamedUpstreamTable
@@ -161,67 +160,25 @@ class NamedReport:
     problem: str = ""
 
 
-class References:
-    """Knows which clusters have not noted new references yet. ``to_cluster`` returns False for a cluster that is not served here."""
-
-    def __init__(self, to_cluster: Callable[[str, object], bool], clock: Clock) -> None:
-        self._to_cluster = to_cluster
-        self._clock = clock
-        self._number = 0
-        # By cluster whose answer is missing: the number of the newest references to its upstreams, and when it was asked last.
-        self._asked: dict[str, tuple[int, float]] = {}
-
-    def refer(self, upstreams: Iterable[str]) -> None:
-        """Ask the clusters of these upstreams to note them. Call it when upstreams are referred to for the first time."""
-        self._number += 1
-        for cluster in sorted({up.partition("/")[0] for up in upstreams if not is_named(up)}):
-            self._ask(cluster, self._number)
-
-    def noted(self, cluster: str, number: int) -> None:
-        """A cluster has answered. Its answer to a reminder of older references does not count for newer ones."""
-        if cluster in self._asked and self._asked[cluster][0] == number:
-            del self._asked[cluster]
-
-    @property
-    def waiting(self) -> list[str]:
-        """The clusters whose answers are missing."""
-        return sorted(self._asked)
-
-    @property
-    def seconds_left(self) -> float:
-        """The seconds until the first cluster must be reminded. 0 or less: now, or no cluster is waited for."""
-        now = self._clock.monotonic()
-        return min((at + _REMIND_SECONDS - now for _, at in self._asked.values()), default=0.0)
-
-    def remind(self) -> str:
-        """Ask clusters again that have not answered for long, as they may have begun again. Returns one of them, or nothing."""
-        now = self._clock.monotonic() + ROUNDING
-        late = {name: number for name, (number, at) in self._asked.items() if now >= at + _REMIND_SECONDS}
-        return min([name for name, number in late.items() if self._ask(name, number)], default="")
-
-    def _ask(self, cluster: str, number: int) -> bool:
-        """Send ``Refer`` to a cluster. False: it is not served here, and is not waited for any more."""
-        self._asked[cluster] = number, self._clock.monotonic()
-        served = self._to_cluster(cluster, Refer(number))
-        if not served:
-            del self._asked[cluster]
-        return served
-
-
 class Composer:
-    """Composes and compares named upstreams. ``on_renewed``: called if a mark was renewed while it was composed, and so stays."""
+    """Composes and compares named upstreams.
+
+    ``waiting``: clusters that have not noted new references yet. Ask them again at ``remind_at`` (monotonic).
+    ``on_renewed``: called if a mark was renewed while it was composed, and so stays.
+    """
 
     def __init__(self, ports: NamedPorts, on_renewed: Callable[[], None]) -> None:
         self.report = NamedReport()
-        self.references = References(ports.to_cluster, ports.scheduler)
+        self.waiting: set[str] = set()
+        self.remind_at = 0.0
         self._ports = ports
         self._on_renewed = on_renewed
         self._registry = Registry()
 
     def compose(self) -> None:
-        """Compose what all marks name, write it, and remove the marks.
+        """Compose what the marks name, write it, and remove the marks.
 
-        Raises KubesyncError, ReferencesError. Raises StoreBusyError if some names are stuck: their marks stay.
+        Raises KubesyncError, ReferencesError. StoreBusyError: some names are stuck, and their marks stay.
         """
         marks = self._ports.table.marks(self._ports.shard)
         if not marks:
@@ -257,10 +214,22 @@ class Composer:
         Raises ReferencesError while a cluster has not answered.
         """
         if self._ports.table.version() != self._registry.version:
-            self.references.refer(self.load())
-        if self.references.waiting:
+            self.waiting = {upstream.partition("/")[0] for upstream in self.load() if not is_named(upstream)}
+            self.ask()
+        if self.waiting:
             raise ReferencesError
         return self._registry
+
+    def ask(self) -> None:
+        """Ask the clusters that are waited for, also again: they may have begun anew. One that is not served here is not waited for any more."""
+        self.remind_at = self._ports.scheduler.monotonic() + _REMIND_SECONDS
+        refer = Refer(self._registry.version)
+        self.waiting = {cluster for cluster in sorted(self.waiting) if self._ports.to_cluster(cluster, refer)}
+
+    def noted(self, cluster: str, number: int) -> None:
+        """A cluster has answered. Its answer to a reminder of older references does not count for newer ones."""
+        if number == self._registry.version:
+            self.waiting.discard(cluster)
 
     def load(self) -> frozenset[str]:
         """Read the registry, and let clusters mark by it from now on. Returns the upstreams that are referred to for the first time.
@@ -268,13 +237,13 @@ class Composer:
         The first time, no cluster need be asked: none has planned anything yet.
         """
         registry, shard = self._ports.table.read(), self._ports.shard
-        ours = {name: entry.upstream for name, entry in registry.entries.items() if entry.shard == shard}
+        ours = {name: entry for name, entry in registry.named.items() if entry.shard == shard}
         index = index_of(ours)
         self._registry, self.report.registered = registry, len(ours)
         return self._ports.tables.named.follow(index)
 
     def _write(self, rewrites: Sequence[Rewrite], last: Sequence[Action] = ()) -> None:
-        """Write each named upstream in one transaction, several together if they fit. ``last``, which removes marks, comes after all of them."""
+        """Write each named upstream in one transaction, several together if they fit. ``last`` removes marks, after all of them."""
         parts = [(rewrite.actions, [rewrite.entry]) for rewrite in rewrites]
         parts += [((action,), []) for action in last]
         actions: list[Action] = []
@@ -289,7 +258,7 @@ class Composer:
         self._run(actions, entries)
 
     def _run(self, actions: Sequence[Action], entries: Sequence[Entry]) -> None:
-        """Write these actions and audit entries in one transaction. Repeats it without marks that were renewed: they stay."""
+        """Write these actions and audit entries in one transaction. Marks that were renewed since they were read stay: repeats it without them."""
         fenced_writer, now = self._ports.fenced_writer, self._ports.scheduler.epoch()
         while actions:
             token = fenced_writer.token()
@@ -340,5 +309,5 @@ class Composer:
             for stored in self._ports.tables.upstreams.read_all(is_named, nodes=False)
             if not stored.deleted
         }
-        ours = {name for name, entry in registry.entries.items() if entry.shard == self._ports.shard}
-        return sorted(ours | (actual - registry.entries.keys() - registry.unreadable))
+        ours = {name for name, entry in registry.named.items() if entry.shard == self._ports.shard}
+        return sorted(ours | (actual - registry.named.keys() - registry.unreadable))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from kubesync.aws.tables.audit import NAMED
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.named_upstreams import Registration, Registry
+from kubesync.aws.tables.control.named_upstreams import Registry
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import UsageError
 from kubesync.domain.upstreams.named import NamedUpstream, named_key
@@ -36,14 +37,14 @@ def _add(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) -
     name = arguments.name
     wanted = NamedUpstream(name, read_members(arguments))
     registry = named.read()
-    known = registry.entries.get(name)
+    known = registry.named.get(name)
     if known is not None and not arguments.replace:
         raise UsageError(f"named upstream {name} is already registered: --replace changes it (give all its members)")
     if known is None and arguments.replace and name not in registry.unreadable:
         raise UsageError(f"there is no named upstream {name} to replace: leave out --replace")
     clusters = _clusters(wanted, {config.name: config for config in work.clusters.all()})
     shard = _shard(wanted, clusters, registry, work.settings.shard)
-    registered = Registration(wanted, shard)
+    registered = replace(wanted, shard=shard)
     named.put(registered, registry, [work.clusters.unchanged(c) for c in clusters.values()])
     LeaseTable(work.store, shard).signal()
     note(work, NAMED, "upstream add", [(named_key(name), _members(known), _members(registered))])
@@ -72,19 +73,19 @@ def _clusters(wanted: NamedUpstream, configs: Mapping[str, ClusterConfig]) -> di
 def _shard(wanted: NamedUpstream, clusters: Mapping[str, ClusterConfig], registry: Registry, own: str) -> str:
     """The shard whose master composes it: the shard of all its members."""
     places = {f"cluster {name}": config.shard for name, config in sorted(clusters.items())}
-    included = [name for name in wanted.includes if name in registry.entries]
-    places |= {f"named upstream {name}": registry.entries[name].shard for name in included}
+    included = [name for name in wanted.includes if name in registry.named]
+    places |= {f"named upstream {name}": registry.named[name].shard for name in included}
     shards = sorted(set(places.values()))
     if len(shards) > 1:
         said = "; ".join(f"{place} belongs to {shard}" for place, shard in places.items())
         raise UsageError(f"all members of a named upstream must belong to one shard: {said}")
-    known = registry.entries.get(wanted.name)
+    known = registry.named.get(wanted.name)
     return shards[0] if shards else known.shard if known is not None else own
 
 
 def _list(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) -> None:
     registry = named.read()
-    rows = [NamedDocument(name, registry, UpstreamTable(work.store)).row() for name in sorted(registry.entries)]
+    rows = [NamedDocument(name, registry, UpstreamTable(work.store)).row() for name in sorted(registry.named)]
     rows += [{"name": name, "state": "written by a newer release"} for name in sorted(registry.unreadable)]
     if arguments.output == "table":
         rows = [{**row, "members": [_in_words(member) for member in row.get("members", [])]} for row in rows]
@@ -96,7 +97,7 @@ def _show(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) 
     registry = named.read()
     named.known(arguments.name, registry)
     found = NamedDocument(arguments.name, registry, UpstreamTable(work.store))
-    lease = LeaseTable(work.store, registry.entries[arguments.name].shard).read()
+    lease = LeaseTable(work.store, registry.named[arguments.name].shard).read()
     document = found.document(running=not lease.free(int(work.now() * 1000)))
     if arguments.output != "table":
         print_document(document, arguments.output)
@@ -122,18 +123,16 @@ def _remove(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry
     work.lease.bind(work.settings.deployment)
     registry = named.read()
     named.remove(arguments.name, registry)
-    note(
-        work, NAMED, "upstream remove", [(named_key(arguments.name), _members(registry.entries[arguments.name]), None)]
-    )
-    shard = registry.entries[arguments.name].shard
+    note(work, NAMED, "upstream remove", [(named_key(arguments.name), _members(registry.named[arguments.name]), None)])
+    shard = registry.named[arguments.name].shard
     LeaseTable(work.store, shard).signal()
     held = not LeaseTable(work.store, shard).read().free(int(work.now() * 1000))
     who = "the running session removes it from the table now" if held else "the next session removes it from the table"
     remark(f"named upstream {arguments.name} is removed; {who}")
 
 
-def _members(registration: Registration | None) -> str | None:
-    return None if registration is None else ", ".join(str(member) for member in registration.upstream.members)
+def _members(registered: NamedUpstream | None) -> str | None:
+    return None if registered is None else ", ".join(str(member) for member in registered.members)
 
 
 def _hold(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) -> None:

@@ -9,7 +9,6 @@ from harness.fakes.memory_store import MemoryStore
 from harness.seen.named import member, notes, register, unregister
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
-from kubesync.aws.tables.control.named_upstreams import Registration
 from kubesync.domain.errors import ChangedMeanwhileError, UsageError
 from kubesync.domain.upstreams.named import Member, NamedUpstream
 from kubesync_local.registration.named_upstreams import NamedRegistry, including, member_text, referring_to
@@ -29,15 +28,15 @@ def table(store: MemoryStore) -> NamedRegistry:
     return NamedRegistry(store)
 
 
-def entry(name: str, *members: Member, shard: str = "0") -> Registration:
-    return Registration(NamedUpstream(name, members), shard)
+def entry(name: str, *members: Member, shard: str = "0") -> NamedUpstream:
+    return NamedUpstream(name, members, shard)
 
 
 def test_what_is_registered_is_read_back(store: MemoryStore, table: NamedRegistry) -> None:
     register(store, "inner", NODE)
     register(store, "shop", WEB, member("inner", 2), NODE)
     registry = table.read()
-    assert registry.entries["shop"] == Registration(NamedUpstream("shop", (WEB, member("inner", 2), NODE)), "0")
+    assert registry.named["shop"] == NamedUpstream("shop", (WEB, member("inner", 2), NODE), "0")
     assert (registry.version, table.version()) == (2, 2)
     assert referring_to(registry, "prod") == ["shop"]
     assert including("inner", registry) == ["shop"]
@@ -94,7 +93,7 @@ def test_removal_is_refused_while_another_includes_it(store: MemoryStore, table:
     unregister(store, "one")
     unregister(store, "two")
     table.remove("inner", table.read())
-    assert table.read().entries == {}
+    assert table.read().named == {}
 
 
 def test_removal_is_refused_while_somebody_holds_it(store: MemoryStore, table: NamedRegistry) -> None:
@@ -106,7 +105,7 @@ def test_removal_is_refused_while_somebody_holds_it(store: MemoryStore, table: N
     assert not table.hold("shop", "edge-eu", table.read())
     assert table.hold("shop", "edge-us", table.read())
     register(store, "shop", WEB)
-    assert table.read().entries["shop"].held_by == ("edge-eu", "edge-us")
+    assert table.read().named["shop"].held_by == ("edge-eu", "edge-us")
     with pytest.raises(
         UsageError, match=r"^named upstream shop is held by edge-eu, edge-us: `kubesync upstream release shop"
     ):
@@ -148,7 +147,7 @@ def test_i4_one_that_a_newer_release_wrote_stops_no_other_and_is_left_alone(
     register(store, "shop", NODE)
     store.write(Put(Key(CONTROL, "named-upstreams", "newer"), fields))
     registry = table.read()
-    assert (list(registry.entries), list(registry.unreadable)) == (["shop"], ["newer"])
+    assert (list(registry.named), list(registry.unreadable)) == (["shop"], ["newer"])
     for change in (
         lambda: table.put(entry("newer", NODE), registry),
         lambda: table.remove("newer", registry),

@@ -88,10 +88,15 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class NamedUpstream:
-    """A named upstream's members, in the order given. The order does not matter to the nodes."""
+    """A named upstream as it is registered. ``shard``: whose master composes it. ``held_by``: its registered users.
+
+    ``members`` are in the order given, which does not matter to the nodes.
+    """
 
     name: str
     members: tuple[Member, ...]
+    shard: str = "0"
+    held_by: tuple[str, ...] = ()
 
     @property
     def services(self) -> tuple[ServicePortOf, ...]:

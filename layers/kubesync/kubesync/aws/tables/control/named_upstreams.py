@@ -29,6 +29,7 @@ from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.upstreams.named import (
     MAX_WEIGHT,
     Member,
+    Named,
     NamedOf,
     NamedUpstream,
     Source,
@@ -64,26 +65,12 @@ class Document(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
-    """A named upstream, the shard whose master composes it, and its registered users."""
-
-    upstream: NamedUpstream
-    shard: str
-    held_by: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Registry:
     """All named upstreams, of all shards. ``unreadable``: the ones that this release does not understand."""
 
     version: int = 0
-    entries: Mapping[str, Registration] = field(default_factory=dict)
+    named: Named = field(default_factory=dict)
     unreadable: frozenset[str] = frozenset()
-
-    @property
-    def named(self) -> dict[str, NamedUpstream]:
-        """The configurations alone."""
-        return {name: entry.upstream for name, entry in self.entries.items()}
 
 
 class NamedUpstreamTable(Table):
@@ -100,7 +87,7 @@ class NamedUpstreamTable(Table):
         A change during the read may or may not be included. In both cases its mark exists, and it moves the version.
         """
         version = 0
-        entries: dict[str, Registration] = {}
+        named: dict[str, NamedUpstream] = {}
         unreadable: set[str] = set()
 
         def left_alone(newer: NewerSchemaError) -> None:
@@ -115,12 +102,12 @@ class NamedUpstreamTable(Table):
                 version = item["version"]
                 continue
             try:
-                entries[name] = _parse(name, item)
+                named[name] = _parse(name, item)
             except ValueError as error:
                 said = explain(error) if isinstance(error, ValidationError) else str(error)
                 logger.error("named upstream cannot be read", extra={"upstream": name, "reason": said})
                 unreadable.add(name)
-        return Registry(version, entries, frozenset(unreadable))
+        return Registry(version, named, frozenset(unreadable))
 
     @staticmethod
     def mark(shard: str, upstream: str, version: int) -> Put:
@@ -147,11 +134,10 @@ def _mark_key(shard: str, upstream: str) -> Key:
     return Key(CONTROL, f"named-marks#{shard}", upstream)
 
 
-def _parse(name: str, item: Item) -> Registration:
+def _parse(name: str, item: Item) -> NamedUpstream:
     document = Document.model_validate_json(item["document"])
     members = tuple(Member(_source(each), each.weight, each.backup) for each in document.members)
-    holders = tuple(item["held_by"])
-    return Registration(NamedUpstream(name, members), item["shard"], holders)
+    return NamedUpstream(name, members, item["shard"], tuple(item["held_by"]))
 
 
 def _source(member: MemberDocument) -> Source:
