@@ -30,7 +30,7 @@ class NamedUpstreams:
     def __init__(self, ports: NamedPorts, activity: Activity) -> None:
         self._ports = ports
         self._clock = ports.scheduler
-        self._composer = Composer(ports, self.wake)
+        self._composer = Composer(ports)
         self._report = self._composer.report
         self._late = ""
         self.host: Host[NamedReport] = Host("composer", self, ports.scheduler, activity)

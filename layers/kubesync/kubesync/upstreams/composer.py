@@ -59,75 +59,6 @@ class Rewrite:
     drift: str
 
 
-def recompose(
-    ports: NamedPorts, registry: Registry, whys: Mapping[str, str]
-) -> tuple[Sequence[Rewrite], Mapping[str, str]]:
-    """Find the writes that correct these named upstreams, by the registry and the Services' upstreams. Reads only.
-
-    Also returns the names that cannot be composed now, each with an upstream of theirs that cannot be read.
-
-    ``whys``: the names to compare, each with the reason for the audit. Names of other shards are left out.
-    """
-    named, table = registry.named, ports.tables.upstreams
-    made_of = {name: _constituents(name, named) for name in whys}
-    upstreams = sorted(set[str]().union(*made_of.values()))
-    read = dict(zip(upstreams, ports.tables.reads(partial(_nodes_of, table), upstreams), strict=True))
-    unreadable = {upstream for upstream, nodes in read.items() if nodes is _UNREADABLE}
-    # An unreadable upstream stops only the named upstreams that are made of it (I4).
-    stuck = {name: min(of_one & unreadable) for name, of_one in made_of.items() if of_one & unreadable}
-    rewrites: list[Rewrite] = []
-    for name in sorted(whys.keys() - stuck.keys()):
-        entry = named.get(name)
-        if entry is not None and entry.shard != ports.shard:
-            continue
-        nodes = None if entry is None else compose(name, named, read).nodes
-        try:
-            rewrite = _rewrite(table, name, nodes, whys[name], ports.scheduler.epoch())
-        except NewerSchemaError:
-            stuck[name] = named_key(name)
-            continue
-        if rewrite is not None:
-            rewrites.append(rewrite)
-    return rewrites, stuck
-
-
-def _constituents(name: str, named: Mapping[str, NamedUpstream]) -> set[str]:
-    return {source.upstream for each in below(name, named) for source in named[each].services}
-
-
-def _nodes_of(table: UpstreamTable, upstream: str) -> Sequence[Node] | None:
-    """Read the nodes of one version of an upstream, again if versions are mixed: a query is no snapshot.
-
-    None: the upstream does not exist. ``_UNREADABLE``: no complete version could be read.
-    """
-    for _ in range(_TORN_READS):
-        try:
-            stored = table.read(upstream)
-            if stored is None or (stored.complete and stored.deleted):
-                return None
-            if stored.complete:
-                return tuple(map(node_of, stored.nodes))
-        except (NewerSchemaError, KeyError, TypeError):  # a newer release or somebody else wrote it
-            break
-    return _UNREADABLE
-
-
-def _rewrite(
-    table: UpstreamTable, name: str, nodes: Sequence[Node] | None, why: str, now_epoch: float
-) -> Rewrite | None:
-    """Return the write that gives a named upstream these nodes (None: removes it). Returns None if nothing is to be written."""
-    upstream = named_key(name)
-    stored = table.read(upstream)
-    there = stored is not None and not stored.deleted
-    if (stored is not None and nodes is not None and stored.holds(nodes)) or (nodes is None and not there):
-        return None
-    state, actions = table.put(upstream, None if stored is None else stored.state, nodes, now_epoch)
-    before = f"version {stored.version}" if stored is not None and there else None
-    after = None if nodes is None else f"version {state.version}, {len(nodes)} nodes"
-    drift = "stray" if nodes is None else "changed" if there else "missing"
-    return Rewrite(name, tuple(actions), Entry(f"upstream {upstream}", before, after, why), drift)
-
-
 # In one transaction, in addition to the fence check and the audit. Puts are slices of about 100 KB; the limit is 4 MB.
 _MAX_ACTIONS: Final = 90
 _MAX_PUTS: Final = 30
@@ -164,15 +95,13 @@ class Composer:
     """Composes and compares named upstreams.
 
     ``waiting``: clusters that have not noted new references yet. Ask them again at ``remind_at`` (monotonic).
-    ``on_renewed``: called if a mark was renewed while it was composed, and so stays.
     """
 
-    def __init__(self, ports: NamedPorts, on_renewed: Callable[[], None]) -> None:
+    def __init__(self, ports: NamedPorts) -> None:
         self.report = NamedReport()
         self.waiting: set[str] = set()
         self.remind_at = 0.0
         self._ports = ports
-        self._on_renewed = on_renewed
         self._registry = Registry()
 
     def compose(self) -> None:
@@ -188,7 +117,7 @@ class Composer:
         for upstream, version in sorted(marks.items()):
             why = "configuration" if is_named(upstream) else f"upstream {upstream} version {version}"
             whys |= dict.fromkeys(self._names_of(upstream), why)
-        rewrites, stuck = recompose(self._ports, registry, whys)
+        rewrites, stuck = self._recompose(whys)
         kept = {upstream for upstream in marks if not stuck.keys().isdisjoint(self._names_of(upstream))}
         # A newer release composes what it registered: its marks stay.
         kept |= {named_key(name) for name in registry.unreadable}
@@ -242,6 +171,51 @@ class Composer:
         self._registry, self.report.registered = registry, len(ours)
         return self._ports.tables.named.follow(index)
 
+    def _recompose(self, whys: Mapping[str, str]) -> tuple[Sequence[Rewrite], Mapping[str, str]]:
+        """Find the writes that correct these named upstreams, by the registry and the Services' upstreams. Reads only.
+
+        Also returns the names that cannot be composed now, each with an upstream of theirs that cannot be read.
+
+        ``whys``: the names to compare, each with the reason for the audit. Names of other shards are left out.
+        """
+        named, ports = self._registry.named, self._ports
+        made_of = {name: _constituents(name, named) for name in whys}
+        upstreams = sorted(set[str]().union(*made_of.values()))
+        read = dict(
+            zip(upstreams, ports.tables.reads(partial(_nodes_of, ports.tables.upstreams), upstreams), strict=True)
+        )
+        unreadable = {upstream for upstream, nodes in read.items() if nodes is _UNREADABLE}
+        # An unreadable upstream stops only the named upstreams that are made of it (I4).
+        stuck = {name: min(of_one & unreadable) for name, of_one in made_of.items() if of_one & unreadable}
+        rewrites: list[Rewrite] = []
+        for name in sorted(whys.keys() - stuck.keys()):
+            entry = named.get(name)
+            if entry is not None and entry.shard != ports.shard:
+                continue
+            nodes = None if entry is None else compose(name, named, read).nodes
+            try:
+                rewrite = self._rewrite(name, nodes, whys[name])
+            except NewerSchemaError:
+                stuck[name] = named_key(name)
+                continue
+            if rewrite is not None:
+                rewrites.append(rewrite)
+        return rewrites, stuck
+
+    def _rewrite(self, name: str, nodes: Sequence[Node] | None, why: str) -> Rewrite | None:
+        """Return the write that gives a named upstream these nodes (None: removes it). Returns None if nothing is to be written."""
+        upstream, table = named_key(name), self._ports.tables.upstreams
+        stored = table.read(upstream)
+        there = stored is not None and not stored.deleted
+        if (stored is not None and nodes is not None and stored.holds(nodes)) or (nodes is None and not there):
+            return None
+        current = None if stored is None else stored.state
+        state, actions = table.put(upstream, current, nodes, self._ports.scheduler.epoch())
+        before = f"version {stored.version}" if stored is not None and there else None
+        after = None if nodes is None else f"version {state.version}, {len(nodes)} nodes"
+        drift = "stray" if nodes is None else "changed" if there else "missing"
+        return Rewrite(name, tuple(actions), Entry(f"upstream {upstream}", before, after, why), drift)
+
     def _write(self, rewrites: Sequence[Rewrite], last: Sequence[Action] = ()) -> None:
         """Write each named upstream in one transaction, several together if they fit. ``last`` removes marks, after all of them."""
         parts = [(rewrite.actions, [rewrite.entry]) for rewrite in rewrites]
@@ -272,7 +246,7 @@ class Composer:
                 if not renewed or not renewed.issuperset(stale.places):
                     raise
                 actions = [action for action in actions if action.key not in renewed]
-                self._on_renewed()
+                self._ports.tables.named.on_note()  # they are composed next
             else:
                 self.report.written += len(entries)
                 return
@@ -290,7 +264,7 @@ class Composer:
         marked = self._ports.table.marks(self._ports.shard).keys()
         registry = self._refresh_registry()
         whys = dict.fromkeys(self._names_to_compare(asked.cluster, registry), "resync")
-        rewrites, stuck = recompose(self._ports, registry, whys)
+        rewrites, stuck = self._recompose(whys)
         if not asked.dry_run:
             self._write([each for each in rewrites if each.drift != "stray" or asked.force])
         # Marked upstreams are composed anyway.
@@ -311,3 +285,24 @@ class Composer:
         }
         ours = {name for name, entry in registry.named.items() if entry.shard == self._ports.shard}
         return sorted(ours | (actual - registry.named.keys() - registry.unreadable))
+
+
+def _constituents(name: str, named: Mapping[str, NamedUpstream]) -> set[str]:
+    return {source.upstream for each in below(name, named) for source in named[each].services}
+
+
+def _nodes_of(table: UpstreamTable, upstream: str) -> Sequence[Node] | None:
+    """Read the nodes of one version of an upstream, again if versions are mixed: a query is no snapshot.
+
+    None: the upstream does not exist. ``_UNREADABLE``: no complete version could be read.
+    """
+    for _ in range(_TORN_READS):
+        try:
+            stored = table.read(upstream)
+            if stored is None or (stored.complete and stored.deleted):
+                return None
+            if stored.complete:
+                return tuple(map(node_of, stored.nodes))
+        except (NewerSchemaError, KeyError, TypeError):  # a newer release or somebody else wrote it
+            break
+    return _UNREADABLE

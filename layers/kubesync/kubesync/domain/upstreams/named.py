@@ -202,7 +202,10 @@ class _Composition:
             for member in self.named[name].members:
                 for node in self._part(member.source, (*path, name)):
                     if (address := parse_address(node.ip)) is not None:
-                        _add(found, (address, node.port), _as_member(node, member))
+                        weight = min(node.weight * member.weight, MAX_NODE_WEIGHT)
+                        of_member = replace(node, weight=weight, backup=node.backup or member.backup)
+                        other = found.setdefault((address, node.port), of_member)
+                        found[address, node.port] = min(other, of_member, key=_preference)
             self.done[name] = found
         return self.done[name]
 
@@ -227,19 +230,8 @@ class _Composition:
         return ()
 
 
-def _add(found: _Nodes, place: tuple[Address, int], node: Node) -> None:
-    other = found.setdefault(place, node)
-    if other is not node and _preference(node) < _preference(other):
-        found[place] = node
-
-
 def _preference(node: Node) -> tuple[bool, bool, int, tuple[bool, int, int, str, str, str, str]]:
     return not node.ready, node.backup, -node.weight, preference(node)
-
-
-def _as_member(node: Node, member: Member) -> Node:
-    weight = min(node.weight * member.weight, MAX_NODE_WEIGHT)
-    return replace(node, weight=weight, backup=node.backup or member.backup)
 
 
 def below(name: str, named: Named) -> frozenset[str]:
