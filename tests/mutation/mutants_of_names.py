@@ -305,7 +305,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="as long as names are handed on, no window is recorded",
         invariants="I9",
         file="cluster/tasks.py",
-        old="                self._chosen = task\n",
+        old="                self._chosen = task if len(tasks) > 1 else self._chosen\n",
         new="",
         caught_by=(
             "unit/cluster/test_conversations.py::test_i9_names_that_are_handed_on_without_end_hold_up_no_window",

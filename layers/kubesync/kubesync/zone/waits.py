@@ -92,9 +92,8 @@ class QueuedKey:
     def end_wait(self, unit: Unit) -> None:
         """End the wait of a refused unit, if there is one."""
         if unit in self.units:
-            self.units = left = {
-                **self.units
-            }  # a copy hashes no unit again: that is slow, and a key may have thousands
+            # A copy hashes no unit again: that is slow, and a key may have thousands.
+            self.units = left = {**self.units}
             del left[unit]
 
     def wake(self) -> None:
