@@ -120,6 +120,10 @@ class Played:
     def end(self) -> None:
         self.over = True
 
+    @property
+    def time_is_up(self) -> bool:
+        return self.over or self.clock.monotonic() >= self.deadline
+
     def not_master(self, error: NotMasterError) -> None:
         self.lost.append(error)
 

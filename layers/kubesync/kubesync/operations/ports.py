@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from kubesync.actors.answer import Answer
 from kubesync.actors.directory import Directory
-from kubesync.actors.scheduler import Scheduler
+from kubesync.actors.scheduler import Clock, Scheduler
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.fencing.writer import FencedWriter
@@ -46,6 +46,7 @@ class Term:
     def __init__(self, scheduler: Scheduler, progress: Progress) -> None:
         self.progress = progress
         self.resynced: deque[ResyncEnded] = deque()
+        self._clock: Clock = scheduler
         self._wakeup = scheduler.wakeup()
         self.deadline = self.pause_seconds = 0.0
         self.code: ErrorCode | None = None
@@ -65,6 +66,11 @@ class Term:
     def over(self) -> bool:
         """Whether the session has to end."""
         return self.code is not None
+
+    @property
+    def time_is_up(self) -> bool:
+        """Whether the session has to end, or its deadline has passed."""
+        return self.over or self._clock.monotonic() >= self.deadline
 
     def wake(self) -> None:
         """Wake the session's thread from ``wait``."""
@@ -157,14 +163,9 @@ class SessionEndsError(ResyncError):
     """The session ends before the resync is done. A normal resync goes on in the next session; a forced one and a dry run have failed."""
 
 
-def time_is_up(master: Master) -> bool:
-    """Whether the session must end or its deadline has passed."""
-    return master.term.over or master.parts.scheduler.monotonic() >= master.term.deadline
-
-
 def check_time(master: Master, what: str = "the resync") -> None:
     """Raise SessionEndsError once the session must end or its time is over."""
-    if time_is_up(master):
+    if master.term.time_is_up:
         raise SessionEndsError(f"the session ended before {what} was done: run it again")
 
 

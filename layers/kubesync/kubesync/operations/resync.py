@@ -30,16 +30,7 @@ from kubesync.domain.state import Name, UpstreamState
 from kubesync.domain.upstreams.named import is_named
 from kubesync.messages import CompareNamed, Reach
 from kubesync.operations.cluster_resync import ClusterResync
-from kubesync.operations.ports import (
-    Master,
-    ResyncError,
-    SessionEndsError,
-    ask_zone,
-    check_time,
-    time_is_up,
-    unpaused,
-    wait_for,
-)
+from kubesync.operations.ports import Master, ResyncError, SessionEndsError, ask_zone, check_time, unpaused, wait_for
 from kubesync.operations.record_rows import as_the_last_batch_left, lost_sets
 from kubesync.operations.resync_progress import NotKeptError, ResyncProgress
 
@@ -167,7 +158,7 @@ class Resync:
         """End the resync of these clusters with an error. Raises instead, if the error concerns the whole session."""
         if isinstance(error, NotMasterError | NotKeptError):
             raise error
-        if self._progress.goes_on and time_is_up(self._master):
+        if self._progress.goes_on and self._master.term.time_is_up:
             # Whatever it says, the session's end may be its cause: the next session goes on.
             raise SessionEndsError(str(error)) from error
         for name in names:

@@ -14,7 +14,6 @@ from kubesync.aws.tables.control.next_owners import NextOwnerTable
 from kubesync.domain.errors import ErrorCode, StoreError
 from kubesync.log import logger
 from kubesync.messages import Promoted
-from kubesync.operations.ports import time_is_up
 from kubesync.operations.requests import ResyncRunner
 from kubesync.session.master import Master
 
@@ -63,7 +62,7 @@ class Control:
 
     def _attempt(self, act: Callable[[], None]) -> bool:
         """Call ``act``, unless the session must end. False: it is not done, and must be tried again. An error stops no other act (I4)."""
-        if time_is_up(self._master):
+        if self._master.term.time_is_up:
             return False
         try:
             act()

@@ -243,10 +243,9 @@ class Master:
 
     def settle_down(self) -> None:
         """Wait until all actors are idle, the deadline passes, or the session must end."""
-        clock = self.parts.scheduler
-        while not self.activity.none and clock.monotonic() < self.term.deadline and not self.term.over:
+        while not (self.activity.none or self.term.time_is_up):
             self._keeper.may_write()
-            clock.sleep(0.05)
+            self.parts.scheduler.sleep(0.05)
 
     def finish(self, code: ErrorCode, drain_until: float, *, abandon: bool) -> tuple[bool, frozenset[str]]:
         """End all actors, and complete the report. First clusters record what was read; then zones send, and clusters close.

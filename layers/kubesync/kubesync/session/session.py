@@ -54,9 +54,7 @@ class Session:
     resync of all clusters has ended. Both are called in the session's own thread.
     """
 
-    def __init__(
-        self, parts: MasterParts, keeper: LeaseKeeper, progress: Progress = lambda _what, _details: None
-    ) -> None:
+    def __init__(self, parts: MasterParts, keeper: LeaseKeeper, progress: Progress) -> None:
         self._parts = parts
         self._clock: Clock = parts.scheduler
         self._keeper = keeper
