@@ -56,7 +56,16 @@ def test_unterminated_line_is_kept_back() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"xyz\r\n", b"-5\r\nhello\r\n", b"\r\n", b"3\r\nabcd\r\n", b"3;\xff\r\nabc__", b"1" * 2000]
+    "body",
+    [
+        b"xyz\r\n",
+        b"-5\r\nhello\r\n",
+        b"\r\n",
+        b"3\r\nabcd\r\n",
+        b"3;\xff\r\nabc__",
+        b"5\nhello\r\n",  # no extension is cut off a payload
+        b"1" * 2000,
+    ],
 )
 def test_body_that_is_not_chunked_is_refused(body: bytes) -> None:
     with pytest.raises(MalformedBodyError):

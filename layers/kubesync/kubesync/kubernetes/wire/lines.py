@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 _MAX_SIZE_LINE: Final = 1024  # bytes of a chunk's size line with extensions; real ones have under ten
-_SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[;\s][^\n]*)?\r\n")
+_SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[; \t][^\n]*)?\r\n")
 _END_OF_CHUNK: Final = b"\r\n"
 
 
