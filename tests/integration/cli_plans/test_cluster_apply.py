@@ -237,7 +237,8 @@ def test_wrong_file_changes_nothing_and_every_problem_is_a_line(
 
     wanted = [f"kubesync: {line.replace('{f}', str(tmp_path / 'clusters.yaml'))}" for line in said]
     assert (ran.status, ran.out) == (2, "")
-    assert [line for line in ran.lines if "problem" not in line] == wanted
+    lines = [line.replace("service, toy,", "service,") for line in ran.lines]  # other tests may have registered toys
+    assert [line for line in lines if "problem" not in line] == wanted
     assert configs(stack) == {}
 
 

@@ -9,6 +9,7 @@ from harness.hurried import a_hurried_stack
 from harness.seen.raw_objects import a_port, put_raw, raw_endpoints, raw_service
 from harness.stack import TOKEN, Stack, a_stack
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.state import StateTable
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.apiserver.transport.faults import (
     Answer,
@@ -62,6 +63,12 @@ def relisted(stack: Stack, *, resource: str | None = None) -> None:
         stack.api.faults.add(ErrorEvent(410), resource=each, verb="watch")
 
 
+def holding(stack: Stack) -> set[str]:
+    """The resources of which the table holds objects that a list lacked."""
+    states = StateTable(stack.store).load_all("prod")
+    return {place.resource.value for state in states for place, part in state.parts.items() if part.held}
+
+
 def play_held_and_released(count: int, empty: tuple[str, ...]) -> None:
     """A list comes back empty; what is held is said, with the way out, which works."""
     with a_stack() as stack:
@@ -70,7 +77,8 @@ def play_held_and_released(count: int, empty: tuple[str, ...]) -> None:
         for resource in empty:
             stack.api.faults.add(EmptyList(), resource=resource, verb="list", times=None)
         running = stack.start()
-        running.wait_for(lambda: any("DeletionHeld" in codes for codes in stack.problems().values()))
+        running.wait_for(lambda: set(empty) <= holding(stack))
+        assert any("DeletionHeld" in codes for codes in stack.problems().values())
         report = running.end()
         assert whole(stack) == before
         held = next(cluster.held for cluster in report.clusters)
