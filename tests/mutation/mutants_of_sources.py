@@ -206,6 +206,17 @@ OF_SOURCES: Final = (
         caught_by=(_ABSENT + "test_i10_server_that_goes_away_after_an_absent_api_raises_no_alarm_for_a_moment",),
     ),
     Mutant(
+        name="ingress-that-wants-no-name-keeps-all",
+        without="an Ingress whose annotation leaves out all of its names keeps their claims, and nobody else gets them",
+        invariants="I9",
+        file="domain/sources/ingresses.py",
+        old="    if names is None:  # while nobody can tell",
+        new="    if not names:  # while nobody can tell",
+        caught_by=(
+            "integration/names/test_names_that_are_kept.py::test_i9_name_of_an_ingress_goes_to_who_waits_when_the_ingress_asks_for_none",
+        ),
+    ),
+    Mutant(
         name="gone-api-is-left-out-of-lists",
         without="a plan leaves out an API that is not served any more, and says nothing",
         invariants="I5",

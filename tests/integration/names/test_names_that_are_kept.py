@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import pytest
@@ -13,6 +13,7 @@ from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.name_counts import NAMES, NameCountTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ObjectKey, Resource, Service
+from kubesync.domain.sources.ingresses import INGRESSES, Ingress
 from kubesync.domain.state import KeyState
 from simulation.writes import RECORD, SENT
 
@@ -37,6 +38,12 @@ def asking(identifier: str, *names: str) -> dict[str, str]:
 def balancer(*ips: str, identifier: str = "", **other: str) -> Service:
     asked = {**asking(identifier), **other}
     return a_service("LoadBalancer", cluster_ips=("10.1.0.1",), ports=(), annotations=asked, ingress_ips=ips)
+
+
+def an_ingress(*hosts: str, annotations: Mapping[str, str]) -> Ingress:
+    prefix = "external-dns.alpha.kubernetes.io/"
+    asked = tuple(sorted((prefix + name, value) for name, value in annotations.items()))
+    return Ingress(hosts=hosts, ingress_ips=(FRIEND,), annotations=asked, created_at="2026-01-01T00:00:00Z")
 
 
 def rival(identifier: str = "", *, address: str = EVIL, created: int = 2) -> Service:
@@ -83,6 +90,25 @@ KINDS: Final = pytest.mark.parametrize(
         pytest.param("mine", "mine", f"{WWW}#set#mine", id="weighted and weighted of one identifier"),
     ],
 )
+
+
+@pytest.mark.parametrize("how", ["annotation-only", "defined-hosts-only"])
+def test_i9_name_of_an_ingress_goes_to_who_waits_when_the_ingress_asks_for_none(how: str) -> None:
+    deployment = Deployment(domain_filter=FILTER, sources=("service", "ingress"))
+    asked = {"hostname": WWW} if how == "defined-hosts-only" else {}
+    hosts = () if asked else (WWW,)
+    deployment.apply("web", an_ingress(*hosts, annotations=asked), resource=INGRESSES, namespace="friendly")
+    deployment.start()
+    deployment.pass_time()
+    deployment.apply("x", rival(), namespace="evil")
+    deployment.pass_time()
+    assert (at(deployment), owners(deployment)) == ({"": (FRIEND,)}, {WWW: "prod/friendly/Ingress:web"})
+    asked |= {"ingress-hostname-source": how}
+    deployment.apply("web", an_ingress(*hosts, annotations=asked), resource=INGRESSES, namespace="friendly")
+    deployment.pass_time(10.0)
+    assert (at(deployment), owners(deployment), line(deployment)) == ({"": (EVIL,)}, {WWW: "prod/evil/x"}, [])
+    assert deployment.end().clean
+    deployment.close()
 
 
 def held(deployment: Deployment, mine: str, theirs: str) -> None:

@@ -166,7 +166,10 @@ class ZoneQuestions:
     def _compare_with_zone(self, question: messages.Compare) -> Steps[None]:
         """Find the drift of keys, compared with what exists in the zone. With ``asked.mend``, record it: the keys are then planned.
 
-        Keys that changed since the caller read them (``moved``) are not compared.
+        Keys that changed meanwhile (``moved``) are not compared:
+
+        asked.known   each key as the caller read it before its walk of the zone. Moved: a key that was written since
+        asked.keys    each key as it is now. The zone was read at ``asked.names`` only. Moved: a key that has a set at another name by now
         """
         asked = question.asked
         keys = [known.service for known in asked.known] or list(asked.keys)

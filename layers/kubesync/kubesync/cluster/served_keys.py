@@ -232,13 +232,13 @@ class PromotedKeys:
 class _Changed:
     """A shared object that changed.
 
-    ``number``: of its durable mark. ``left``: its readers that are not planned yet; None: not read yet. ``early``: readers that were planned
-    before everything was known.
+    ``number``: of its durable mark. ``left``: its readers that are not planned yet; None: not read yet. ``provisional``: readers whose plan
+    is provisional (``KeyStates.provisional``); the last one stands for all of them.
     """
 
     number: int
     left: list[ObjectKey] | None = None
-    early: list[ObjectKey] = field(default_factory=list)
+    provisional: list[ObjectKey] = field(default_factory=list)
 
 
 class Readers:
@@ -265,11 +265,12 @@ class Readers:
         """The first object that has readers to plan, or whose mark can perhaps be removed."""
         states = self._served.states
         for reference, known in self._changed.items():
-            if known.left != [] or not known.early or not states.provisional(known.early[-1]):
+            if known.left != [] or not known.provisional or not states.provisional(known.provisional[-1]):
                 return reference
         return None
 
     def steps(self) -> Steps[None]:
+        """Plan some readers of one object. Once the plans of all its readers are final, remove its mark."""
         reference = self._next()
         assert reference is not None, "only where it is due"
         known, states, table = self._changed[reference], self._served.states, self._served.states.tables.state
@@ -281,10 +282,10 @@ class Readers:
             if self._changed.get(reference) is not known:
                 return  # the object changed again
             known.left = known.left[_AT_A_TIME:]
-            known.early += filter(states.provisional, some)
-        while known.early and not states.provisional(known.early[-1]):
-            known.early.pop()  # it was planned again when the rest was known
-        if not known.left and not known.early:
+            known.provisional += filter(states.provisional, some)
+        while known.provisional and not states.provisional(known.provisional[-1]):
+            known.provisional.pop()  # its plan is final: it was planned again when the rest was known
+        if not known.left and not known.provisional:
             writer = self._served.ports.fenced_writer
             # Stale: an earlier try has removed the mark, and its answer was lost.
             with suppress(StaleStateError):

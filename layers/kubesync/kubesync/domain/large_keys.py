@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 LARGE: Final = 20_000
-"""What is smaller is never noted: no Service of usual size comes near it."""
+"""For a smaller key no note is written: no Service of usual size comes near it."""
 _DEATHS: Final = 2
 _NAMESPACES: Final = 100
 _RETRY_SECONDS: Final = 3600.0

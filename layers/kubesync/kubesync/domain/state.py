@@ -12,7 +12,8 @@ from kubesync.domain.objects import EMPTY_SET, EndpointsObject, ObjectKey, Resou
 
 EMPTY: Final[Mapping[RecordKey, RecordSet]] = MappingProxyType({})
 CONFLICT_CHECK_SECONDS: Final = 3600.0
-"""Conflict checks of a name are at most this far apart. The first come sooner; a resync or news of the key brings one at once."""
+"""How far conflict checks of a name are apart in the end; twice as far at worst (``zone.check_schedule``). The first come sooner; a resync or
+news of the key brings one at once."""
 SETTLED_ATTEMPTS: Final = 11
 """From this many attempts on, checks are ``CONFLICT_CHECK_SECONDS`` apart (before: 5 s, doubling) and the mark is not rewritten."""
 

@@ -30,7 +30,7 @@ KNOWN_AFTER_SECONDS: Final = 30.0
 FAILING_SECONDS: Final = 180.0
 """A listener counts as failing once it has not worked for so long."""
 _LATE_SECONDS: Final = 180.0  # the alarm's threshold: below it, a session cannot say that nothing is late
-_LISTENERS: Final = 2  # of each cluster
+_LISTENERS: Final = 2  # counted for a cluster that cannot be served: what it reads may not be known
 _STUCK_SECONDS: Final = 30.0
 
 

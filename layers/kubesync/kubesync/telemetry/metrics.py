@@ -1,7 +1,8 @@
 """A session's CloudWatch metrics in the embedded metric format: lines in the log, no calls.
 
-To add one: a row below, its value in ``session.health`` or ``domain.report``, and what makes it a metric here. If an alarm or the dashboard
-uses it: ``ALARMED``, ``template.yaml``, ``docs/runbook.md`` and `make terraform reference`.
+To add one: a row below, its value in ``session.health`` or ``domain.report``, and its name in ``_counts``, ``_states`` or a method here. If it
+is in seconds: ``IN_SECONDS``, else it is cut to a whole number. If an alarm or the dashboard uses it: ``ALARMED``, ``template.yaml``,
+``docs/runbook.md`` and `make terraform reference`.
 
 Namespace ``kubesync``. ``service`` is ``kubesync-<deployment>``, which separates the deployments of one account.
 
@@ -59,7 +60,7 @@ ListenerErrors               service, code, key               Count    codes 6 t
 ListenersEnded               the same                         Count    codes 1 to 5: how each listener ended
 Sessions                     service, ended                   Count    one per session; ``ended`` is the key of its code
 
-The six from OldestOpenSeconds to KeysSetAside are left out as long as a session cannot know them: see ``session.health``. HoursSinceResync and
+OldestOpenSeconds and OpenKeys to KeysSetAside are left out as long as a session cannot know them: see ``session.health``. HoursSinceResync and
 RegistrationsLost are left out in the same cases.
 """
 

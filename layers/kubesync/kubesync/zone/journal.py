@@ -128,11 +128,17 @@ class ZoneJournal:
         return inflight is not None and not inflight.batch
 
     def _is_unknown_to_tables(self, journal: Journal) -> bool:
-        """Whether a journal of ours shows writes that our tables do not know: a later epoch, or one that no inflight item announced.
+        """Whether our tables cannot know a journal of ours, since they were lost or restored (ADR 0007).
 
-        Reads the inflight item again before it says so. Raises StaleStateError if the item has changed meanwhile.
+        The inflight item announces every change of the journal first. So the tables know it, except
 
-        Our own epoch counts as later until this master itself has written: an epoch is drawn once, unless the counter went back.
+        the journal's epoch                            the tables
+        -------------------                            ----------
+        later than ours                                cannot know it
+        ours, but this master has not written yet      cannot know it: an epoch is drawn once, unless the counter of epochs went back
+        another one that the item did not announce     cannot know it, if the item says the same when it is read again
+
+        Raises StaleStateError if the item has changed meanwhile.
         """
         epoch = self._ports.fenced_writer.epoch
         if journal.epoch > epoch or (journal.epoch == epoch and not self._written):

@@ -9,8 +9,8 @@ send_first ── groups: parts of a refused batch, before anything else
 A *unit* is the changes of one key at one name. A key's units are known once the zone has the key's *intent*.
 
 If IAM denies a name, all keys of the key's namespace are sent separately from then on: never in one batch with keys of other namespaces.
-Batches of such namespaces alternate with batches of all other namespaces, and with one another. Finding denied names takes many batches,
-and other namespaces must not wait for all of these (I9).
+Batches of such namespaces alternate with batches of all other namespaces, and with one another. It takes many batches to find all denied
+names, and other namespaces must not wait that long (I9).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
     its units could only add sets to a full zone            the key                  the zone's next try: see ``FullZone``
     Route 53 refused it                                     the unit alone           the time that its cluster decided
 
-A key of which nothing can be sent *sleeps* until the first of its waits is over; an inherited wait must be over in any case. The zone does
+A key of which nothing can be sent *sleeps* until the first of its waits is over, but never before an inherited wait is over. The zone does
 not keep the intent of a sleeping key, and does not ask for it: otherwise it would ask for thousands of waiting keys at every step (I7).
 
 The lag of a unit counts from the event that made what it wants now, not from the first event of its key: a name in conflict may wait

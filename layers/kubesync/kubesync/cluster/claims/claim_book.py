@@ -169,7 +169,7 @@ class ClaimBook:
         """Swap claims with another owner at the same name, if each of the two keys wants the other's claim and no longer its own.
 
         For example, two keys swap the seats PRIMARY and SECONDARY. Both claims change hands in one transaction: otherwise each key would
-        wait for the other for ever. A key that turned back has never published what it turned to: it lets that go, and exchanges nothing.
+        wait for the other for ever. A key that turned back before it published what it turned to exchanges nothing: it lets that go.
 
         Yields: the claim that the key gives, the claim that it gets, actions, and clusters besides the key's own.
         """

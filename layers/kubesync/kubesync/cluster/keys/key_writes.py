@@ -111,8 +111,9 @@ class KeyWrite:
             own: the actions that store the final state. Storing a state between two steps takes about as much room.
             room: how many actions a transaction may have.
         """
+        # A state between two steps may write all slices that the key has now, its item and its open mark.
         own_actions, own_bytes = max(len(own), self.before.slices) + 2, _bytes(own)
-        most = _ROOM_BYTES
+        most = _ROOM_BYTES  # steps with large upstreams are smaller: see _STEP_BYTES
         if any(isinstance(piece.actions, Made) for piece in self.pieces):
             most = min(most, max(_STEP_BYTES, _STEPS_OF_OWN * own_bytes))
         groups: list[list[Piece]] = [[]]

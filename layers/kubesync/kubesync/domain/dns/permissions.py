@@ -134,7 +134,7 @@ def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, hel
 
 
 def refusal(name: str, key: ObjectKey, rules: NameRules | None) -> Problem | None:
-    """Why a Service must not have a name that it asks for, or None. Limits of numbers are not checked here.
+    """Why a Service must not have a name that it asks for, or None. How many names a Service may have is not checked here.
 
     A name that is illegal in DNS is not refused: it is reported where names are placed in zones.
     """

@@ -161,13 +161,14 @@ def _desired(state: KeyState, _complete: AbstractSet[Resource], rules: DnsRules,
 
 
 def _keeps(state: KeyState, rules: DnsRules, held: Collection[str] | None) -> Keeping:
+    """Names that an Ingress keeps while it publishes nothing there: see ``Kind.keeps``."""
     ingress = _ingress(state)
     if ingress is None or not of_our_class(ingress, rules):
         return Keeping()
     asked = asked_of(ingress.annotations, rules)
-    wanted = names_wanted(ingress, asked, rules)
-    # While nobody can tell which names it wants, it keeps all those that it may mean.
-    names = wanted or map(canonical_name, (*ingress.hosts, *ingress.tls_hosts, *asked.hostnames))
+    names: Iterable[str] | None = names_wanted(ingress, asked, rules)
+    if names is None:  # while nobody can tell which names it wants, it keeps all those that it may mean
+        names = map(canonical_name, (*ingress.hosts, *ingress.tls_hosts, *asked.hostnames))
     return keeping(key=state.key, asked=asked, names=tuple(names), rules=rules, held=held)
 
 

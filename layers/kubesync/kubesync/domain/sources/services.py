@@ -157,6 +157,10 @@ def _records(
     rules: DnsRules,
     plan: RecordPlan,
 ) -> dict[RecordKey, RecordSet]:
+    """The record sets of a Service, by the table at the top: its targets, the names that want them, and then SRV at names with addresses.
+
+    ``own``: the name that the template gives, if it gives one.
+    """
     own = _own_names(key, rules)
     shown = published_groups(service, groups)
     replaced = replaced_targets(asked, rules, plan)
@@ -190,7 +194,10 @@ def _records(
             by_name, host_names = endpoint_host_names(name, shown, plan)
             for host_name, targets in by_name.items():
                 want(host_name, targets, OF_ENDPOINTS, endpoints_source(service))
-    have_addresses = {wanted_name for wanted_name in wanted if plan.publish(wanted_name, wanted[wanted_name])}
+    have_addresses = set[str]()
+    for name, targets in wanted.items():
+        if plan.publish(name, targets):
+            have_addresses.add(name)
 
     for name in own if rules.srv and asked.targets is None else ():
         if service.headless:

@@ -58,8 +58,11 @@ type _Places = array[int]
 
 
 class ChosenNodes(Sequence[Node]):
-    """The nodes of one upstream, chosen and not built: each is built when it is read. ``left_out``: how many do not fit.
-    ``sizes``: of each in bytes, only where there are many."""
+    """The nodes of one upstream, chosen and not built: each is built when it is read.
+
+    ``ips``, ``ports`` and ``endpoints`` belong together: each has an entry for each node, in one order. ``left_out``: how many do not fit.
+    ``sizes``: of each in bytes, only where there are many. ``with_port`` makes copies with another port, which share all else.
+    """
 
     def __init__(
         self, ips: Sequence[str], ports: Iterable[int], endpoints: Sequence[Endpoint], left_out: int, sizes: array[int]
@@ -69,8 +72,9 @@ class ChosenNodes(Sequence[Node]):
         self.ips = ips
         self._ports = array("H", ports)
         self._endpoints = endpoints
-        self._port: int | None = None
-        self._digests: dict[int | None, str] = {}  # by port; of all that have these addresses. Empty: not known yet
+        self._port: int | None = None  # the port of all nodes of a copy; None: each node has its own
+        # Shared with all copies: their digests by port. ``digest`` computes them together; an empty text: not computed yet.
+        self._digests: dict[int | None, str] = {}
 
     def __len__(self) -> int:
         return len(self.ips)
@@ -85,7 +89,7 @@ class ChosenNodes(Sequence[Node]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def at(self, port: int) -> ChosenNodes:
+    def with_port(self, port: int) -> ChosenNodes:
         """The same addresses with another port."""
         other = copy(self)
         vars(other).update(_ports=array("H", [port]) * len(self), _port=port)
@@ -173,7 +177,7 @@ def upstreams_of(
     @cache
     def chosen(target: _Target) -> ChosenNodes:
         found = choose(shapes[target])
-        return found if len({number for _, number in target}) != 1 else found.at(target[0][1])
+        return found if len({number for _, number in target}) != 1 else found.with_port(target[0][1])
 
     return {name: chosen(targets[name]) for name in sorted(targets) if wanted(name)}
 

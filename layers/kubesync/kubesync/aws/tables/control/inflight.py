@@ -76,7 +76,7 @@ class Inflight:
     torn: bool = False
 
     def knows(self, journal_epoch: int) -> bool:
-        """Whether these tables may know a journal of this epoch."""
+        """Whether the item has announced a journal of this epoch, or is of a release that did not say which."""
         return self.journal_epoch is None or journal_epoch <= self.journal_epoch
 
     @property
