@@ -163,22 +163,13 @@ def _records(
     """
     own = _own_names(key, rules)
     shown = published_groups(service, groups)
-    replaced = replaced_targets(asked, rules, plan)
-    if replaced is not None:
-        public = internal = replaced
-    else:
-        public = _public_targets(service, asked, shown, rules, plan)
-        internal = Targets(_cluster_addresses(service, plan)) if asked.internal_hostnames else Targets()
-        if not internal.addresses:
-            for asked_name in asked.internal_hostnames:
-                plan.problems.add(Problem("NoClusterIp", asked_name, "the service has no cluster IP to publish"))
-
+    public, internal = _public_and_internal(service, asked, shown, rules, plan)
     report_alias(asked, public, plan)
     wanted: dict[str, Targets] = {}
 
-    def want(wanted_name: str, targets: Targets, rule: str, source: str) -> None:
-        wanted[wanted_name] = wanted[wanted_name].union(targets) if wanted_name in wanted else targets
-        plan.explain(wanted_name, Origin(rule, source))
+    def want(name: str, targets: Targets, rule: str, source: str) -> None:
+        wanted[name] = wanted[name].union(targets) if name in wanted else targets
+        plan.explain(name, Origin(rule, source))
 
     source = public_source(service, asked, cluster_ips=rules.load_balancer_cluster_ips)
     for name in own:
@@ -206,6 +197,21 @@ def _records(
         elif name in have_addresses:
             _publish_srv(name, service, plan)
     return plan.finish()
+
+
+def _public_and_internal(
+    service: Service, asked: DnsAnnotations, shown: Sequence[AddressedGroup], rules: DnsRules, plan: RecordPlan
+) -> tuple[Targets, Targets]:
+    """Targets of the own name and of ``hostname``, and those of ``internal-hostname``. The annotation ``target`` replaces both."""
+    replaced = replaced_targets(asked, rules, plan)
+    if replaced is not None:
+        return replaced, replaced
+    public = _public_targets(service, asked, shown, rules, plan)
+    internal = Targets(_cluster_addresses(service, plan)) if asked.internal_hostnames else Targets()
+    if not internal.addresses:
+        for name in asked.internal_hostnames:
+            plan.problems.add(Problem("NoClusterIp", name, "the service has no cluster IP to publish"))
+    return public, internal
 
 
 def _own_names(key: ObjectKey, rules: DnsRules) -> tuple[str, ...]:
