@@ -16,8 +16,8 @@ OF_TRANSPORT: Final[tuple[Mutant, ...]] = (
         without="an answer with status 103 is taken for the answer that follows it",
         invariants="",
         file="kubernetes/transport/connections.py",
-        old="        while status in _INTERIM:\n",
-        new="        while status in ():\n",
+        old="            if status not in _INTERIM:\n",
+        new="            if True:\n",
         caught_by=(_TRANSPORT + "test_answer_after_interim_ones_is_the_answer",),
     ),
     Mutant(

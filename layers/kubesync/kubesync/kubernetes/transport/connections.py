@@ -173,11 +173,11 @@ class _Response(http.client.HTTPResponse):
 
     def _read_status(self) -> tuple[str, int, str]:
         """The first status line that is final, or 100, which http.client passes over itself. 101 is final (RFC 9110 15.2)."""
-        version, status, reason = super()._read_status()  # type: ignore[misc]
-        while status in _INTERIM:
+        while True:
+            version, status, reason = super()._read_status()  # type: ignore[misc]  # private: typeshed does not know it
+            if status not in _INTERIM:
+                return version, status, reason
             http.client.parse_headers(self.fp)
-            version, status, reason = super()._read_status()  # type: ignore[misc]
-        return version, status, reason
 
 
 class _Interruptible(HTTPConnection):
