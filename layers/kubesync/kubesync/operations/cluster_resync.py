@@ -79,7 +79,6 @@ class ClusterResync:
         if config.paused:
             raise ResyncError(f"cluster {name} is disabled: `kubesync cluster enable {name}`, then run it again")
         part = progress.begin_cluster(name, config.revision)
-        self.name = name
         self.listed = bool(part.document)
         self.zones = set(part.zones) if self.listed else {zone.id for zone in config.zones}
         self._master = master
@@ -95,6 +94,10 @@ class ClusterResync:
         self._held: list[dict[str, Any]] = []  # rows of deletions that are held back
         self._conflicts: dict[ObjectKey, Mapping[Name, str]] = {}
         self._reread: set[ObjectKey] = set()  # keys whose conflicts are read once more for the report
+
+    @property
+    def name(self) -> str:
+        return self._config.name
 
     @property
     def orphans_removed(self) -> bool:
