@@ -120,7 +120,7 @@ def test_i9_who_waits_for_room_stays_in_line_in_the_commit_in_which_the_owner_le
     place = claims.waiter_place(name, waiter, "2026-01-01T00:00:00Z")
     store.transact(claims.change(None, Claim(name, owner, 1, 1), {place: waiter}), "first")
     tables = SimpleNamespace(claims=claims, state=StateTable(store), fenced_here={"prod"})
-    book = ClaimBook(tables, KeyState, lambda _key, _name: None)  # type: ignore[arg-type]
+    book = ClaimBook(tables, KeyState, lambda _key, _name: None)  # type: ignore[arg-type]  # nothing is counted
     book.read({name})
     book.note_queues(KeyState(waiter, waits=frozenset({name})), "2026-01-01T00:00:00Z", {wanted})
     assert (book.heir(name, owner) == waiter) is stays

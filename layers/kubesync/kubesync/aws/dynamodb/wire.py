@@ -89,7 +89,7 @@ def from_attribute(attribute: Mapping[str, Any]) -> Value:
     """
     ((tag, value),) = attribute.items()
     if tag == "S" or tag == "B" or tag == "BOOL":  # the hot path: no tuple, no hashing
-        return value  # type: ignore[no-any-return]
+        return value  # type: ignore[no-any-return]  # the tag says its type
     if tag == "N":
         try:
             return int(value)

@@ -196,7 +196,7 @@ def to_change(change: BatchChange) -> ChangeTypeDef:
         "Name": to_route53(change.key.name),
         "Type": change.key.type,  # type: ignore[typeddict-item]  # Route 53 itself refuses unknown types
     }
-    record_set.update(to_fields(wanted.routing, change.key.identifier))  # type: ignore[typeddict-item]
+    record_set.update(to_fields(wanted.routing, change.key.identifier))  # type: ignore[typeddict-item]  # plain mappings
     if wanted.alias is not None:
         record_set["AliasTarget"] = {
             "HostedZoneId": wanted.alias.zone_id,
