@@ -45,6 +45,10 @@ from kubesync.domain.upstreams.named import PREFIX, NamedUpstream, below, compos
 from kubesync.domain.upstreams.nodes import node_of
 from kubesync.messages import CompareNamed, Refer
 
+# In one transaction, in addition to the fence check and the audit. Puts are slices of about 100 KB; the limit is 4 MB.
+_MAX_ACTIONS: Final = 90
+_MAX_PUTS: Final = 30
+_REMIND_SECONDS: Final = 5.0
 _TORN_READS: Final = 5
 _UNREADABLE: Final[tuple[Node, ...]] = (Node("", 0, ready=False),)
 
@@ -57,12 +61,6 @@ class Rewrite:
     actions: tuple[Action, ...]
     entry: Entry
     drift: str
-
-
-# In one transaction, in addition to the fence check and the audit. Puts are slices of about 100 KB; the limit is 4 MB.
-_MAX_ACTIONS: Final = 90
-_MAX_PUTS: Final = 30
-_REMIND_SECONDS: Final = 5.0
 
 
 class ReferencesError(Exception):
