@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import requests
 
-from kubesync.cluster.service_events import ServiceEvent, post_event
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import DeniedError
 from kubesync.domain.objects import ObjectKey
+from kubesync.kubernetes.service_events import ServiceEvent, post_event
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 from kubesync_local.standins.apiserver import ApiServer
 

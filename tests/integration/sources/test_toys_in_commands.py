@@ -13,10 +13,10 @@ from harness.cli_stack import CliStack, a_cli_stack
 from harness.page_visitor import a_visited_page, parsed
 from harness.toys import put_box, put_toy, read_toys
 from kubesync.aws.tables.state import StateTable
-from kubesync.cluster.service_events import ServiceEvent, event_request
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Reference
+from kubesync.kubernetes.service_events import ServiceEvent, event_request
 
 TOY = "prod/shop/Toy:web"
 KINDS = "Ingress, Service, Toy"

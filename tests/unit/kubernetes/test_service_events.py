@@ -6,9 +6,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from kubesync.cluster.service_events import ServiceEvent, event_request
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.objects import ObjectKey
+from kubesync.kubernetes.service_events import ServiceEvent, event_request
 
 NOTE = ServiceEvent(
     ObjectKey("prod", "shop", "web"), "u-1", 1234, Problem("NoZone", "x.other.org", "the name fits none")
