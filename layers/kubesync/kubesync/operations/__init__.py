@@ -1,1 +1,1 @@
-"""What people ask for: resync, recovery, removal."""
+"""What people ask for: full resyncs, and dry runs of them."""
