@@ -221,6 +221,16 @@ class Deployment(StoredItems):
         """Strike no more."""
         self._strikes.clear()
 
+    def play_out(self, seconds: float, *, dies: bool) -> None:
+        """Let a step of a drawn course have its effects. ``dies``: the session dies at the latest now, and the next one begins."""
+        self.pass_time(5.0)
+        self.spare()
+        if dies:
+            self.kill()
+            self.pass_time(30.0)
+            self.start()
+        self.pass_time(seconds)
+
     def _before(self, call: Outward) -> None:
         if call.service != "route53":
             self._strike(call.kind, False)

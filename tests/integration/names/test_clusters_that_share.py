@@ -297,13 +297,7 @@ def test_i9_clusters_that_share_names_are_never_refused_and_no_name_is_away_whil
             deployment.route(step.cluster, options[step.cluster])
         elif step.what == "resync" and not step.dies:
             deployment.resync(step.cluster)
-        deployment.pass_time(5.0)
-        deployment.spare()
-        if step.dies:
-            deployment.kill()
-            deployment.pass_time(30.0)
-            deployment.start()
-        deployment.pass_time(8.0)
+        deployment.play_out(8.0, dies=bool(step.dies))
         assert deployment.refusals == []
         stands = {
             key.identifier: found.routing.words

@@ -82,13 +82,7 @@ def test_i9_clusters_that_change_policies_at_random_never_lose_the_name_nor_are_
         if step.seconds is not None and not step.dies:
             deployment.pass_time(step.seconds)
             continue
-        deployment.pass_time(5.0)
-        deployment.spare()
-        if step.dies:
-            deployment.kill()
-            deployment.pass_time(30.0)
-            deployment.start()
-        deployment.pass_time(12.0)
+        deployment.play_out(12.0, dies=bool(step.dies))
         stands = deployment.www()
         assert len({text.split(" ")[0] for text in stands.values()}) <= 1
         assert deployment.refusals == []

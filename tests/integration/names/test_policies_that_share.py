@@ -351,13 +351,7 @@ def test_i9_what_route_53_would_refuse_is_never_sent_and_no_name_is_away_while_s
             deployment.at(step.dies, deployment.kill)
         if step.policy is not None:
             deployment.ask(step.name, KINDS[step.policy], step.identifier, seconds=0.0)
-        deployment.pass_time(5.0)
-        deployment.spare()
-        if step.dies:
-            deployment.kill()
-            deployment.pass_time(30.0)
-            deployment.start()
-        deployment.pass_time(8.0)
+        deployment.play_out(8.0, dies=bool(step.dies))
         assert deployment.refusals == []
         stands = deployment.www()
         still = {e for e in held if e[-1] in {str(ord(n) - 96) for n in asked.keys() - waiting - {step.name}}}
