@@ -1,7 +1,5 @@
 """Measures the figures that the design asks for (docs/benchmarks.md): ``python -m bench [NAME ...]``."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """``python -m bench [--report-only] [--small] [NAME ...]``: measure, print a table, exit 1 if a goal is missed."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -3,8 +3,6 @@
 Each change is one DELETE and one CREATE with one ResourceRecord each. The journal takes two of a batch's 1,000.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator

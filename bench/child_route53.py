@@ -1,7 +1,5 @@
 """The strict Route 53 in a child process, with the latency of a network."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

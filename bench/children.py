@@ -1,7 +1,5 @@
 """Child processes that answer commands: stand-ins must not use the session's CPU time and memory."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Mapping

@@ -3,8 +3,6 @@
 Each is a process of its own. They take turns, so that a busy minute of the machine hits all alike; the median counts.
 """
 
-from __future__ import annotations
-
 import os
 import ssl
 import statistics

@@ -1,7 +1,5 @@
 """Clusters of any size, as the API server's objects: Services, and EndpointSlices of up to 100 endpoints each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID

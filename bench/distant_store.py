@@ -1,7 +1,5 @@
 """A DynamoDB in memory with the latency of a real one. It records the time of each call."""
 
-from __future__ import annotations
-
 import time
 
 from harness.fakes.memory_store import Call, MemoryStore

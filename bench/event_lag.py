@@ -1,7 +1,5 @@
 """Figure 4: from an event of the API server to the answer of the batch that carries its record set."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Session and renderer are real processes; the tables are moto's in this process, 
 window of 1 s and the renderer's second between two reads are in it.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

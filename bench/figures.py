@@ -1,7 +1,5 @@
 """A measured figure with its goal, and the table that shows them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 And the CPU time of a session that finds a master and ends at once, as a function starts one each minute (docs/cost.md).
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

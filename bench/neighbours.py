@@ -4,8 +4,6 @@ From an event of the API server to the answer of the batch that carries its reco
 zone and all API servers are in processes of their own: CPU seconds are those of the session alone.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Figure 8: the CPU time for planning a Service with ten thousand endpoints, with its digest and slices."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 What takes time runs with nothing beside it. Programs whose figures are counts or memory run beside one another.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import time
 from collections.abc import Iterator, Sequence

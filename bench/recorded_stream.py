@@ -1,7 +1,5 @@
 """A long watch stream made of recorded events, and a plain socket server that sends it to every client."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

@@ -1,7 +1,5 @@
 """Figure 2: the cost of a session that resumes after a clean hand-over and gets no event, for any size of cluster."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Iterator

@@ -5,8 +5,6 @@
 prints the CPU seconds of the whole process, and the wall seconds from the request to the last event.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import time

@@ -1,7 +1,5 @@
 """Sessions in this process, with stand-ins in other processes."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -4,8 +4,6 @@ A child process serves the stream over plain sockets. Each client reads it in a 
 rounds. The CPU time of the fastest round counts, because other processes share the machine.
 """
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

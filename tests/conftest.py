@@ -1,7 +1,5 @@
 """What holds for every test: no credential is logged or printed (I8); hypothesis does not judge by the wall clock; AWS models are read once."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Generator, Iterator

@@ -5,8 +5,6 @@ first asks for a vulnerability that OSV knows for certain. Without that answer t
 and the exit status is 0, because a network without OSV says nothing about the pins.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

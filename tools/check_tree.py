@@ -1,7 +1,5 @@
 """Finds what tracked files must not contain: hosts of package registries, paths of one machine, credentials."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ The pages stay what they are on GitHub: README is the first one, its table of pa
 become plain text. A link or an anchor that leads nowhere fails the build.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ A whole session runs in the simulation. A Service that is published already gets
 in the order in which they are entered, where one file calls another. A row ends where another actor goes on.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from itertools import groupby

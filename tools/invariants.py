@@ -6,8 +6,6 @@ tests of I1      names of tests: ``test_i1_...``, ``test_i1_i2_...`` or ``..._i1
 mutants of I1    ``mutation.mutants``: those that break it
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import defaultdict

@@ -9,8 +9,6 @@ SHA256SUMS                          of all of these
 last commit; entries are sorted; modes are 0644 and 0755.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Parts of pages that are made: each stands between two comments, and what is around them is written by hand."""
 
-from __future__ import annotations
-
 
 def with_part(page: str, begin: str, end: str, made: str) -> str:
     """The page with what was made between these two lines. Raises ValueError where one of them is missing."""

@@ -10,8 +10,6 @@
 A table in a docstring is a line of titles, a line of hyphens under them, and rows. A row without a first cell goes on from the one above.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import re

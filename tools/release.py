@@ -4,8 +4,6 @@ A release is a clean checkout whose commit has the tag vVERSION, where VERSION s
 dated section for it below an empty section for what is not released.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A condition becomes a local value, and ``count`` of its resources; ``AWS::NoValu
 variables are those of the parameters, in Terraform's form: ``HostedZoneArns`` is ``hosted_zone_arns``.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -3,8 +3,6 @@
 First with what pyproject.toml names as dependencies and nothing else, then with the extra `demo`.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

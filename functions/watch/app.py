@@ -3,8 +3,6 @@
 Importing this module connects to nothing: the sockets of a frozen and thawed environment are dead.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from aws_lambda_powertools import Logger

@@ -4,8 +4,6 @@ Of botocore's 400 services it keeps only those that kubesync calls. Data for all
 stays. It also removes pip's scripts, and examples.
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``python -m kubesync_local`` is ``kubesync``."""
 
-from __future__ import annotations
-
 import sys
 
 from kubesync_local.cli.main import main

@@ -4,8 +4,6 @@ since what lies in .aws-sam may be of another day.
 KUBESYNC_ARTEFACT names SAM's folder (.aws-sam), KUBESYNC_ARTEFACT_PYTHON the Python 3.13 that the functions run on.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from typing import Any

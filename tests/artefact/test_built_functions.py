@@ -1,7 +1,5 @@
 """Whole invocations of the built functions: cold start, session, hand-over, timeout, resync, SIGTERM, freeze and thaw."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What `sam build` put into the layers: size, wheels of the right architecture, clients that open, time to import."""
 
-from __future__ import annotations
-
 import re
 import struct
 import subprocess

@@ -4,8 +4,6 @@ It enforces no policy and no quota. It has CloudFormation, Scheduler, Lambda wit
 CloudWatch Logs behind one address, so a stack lives here as its owner would see it.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -4,8 +4,6 @@ leave this folder alone.
 KUBESYNC_AWS_PYTHON names the Python 3.13 that functions run on.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest

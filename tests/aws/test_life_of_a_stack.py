@@ -3,8 +3,6 @@
 It begins as a stack of the release before, which is updated to what SAM has built now.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """A stack of four shards on the same AWS: each has its master, and one that is dead shows in its own alarm's metric."""
 
-from __future__ import annotations
-
 import json
 from contextlib import ExitStack
 from pathlib import Path

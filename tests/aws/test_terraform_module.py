@@ -1,7 +1,5 @@
 """The module in deploy/terraform on the same AWS: applied, publishing, without drift, and gone without its tables."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """``make chaos``: every section, on all cores; a table at the end, exit status 1 on any violation."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """Every section of the chaos run. A new one is a module with a ``SECTION``, and a line here."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from chaos.faults import (

@@ -1,7 +1,5 @@
 """Plays sections: in processes of their own, those that mostly wait beside the others; prints progress and each violation."""
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 import time

@@ -1,7 +1,5 @@
 """What a section of the chaos run is: cases that are enumerated, and a play of one case that says what was violated."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

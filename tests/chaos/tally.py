@@ -1,7 +1,5 @@
 """How sections went, and the table that a run ends with."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Every command by hand, over HTTP to servers on this machine; signals reach processes. Answers are checked literally."""
 
-from __future__ import annotations
-
 import json
 import signal
 import time

@@ -1,7 +1,5 @@
 """``make demo``, as a person runs it: a process of its own."""
 
-from __future__ import annotations
-
 import re
 
 from harness.cli_stack import a_cli_stack

@@ -1,7 +1,5 @@
 """Tables that were lost: a dry run first, then record sets that stand as wanted are taken as ours."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.cli_stack import a_cli_stack

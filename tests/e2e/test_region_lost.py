@@ -1,7 +1,5 @@
 """The runbook's page for a lost region, played: the first deployment's tables are gone, another one goes on from zone and cluster."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

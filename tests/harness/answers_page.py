@@ -3,8 +3,6 @@
 What differs between two runs is masked: times, ids of sessions, zones and batches, durations. So two runs lead to the same page.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """botocore reads its service models once in a test process, not once for each boto3 session."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import botocore.session

@@ -1,7 +1,5 @@
 """Everything that the ``kubesync`` command and the functions talk to, served on this machine, and ways to run them."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging
@@ -20,8 +18,7 @@ import boto3
 from harness.dynamodb import a_table_prefix, dynamodb_url
 from harness.ended_sessions import ended_when
 from harness.memory_tables import URL, memory_tables, tables_in_memory
-from harness.secrets_watch import AWS_SECRET, leak_in
-from harness.secrets_watch import TOKEN as TOKEN
+from harness.secrets_watch import AWS_SECRET, TOKEN as TOKEN, leak_in
 from harness.waiting import PATIENCE_SECONDS
 from kubesync.actors.scheduler import Clock
 from kubesync.actors.threads import ThreadScheduler

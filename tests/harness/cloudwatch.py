@@ -6,8 +6,6 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missin
 missing". ``tests/unit/house/test_cloudwatch.py`` holds that page's tables.
 """
 
-from __future__ import annotations
-
 import json
 import operator
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The tables of clusters over one store, as a session makes them."""
 
-from __future__ import annotations
-
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable

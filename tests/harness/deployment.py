@@ -11,8 +11,6 @@ made by hand, a journal, a fault), lets time pass, and looks at what stands outs
     assert deployment.end().clean
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final

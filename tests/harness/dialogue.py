@@ -1,7 +1,5 @@
 """A command in a process of its own whose terminal is the test's: the test reads what it shows, types, and presses Ctrl-C."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

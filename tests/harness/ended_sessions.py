@@ -1,7 +1,5 @@
 """Sessions of commands and functions that end when a test has seen what it waits for, however long that takes."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A DynamoDB stream as AWS has it: shards that split and end, iterators that expire, records that are trimmed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A table of upstreams with its stream, and one who follows it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from harness.fake_stream import FakeStream

@@ -1,7 +1,5 @@
 """A namespace that fills its cluster's lists, beside a friendly one: a session lists them, each party in a process of its own."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection

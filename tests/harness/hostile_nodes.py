@@ -1,7 +1,5 @@
 """Nodes as somebody might write them who wants to write configuration."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A stack whose sessions wait for a tenth of the time: for backoffs of seconds, which no test needs to sit through."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -6,8 +6,6 @@ Each port leads to a port of its own. Prints one JSON object. ``parts_mb``: the 
 ``planning_mb``: the peak of the process beyond them. Nothing is stored, so that only the plan counts.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import resource

@@ -2,8 +2,6 @@
 stand-in. ``tests/contract/store`` holds the store in memory to the real adapter; ``tests/e2e`` runs commands over HTTP.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A page's reading over tables in memory: clusters, Services, named upstreams and changes, and hooks around every request."""
 
-from __future__ import annotations
-
 import threading
 from types import SimpleNamespace
 from typing import Any

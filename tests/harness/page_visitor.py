@@ -1,7 +1,5 @@
 """Serves the page in this process and visits it over a socket, as a browser does, or as somebody who should not."""
 
-from __future__ import annotations
-
 import http.client
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

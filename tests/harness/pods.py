@@ -1,7 +1,5 @@
 """Pods on this machine: each is a small HTTP server on an address of 127.0.0.0/8, all in one process with one thread."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

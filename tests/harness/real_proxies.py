@@ -1,7 +1,5 @@
 """Real nginx, HAProxy and Envoy, as `tools/proxy-packages` unpacked them. Each runs as a child process on loopback."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """An output of the proxies' configuration, in a directory of a test."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from kubesync_local.proxies.files.commands import Command

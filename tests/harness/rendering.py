@@ -1,7 +1,5 @@
 """Upstreams in a table without a cluster, and ``kubesync render`` in a process of its own."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The credentials that tests use, and where they must never be seen: logs, tables, zones, reports, messages, output (I8)."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import logging

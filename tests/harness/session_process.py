@@ -3,8 +3,6 @@
 Everything comes from the environment. Each thing that happens is a line of JSON on standard output, the report the last.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -2,8 +2,6 @@
 thousands are for DynamoDB.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final

@@ -22,8 +22,7 @@ from harness.fakes.memory_store import MemoryStore
 from harness.fakes.route53 import wire_change
 from harness.fakes.shifted_clock import ShiftedClock
 from harness.golden.item_kinds import why_unknown
-from harness.secrets_watch import AWS_SECRET, leak_in
-from harness.secrets_watch import TOKEN as TOKEN
+from harness.secrets_watch import AWS_SECRET, TOKEN as TOKEN, leak_in
 from harness.seen.deliveries import Deliveries
 from harness.seen.permissions import permitted
 from harness.waiting import PATIENCE_SECONDS

@@ -1,7 +1,5 @@
 """A terminal of a test's own: commands see one, and the test sees each byte that reaches it."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

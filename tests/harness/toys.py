@@ -1,7 +1,5 @@
 """Toys over the wire: the stand-in API server serves them as it serves any custom resource, and a cluster may have them for a source."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from harness.cli_stack import CliStack

@@ -9,8 +9,6 @@ A fenced block of the language ``text`` after a block is what it prints, standar
 lines that are left out; within a line, for text that differs. Spaces count as one, because tables fit the width of the screen.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A deployment in which three clusters share one name."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -3,8 +3,6 @@
 ``PATIENCE_SECONDS`` is a limit for failures only: no test that passes ever waits for it, and no outcome depends on its length.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """``make mutants``: takes one mechanism out of kubesync at a time; exit status 1 where the tests do not notice."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

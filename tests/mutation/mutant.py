@@ -1,7 +1,5 @@
 """What a mutant is: a mechanism, and the text that is kubesync without it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -4,8 +4,6 @@ Edits are text: where the code has changed, the old text is not found any more, 
 is kept now, and take that out instead.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

@@ -1,7 +1,5 @@
 """Mechanisms that prove absence before anything is deleted: I5."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

@@ -1,7 +1,5 @@
 """Rules of the conversations between actors (``kubesync.messages``): who may go on when, and which message counts."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

@@ -1,7 +1,5 @@
 """Mechanisms that show what does not get through: I10."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

@@ -1,7 +1,5 @@
 """Mechanisms that keep aliases to names of the same zone right: I9, and what they need of I10."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

@@ -1,7 +1,5 @@
 """Mechanisms that publish what annotations ask for, or nothing: I9, and what they need of I3 and I6."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

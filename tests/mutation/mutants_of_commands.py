@@ -1,7 +1,5 @@
 """Mechanisms by which commands refuse wrong use in words, and not as a fault of kubesync."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

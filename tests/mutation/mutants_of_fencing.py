@@ -1,7 +1,5 @@
 """Mechanisms that let one master write: I2."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

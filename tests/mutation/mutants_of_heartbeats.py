@@ -1,7 +1,5 @@
 """Mechanisms that show whether there is a master: I10."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

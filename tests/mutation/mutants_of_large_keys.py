@@ -1,7 +1,5 @@
 """Mechanisms that keep one large object from harming others: I4, I5, I6, I9, I10."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

@@ -1,7 +1,5 @@
 """Mechanisms that bound what the objects of a namespace take, and keep room for their heirs: I9."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

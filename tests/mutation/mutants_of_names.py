@@ -1,7 +1,5 @@
 """Mechanisms that keep names with those to whom they belong: I9."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

@@ -1,7 +1,5 @@
 """Mechanisms by which a name passes from one key to another in one batch: never away."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

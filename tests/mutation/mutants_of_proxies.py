@@ -1,7 +1,5 @@
 """Mechanisms that keep a proxy from being pointed anywhere or filled by anybody: I9, and I10 for those who watch over it."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

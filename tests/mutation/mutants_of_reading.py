@@ -1,7 +1,5 @@
 """Mechanisms that keep what is read right, and work and secrets within bounds: I4, and I6 to I10."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

@@ -1,7 +1,5 @@
 """Mechanisms that keep resyncs right that go on in the next session, and their results."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

@@ -1,7 +1,5 @@
 """Mechanisms that keep to what Route 53 allows of routing policies, and to who has what of a name: I9, and what they need of I4 and I5."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

@@ -1,7 +1,5 @@
 """Mutants of Ingresses and of the port for sources: kinds of keys, shared objects with readers, forms that older releases leave alone."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

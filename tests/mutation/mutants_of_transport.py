@@ -1,7 +1,5 @@
 """Mechanisms that read what a server, or a proxy before it, may answer by HTTP."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

@@ -1,7 +1,5 @@
 """Mechanisms by which a name changes its routing policy, or its type, in one batch over several clusters (ADR 0072, 0075)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

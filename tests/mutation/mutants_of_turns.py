@@ -1,7 +1,5 @@
 """Mechanisms that let namespaces take turns, and waiters of one name share a write: I9."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

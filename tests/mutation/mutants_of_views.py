@@ -1,7 +1,5 @@
 """Mechanisms that wait until it is known what a key wants: I1, I5, I7."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

@@ -1,7 +1,5 @@
 """Mechanisms that keep addresses, domains and TTLs out that nobody may newly have: I9, and I6 at an update."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

@@ -1,7 +1,5 @@
 """Mechanisms that keep what is written right: I1, I3, I4. Those of I2 are in ``mutants_of_fencing``."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from mutation.mutant import Mutant

@@ -1,7 +1,5 @@
 """Runs tests against a copy of the package in which one mechanism is missing."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

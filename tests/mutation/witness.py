@@ -1,7 +1,5 @@
 """A pytest plugin that makes sure that it is the mutated copy which is tested."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The Lua module in nginx with its Lua module: it follows the file without a reload, retries, and keeps what it has."""
 
-from __future__ import annotations
-
 import http.client
 import json
 from collections import Counter

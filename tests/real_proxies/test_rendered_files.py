@@ -1,7 +1,5 @@
 """Real proxies accept what is rendered, whatever the table holds."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Draws scripts of what happens to what ``values`` draws: every kind of change, setting and mishap."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final

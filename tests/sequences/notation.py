@@ -1,7 +1,5 @@
 """Values written as the expressions that make them: what differs from the defaults only, so that a failure can be pasted into a test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum

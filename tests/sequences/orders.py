@@ -1,7 +1,5 @@
 """The same changes in another order: those of one object stay in theirs, those of different objects change places."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict, deque
 

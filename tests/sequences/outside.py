@@ -1,7 +1,5 @@
 """The world of the scripts: two clusters, three zones, sessions that can be stepped in part, and watches that come as they like."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Plays a script: sessions are begun, stepped, ended and killed as it says; then the last one runs to quiet."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace

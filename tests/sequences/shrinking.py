@@ -1,7 +1,5 @@
 """Leaves steps out of a script that fails, as long as it still fails: every part of a script is a script."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 

@@ -4,8 +4,6 @@ A step that means nothing where it stands (the object does not exist, the cluste
 script is a script.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from kubesync.domain.objects import EndpointsObject, Resource, Service

@@ -1,7 +1,5 @@
 """Plays drawn scripts, and shrinks one that fails: for the test suite, and as a section of ``make chaos``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final

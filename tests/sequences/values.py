@@ -1,7 +1,5 @@
 """Draws what clusters hold: few names, so that they meet often, and every kind of Service, Ingress, annotation and endpoint."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from hypothesis import strategies as st

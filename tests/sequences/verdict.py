@@ -8,8 +8,6 @@ several            one of them holds it with its values (``chaos.stories.oracle`
 somebody else too  what stands there of theirs stays; who is kept out is reported
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The way out of one process: every call to DynamoDB, Route 53 or Kubernetes passes its gate, before and after its effect."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

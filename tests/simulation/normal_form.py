@@ -1,7 +1,5 @@
 """All that decides about the future of a world, in one form that can be compared."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ Scripted Services and Ingresses have no labels: an annotation stands for the one
 begins to match is ADDED for it, and one that stops to match is DELETED (k8s.io/apiserver, pkg/storage/cacher).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What kind of write a call is: the words of the commit protocol, told from the items that it names."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final, cast
 

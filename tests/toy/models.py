@@ -1,7 +1,5 @@
 """How the API writes toys and boxes: custom resources, so their fields come in alphabetical order. A box has no namespace."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Required, TypedDict
 
 from pydantic import ConfigDict, Field, with_config

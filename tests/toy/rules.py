@@ -1,9 +1,6 @@
 """What toys and boxes lead to: a toy has addresses at its host and nodes behind its port; its box says the TTL."""
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final

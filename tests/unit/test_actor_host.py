@@ -1,7 +1,5 @@
 """A host gives an actor its messages one by one, and steps in between."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

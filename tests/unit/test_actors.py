@@ -1,7 +1,5 @@
 """What threads meet in, besides what Python has itself."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

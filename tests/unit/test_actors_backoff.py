@@ -1,10 +1,7 @@
 """Delays double with each failure, up to a cap, and are spread by jitter."""
 
-from __future__ import annotations
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kubesync.actors.backoff import Backoff
 

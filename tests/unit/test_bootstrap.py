@@ -1,7 +1,5 @@
 """How parts are joined: which clusters may be reached how, and that nothing is connected before a session runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """References to tokens, and the token behind one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

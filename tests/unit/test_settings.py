@@ -1,7 +1,5 @@
 """Settings from the environment, and what is said about those that make no sense."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.stack import a_boto_session

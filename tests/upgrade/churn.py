@@ -3,8 +3,6 @@
 The last deletions come while a session watches. A list that lacks as many would be held back (I5), and each release lists anew after the other.
 """
 
-from __future__ import annotations
-
 import random
 import threading
 from collections.abc import Iterator

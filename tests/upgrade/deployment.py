@@ -11,8 +11,6 @@
 Two named upstreams are composed of ``shop/web`` and fixed addresses.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

@@ -3,8 +3,6 @@
 After a release, name that release's commit here and empty ``ROWS_SINCE``: see CONTRIBUTING.md.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import tarfile

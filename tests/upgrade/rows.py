@@ -7,8 +7,6 @@ Left out, because they describe no deployment that lasts: rows where the endpoin
 refuses, and the rows about registration.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """What stands in the tables and zones, read over the wire with clients that know nothing of kubesync."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass

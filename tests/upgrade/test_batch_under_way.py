@@ -5,8 +5,6 @@ landed, not closed   the transaction that closes its keys     is in the zone: no
 under way            the batch itself, in Route 53            is not in the zone: it is sent once, the late one is refused
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

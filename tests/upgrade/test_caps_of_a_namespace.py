@@ -1,7 +1,5 @@
 """A namespace at its caps, over an update and a rollback: what stands goes on, and what waits for room comes once this release is back."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 import pytest

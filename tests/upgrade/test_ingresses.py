@@ -5,8 +5,6 @@ prod     example.com   Services and, for a while, Ingresses
 plain    example.net   Services
 """
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from typing import Final
 

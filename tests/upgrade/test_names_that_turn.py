@@ -1,7 +1,5 @@
 """A name that is to get another policy, over a roll-back: the release before touches nothing of it, and this one goes on."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from typing import Any, Final
 

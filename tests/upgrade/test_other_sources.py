@@ -6,8 +6,6 @@ beside   example.com   Services
 plain    example.net   Services
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace

@@ -8,8 +8,6 @@ This release has both changes in one batch, and the name always has an answer. T
 has begun that, or is to do it, the name is away until the heir's set is there.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack

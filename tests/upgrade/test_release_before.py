@@ -1,7 +1,5 @@
 """The release before is in this repository's history, or tests say how to get it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

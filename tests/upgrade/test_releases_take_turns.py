@@ -3,8 +3,6 @@
 In the end zone and upstreams are what the Services say, and a dry run of either release finds no difference.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final

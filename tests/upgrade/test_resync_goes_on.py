@@ -1,7 +1,5 @@
 """A resync that a person of one release requests, that a master of one release is killed in, and that a master of the other finishes."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A Service with a routing policy that the release before does not know: that release leaves its cluster out, and its records stay."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from typing import Final
 

@@ -1,7 +1,5 @@
 """A stack of the release before, updated with the parameters that it has: nothing that costs or alarms changes."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Claims by type: no waiter of the release before publishes at the update, and that release gives away no name that is shared by types."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from typing import Any, Final
 

@@ -10,8 +10,6 @@ After each chapter every item of the four tables and every record set of the zon
 are compared in full, attribute by attribute. ``MAY_DIFFER`` says, by item, which attributes count sessions and tries.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack

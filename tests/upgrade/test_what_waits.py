@@ -3,8 +3,6 @@
 The release before may know neither turns nor the memory. Then the checkpoint says where to go on, and its next one drops the memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Starts each deployment and its page, and has ``camera`` take the pictures: ``python -m screenshots FOLDER [SCENE ...]``."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

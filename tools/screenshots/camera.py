@@ -7,8 +7,6 @@ Of a page it also looks: nothing is wider than the screen, the console is empty,
 goes to the skip link. What it finds it prints, one line each, and ends with status 1.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Deployments to take pictures of. Real sessions on the stand-ins make them; only the one with 200 clusters is written into the tables."""
 
-from __future__ import annotations
-
 import os
 import random
 import sys

@@ -1,7 +1,5 @@
 """What a terminal of a given size and theme shows after some bytes, as a page for the camera. Needs pyte (.venv-screenshots)."""
 
-from __future__ import annotations
-
 import base64
 import html
 import re

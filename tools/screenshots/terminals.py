@@ -4,8 +4,6 @@ A command that ends is shown whole, as if the terminal were as long as its answe
 on a screen of that size.
 """
 
-from __future__ import annotations
-
 import base64
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """The log of everything deployed. Each record shows where it was written."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from typing import Final

@@ -3,8 +3,6 @@
 Every setting's name contains its unit. An invalid value raises a UsageError that names the variable.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Annotated, Self

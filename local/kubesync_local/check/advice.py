@@ -1,7 +1,5 @@
 """What to do about a failed step, in one sentence."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kubesync.domain.errors import TOO_LONG, TOO_LONG_ADVICE, DeniedError, ErrorCode, ListenerError, StatusError

@@ -1,7 +1,5 @@
 """Certificates in words: the server's, and our client certificate."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Tests a deployment on AWS: its tables, schedules and function from here, and what that function reaches from its own network."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The credentials we have, and the user that the API server sees."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

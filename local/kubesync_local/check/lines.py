@@ -1,7 +1,5 @@
 """Steps of a check as lines for people."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import textwrap

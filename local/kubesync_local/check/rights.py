@@ -1,7 +1,5 @@
 """What we may do: a real list of one object, and a real short watch, of each resource that the cluster's listeners read."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -6,8 +6,6 @@ A failed step ends the row; the two branches at its end are independent. Request
 is the code that a session would report.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 import ssl

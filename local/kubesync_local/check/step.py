@@ -1,7 +1,5 @@
 """One step of a check and its result."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any

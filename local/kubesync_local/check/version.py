@@ -1,7 +1,5 @@
 """The API server's version and clock."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime

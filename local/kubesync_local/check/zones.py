@@ -1,7 +1,5 @@
 """Tests each hosted zone of a cluster: it can be reached with its role, has the registered name, and its journal is ours."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast

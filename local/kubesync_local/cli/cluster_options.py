@@ -1,7 +1,5 @@
 """The options of ``kubesync cluster``."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Final
 

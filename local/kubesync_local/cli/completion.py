@@ -1,7 +1,5 @@
 """``kubesync completion``: a script for the shell. shtab writes it from the parser, so that it knows every command and option."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from typing import Final

@@ -1,7 +1,5 @@
 """One example of each command, shown at the end of its help. Tests parse every one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

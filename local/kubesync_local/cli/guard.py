@@ -7,8 +7,6 @@ interrupted                     130  as shells expect after SIGINT; 143 after SI
 anything else                   1    a bug in kubesync: the line says how to see more
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import os

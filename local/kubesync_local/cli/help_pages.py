@@ -1,7 +1,5 @@
 """What ``kubesync help`` prints: commands in groups, and an example with each command."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import textwrap

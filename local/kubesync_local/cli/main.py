@@ -3,8 +3,6 @@
 That module is imported only when its command runs: ``kubesync --help`` must not wait for boto3.
 """
 
-from __future__ import annotations
-
 import sys
 
 from kubesync_local.terminal.signals import importing

@@ -1,7 +1,5 @@
 """An argparse parser that reports each error in one line, and the types of its arguments."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -1,7 +1,5 @@
 """The options of commands for pipelines: before a change is applied, and after."""
 
-from __future__ import annotations
-
 import argparse
 
 from kubesync_local.cli.parser import Commands, add_output, positive

@@ -1,7 +1,5 @@
 """Options of every command that reads tables: which deployment, AWS region and profile. They win over the environment."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from typing import Final

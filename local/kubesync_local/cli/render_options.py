@@ -1,7 +1,5 @@
 """The options of ``kubesync render``."""
 
-from __future__ import annotations
-
 from kubesync_local.cli.parser import Commands, count
 
 

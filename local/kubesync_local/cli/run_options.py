@@ -1,7 +1,5 @@
 """The options of commands that run a session."""
 
-from __future__ import annotations
-
 import argparse
 
 from kubesync_local.cli.parser import Commands, add_output, add_yes, positive

@@ -1,7 +1,5 @@
 """The options of commands that only read."""
 
-from __future__ import annotations
-
 import argparse
 
 from kubesync_local.cli.parser import Commands, add_namespace, add_output, add_selector, add_sort, count, days, moment

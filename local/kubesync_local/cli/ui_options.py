@@ -1,7 +1,5 @@
 """The options of ``kubesync ui``."""
 
-from __future__ import annotations
-
 import argparse
 
 from kubesync_local.cli.parser import Commands

@@ -1,7 +1,5 @@
 """The options of ``kubesync upstream``."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kubesync_local.cli.parser import Commands, add_output, add_sort

@@ -8,8 +8,6 @@ DynamoDB, credentials or tables cannot be used              the next one after a
 settings are wrong                                          the loop ends: nobody but a person can help
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Final

@@ -3,8 +3,6 @@
 https://docs.kernel.org/admin-guide/cgroup-v2.html (memory.max), https://docs.kernel.org/admin-guide/cgroup-v1/memory.html
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

@@ -3,8 +3,6 @@
 Names are those of docs/reference/metrics.md: ``LagP99`` is ``kubesync_lag_p99_seconds``, ``Changes`` is ``kubesync_changes_total``.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 from collections import defaultdict

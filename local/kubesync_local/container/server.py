@@ -1,7 +1,5 @@
 """Answers probes and Prometheus: ``/healthz`` and ``/metrics``."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

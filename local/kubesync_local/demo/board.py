@@ -1,7 +1,5 @@
 """What has happened so far in the demo. Written by the play and the sessions' threads, read by the screen."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

@@ -5,8 +5,6 @@ deleted in the end), pods in the order in which they start (10.42.0.2 to .5 were
 dns at .12; .14 to .16 came and went when web was scaled to five and back).
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from kubesync_local.demo.outside import Records, Upstreams

@@ -1,7 +1,5 @@
 """Reads the hosted zone and the upstreams table from outside: over the wire, with plain boto3 clients."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Plays the story while two sessions follow it, one after the other: the second stands by and takes over."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

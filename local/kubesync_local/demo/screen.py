@@ -1,7 +1,5 @@
 """Shows the board: a live picture on a terminal, plain lines elsewhere."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The stand-ins of the demo and `kubesync local up`: an API server, moto's DynamoDB and a strict Route 53, in this process."""
 
-from __future__ import annotations
-
 import errno
 import os
 import secrets

@@ -15,8 +15,6 @@
 ``docs/runbook.md`` says what to do about each. To add a cause: a function that yields it, and a line in ``CAUSES``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime

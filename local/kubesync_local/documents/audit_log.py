@@ -1,7 +1,5 @@
 """The audit as people read it back, newest first. ``docs/audit.md`` explains its words; a test compares that page with ``KINDS``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

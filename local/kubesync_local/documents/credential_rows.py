@@ -1,7 +1,5 @@
 """When the credentials of a cluster's connection end: rows of ``kubesync status``, and words for what is near."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any

@@ -1,9 +1,6 @@
 """One object explained, as JSON. ``docs/explain.md`` describes the fields. Pure: evidence in, a document out."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """The kinds of the objects that documents are about: every row of an object says its kind beside its key."""
 
-from __future__ import annotations
-
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.sources.registry import KINDS, main_part
 from kubesync.domain.state import KeyState

@@ -1,7 +1,5 @@
 """Lag by minute: of the running session from its lease, of those before from the reports that they kept when they ended."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

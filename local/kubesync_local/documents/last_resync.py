@@ -1,7 +1,5 @@
 """The last full resync, and those that are under way: when, who asked, how far, what it found."""
 
-from __future__ import annotations
-
 from itertools import islice
 from typing import Any, Final, cast
 

@@ -1,7 +1,5 @@
 """What Kubernetes or kubesync cannot read in an object of a manifest, field by field and in the words of a manifest's author."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

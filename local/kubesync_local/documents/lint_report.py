@@ -10,8 +10,6 @@ It asks the functions that a session asks. What only a cluster knows has a stand
 | EndpointSlices and Endpoints of another Service       | (its ready pods), upstreams only |
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,8 +40,7 @@ from kubesync.domain.upstreams.nodes import node_document
 from kubesync.kubernetes.wire.decode import read_list_page
 from kubesync.kubernetes.wire.registry import WIRE
 from kubesync_local.documents.lint_refusals import why_unnamed, whys_unread
-from kubesync_local.registration.private_addresses import CLUSTER_IP, exposed
-from kubesync_local.registration.private_addresses import in_words as exposed_in_words
+from kubesync_local.registration.private_addresses import CLUSTER_IP, exposed, in_words as exposed_in_words
 from kubesync_local.sources.registry import WORDS
 from kubesync_local.sources.services import NO_TARGET_LEFT, without_valid_target
 

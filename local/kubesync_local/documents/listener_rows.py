@@ -1,7 +1,5 @@
 """Listeners in ``kubesync status``: whether each works, its last error, and whether that is over."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final

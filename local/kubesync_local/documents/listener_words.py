@@ -14,8 +14,6 @@ The first matching row:
     never ended                           no                idle: the last session did not say how it ended
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from math import inf

@@ -1,7 +1,5 @@
 """Reads manifests: files, folders and standard input, each with one or several YAML or JSON documents."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

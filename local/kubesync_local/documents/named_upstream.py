@@ -1,7 +1,5 @@
 """A named upstream as JSON: what is registered, what each member adds now, and what the table holds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 

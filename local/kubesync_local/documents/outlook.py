@@ -18,8 +18,6 @@ For a record set, the first matching row:
     else                                                closed      nothing
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final

@@ -1,7 +1,5 @@
 """Names that an object wants, whether it has something to publish there or not."""
 
-from __future__ import annotations
-
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.domain.dns.annotations import read_annotations
 from kubesync.domain.sources.registry import main_part

@@ -1,7 +1,5 @@
 """Answers that the page keeps for some seconds, so that many tabs cost what one costs."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The pages and their addresses. ``access`` stands before all of them; templates hold the words."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -4,8 +4,6 @@ It reads all clusters together, from the newest change backwards. Reading that t
 goes on from there when a person asks for it.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """``kubesync ui``: serves the page until Ctrl-C."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import threading

@@ -1,7 +1,5 @@
 """Search by name, address or Service, cluster after cluster: a search that takes too long says where it stopped, and goes on from there."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

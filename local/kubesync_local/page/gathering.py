@@ -14,8 +14,6 @@ can take seconds, have a turn of their own. Facts and problems of named upstream
 needs them, and no page waits long for them.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The picture of lag by minute."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -8,8 +8,6 @@ correct    a Service asks for something that cannot be, or a credential ends soo
 waiting    kubesync goes on by itself
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """What templates show, prepared: rows, pages of lists, counts. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

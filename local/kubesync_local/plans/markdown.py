@@ -12,8 +12,6 @@
 **1 to add, 1 to change, 0 to delete, 0 held back**
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from kubesync_local.plans.plan import TTL, Line, Plan, Sign

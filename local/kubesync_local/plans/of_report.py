@@ -1,7 +1,5 @@
 """The plan that the report of a dry run describes (``resync --dry-run``)."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

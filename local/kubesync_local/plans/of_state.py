@@ -8,8 +8,6 @@ would write is dropped.
     a key was already to be changed        shown only where the new configuration changes it in another way
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

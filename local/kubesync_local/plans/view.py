@@ -11,11 +11,8 @@ wide enough for it.
 The signs say everything: colours only help, and only those are used that can be read on black and on white.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence, Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 

@@ -14,8 +14,6 @@ A name that was given, of which neither the table nor the file has anything, may
 the others, unless it was told to wait for such names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -10,8 +10,6 @@ any other                                               taken
 ``0.0.0.0/0`` allows pods everywhere. It does not allow loopback: ``127.0.0.0/8`` or a part of it does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

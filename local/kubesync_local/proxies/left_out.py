@@ -1,7 +1,5 @@
 """What was left out of the upstreams, in lines for a person."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Final

@@ -4,8 +4,6 @@ nginx and HAProxy name an upstream by its key with dots for slashes: ``prod.shop
 a dot, so two keys never get one name. Envoy and the JSON form use the key itself.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

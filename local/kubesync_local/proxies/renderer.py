@@ -1,7 +1,5 @@
 """From snapshots to the text of files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 

@@ -18,8 +18,6 @@ closed up, so that tier 0 always has a server. Proxies use a tier only while no 
 No node is ready: with ``last_resort`` the others take traffic instead, those that still serve before the rest.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

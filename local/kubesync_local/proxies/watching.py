@@ -1,7 +1,5 @@
 """The loop of ``--watch``: reads, renders, waits. It ends only when it is told to."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, Protocol

@@ -1,7 +1,5 @@
 """What helps against a foreign record set that is in the way, for people. ``recover`` takes over only one that is exactly as wanted."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

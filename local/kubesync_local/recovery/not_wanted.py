@@ -3,10 +3,7 @@
 ``docs/migration.md`` says what to do with each answer.
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable, Mapping, Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Change batches that delete external-dns' TXT record sets of names that moved. kubesync writes them to files, and sends none."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The part of a recovery's report about external-dns: what it registered and no cluster wants, and its own TXT record sets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """How a report shows record sets: every property in which two sets can differ. How much of a report is kept."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -16,8 +16,6 @@ The value is ``heritage=external-dns,external-dns/owner=ID,external-dns/resource
 random bytes: it says nothing without the key. Sources: external-dns, ``docs/registry/txt.md`` and ``registry/mapper``.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

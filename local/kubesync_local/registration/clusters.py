@@ -1,7 +1,5 @@
 """Which configurations of clusters may be registered, and beside which others."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit

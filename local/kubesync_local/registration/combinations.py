@@ -1,7 +1,5 @@
 """Options of a cluster that cannot be combined, or that need others."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Which addresses belong to EKS. ``--eks`` signs in with AWS's own identity: what receives that token must be an EKS API server."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 from urllib.parse import urlsplit

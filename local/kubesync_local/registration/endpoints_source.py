@@ -1,7 +1,5 @@
 """Which resource a cluster's endpoints are read from: EndpointSlices, or Endpoints of an old API server."""
 
-from __future__ import annotations
-
 from typing import Final, TypedDict
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config

@@ -1,7 +1,5 @@
 """What is wrong with one registration: the first mistake ends a command, or all are collected for a file that a person mends at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 

@@ -14,8 +14,6 @@ registered keeps what it has.
 A cluster has no rules if it was registered before there were any.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Iterable, Sequence

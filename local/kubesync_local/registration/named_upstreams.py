@@ -4,8 +4,6 @@ Every change increments the registry's version and is conditional on the version
 checked against (circles, references, holders) can change meanwhile. The same transaction leaves a mark for the master.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Addresses of private networks in public hosted zones: everybody can read them, and only their own network can reach them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Roles and external ids as people write them."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

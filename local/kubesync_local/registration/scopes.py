@@ -16,8 +16,6 @@ https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ (compa
 documented for nodes only).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 from typing import Final

@@ -12,8 +12,6 @@ A new cluster for which nobody gave a template gets one by its zones. A cluster 
     all of them are private   ClusterConfig's  the names are for the network that can reach the addresses
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Changes as a person reads them while they happen: one line for each record set and upstream."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final
 

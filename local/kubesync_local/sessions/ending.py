@@ -1,7 +1,5 @@
 """Signals: SIGINT, SIGTERM and SIGHUP end a session in order, however often they come."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -8,8 +8,6 @@
 In a pipe only the lines are written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Runs a session that only looks, with its progress on standard error."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kubesync_local.sessions.ending import ended_by_signals

@@ -4,8 +4,6 @@ A repeated error of a listener is printed once a minute, with its count: a clust
 happens in the others. A line also says when the listener works again.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """Ingresses, for commands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final

@@ -3,8 +3,6 @@
 Every command reads this to build its help: import nothing here that takes time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain

@@ -1,7 +1,5 @@
 """What commands ask about the objects of one kind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """All kinds of objects, as commands know them. A further kind: a file beside ``ingresses``, a line here, and its row in ``options``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

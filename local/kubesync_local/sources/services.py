@@ -1,7 +1,5 @@
 """Services, for commands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final

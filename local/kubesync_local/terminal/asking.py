@@ -4,8 +4,6 @@ standard input and standard error are a terminal   the question is asked; only `
 one of them is not                                 nobody could read it or answer: nothing is asked
 """
 
-from __future__ import annotations
-
 import os
 import select
 import sys

@@ -11,8 +11,6 @@ printed as Python or JSON would write them: ``\x1b``, ``\u202e``. Printing the r
 ``output.EscapedConsole``   the same for rich, which writes colours to the terminal itself
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator

@@ -2,8 +2,6 @@
 word, a label of a name and an address stay whole, even if they are too wide, so that a copy from the screen is right.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final

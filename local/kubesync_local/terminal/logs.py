@@ -3,8 +3,6 @@
 KUBESYNC_LOG_LEVEL sets the level (default: WARNING). On Lambda it is POWERTOOLS_LOG_LEVEL.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from typing import Final

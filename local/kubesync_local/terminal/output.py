@@ -3,8 +3,6 @@
 Nothing from outside reaches a terminal as it is: see ``escaping``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -19,8 +17,7 @@ from rich.text import Text
 
 from kubesync_local.terminal.escaping import escaped, escaped_json, unescaped, visible
 from kubesync_local.terminal.folding import fold_styled
-from kubesync_local.terminal.remarks import one_line
-from kubesync_local.terminal.remarks import remark as remark
+from kubesync_local.terminal.remarks import one_line, remark as remark
 from kubesync_local.terminal.sorting import sorted_by
 from kubesync_local.terminal.tables import lines_of
 

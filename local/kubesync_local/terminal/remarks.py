@@ -1,7 +1,5 @@
 """Lines for people on standard error. Imports nothing that takes long: an error must not wait for the code that draws tables."""
 
-from __future__ import annotations
-
 import os
 import select
 import sys

@@ -1,7 +1,5 @@
 """Rows in the order that a person asks for with ``--sort COLUMN``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

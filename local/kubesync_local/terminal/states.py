@@ -1,7 +1,5 @@
 """States in words that people know. JSON keeps the words that it has."""
 
-from __future__ import annotations
-
 from typing import Final
 
 _WORDS: Final = {"closed": "in sync", "applied": "in sync", "open": "pending"}

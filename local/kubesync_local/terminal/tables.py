@@ -2,8 +2,6 @@
 row. No value is ever cut.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

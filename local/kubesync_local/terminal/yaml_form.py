@@ -4,8 +4,6 @@ Text with such a character is written in double quotes. There YAML has the same 
 so every parser reads the text as it was. Text that some parser would read as a number or a truth value is quoted too.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """How clusters are reached from a person's machine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import boto3

@@ -3,8 +3,6 @@
 https://kubernetes.io/docs/reference/config-api/client-authentication.v1/
 """
 
-from __future__ import annotations
-
 import atexit
 import errno
 import json

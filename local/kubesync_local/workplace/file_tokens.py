@@ -1,7 +1,5 @@
 """Bearer tokens of a kubeconfig: a literal one, and one in a file that is rotated."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 from typing import Final

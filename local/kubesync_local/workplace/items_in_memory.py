@@ -1,7 +1,5 @@
 """What DynamoDB does to one item, in memory: keys and values checked, conditions judged, writes applied. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from kubesync.aws.dynamodb.store import (

@@ -5,8 +5,6 @@ authority (data or file), ``insecure-skip-tls-verify`` and ``tls-server-name``. 
 whose they are, and is not supported. Unknown fields are ignored, as kubectl ignores them.
 """
 
-from __future__ import annotations
-
 import atexit
 import base64
 import binascii

@@ -9,8 +9,6 @@ a relative path in an entry        is relative to the file of the entry
 a file of a list that is missing   is left out; a single file must exist
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

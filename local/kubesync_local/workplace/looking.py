@@ -7,8 +7,6 @@
 So it runs beside a master, also for clusters that are disabled or not registered.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

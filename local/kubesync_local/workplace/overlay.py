@@ -4,8 +4,6 @@ A session on them plans as any other session does, with the code of sessions, an
 that only it sees. See ``looking``.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator, Sequence
 from itertools import islice

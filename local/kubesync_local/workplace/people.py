@@ -4,8 +4,6 @@ An entry stands beside those of sessions, under the cluster that it is about. It
 while any session is the master. If it cannot be written, the change is made all the same, and a line says so.
 """
 
-from __future__ import annotations
-
 import getpass
 import os
 import secrets

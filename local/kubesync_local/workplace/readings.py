@@ -1,7 +1,5 @@
 """What only people read in the tables: the problems of zones, and the errors of listeners."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, cast
 

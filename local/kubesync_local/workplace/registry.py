@@ -1,7 +1,5 @@
 """Changes of the registry of clusters. Only people change it, with the command."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The schedules that start sessions on AWS, in EventBridge Scheduler: as ``template.yaml`` makes them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 

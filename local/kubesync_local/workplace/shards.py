@@ -1,7 +1,5 @@
 """The shards of a deployment, as far as the tables tell: each cluster names its own, and each shard's sessions leave a lease."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final

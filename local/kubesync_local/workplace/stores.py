@@ -1,7 +1,5 @@
 """The tables for a command that only reads them: without the code of sessions, which takes longer to load than such a command runs."""
 
-from __future__ import annotations
-
 import boto3
 
 from kubesync.actors.scheduler import Scheduler

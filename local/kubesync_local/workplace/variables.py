@@ -1,7 +1,5 @@
 """Variables of the environment that look like settings and are none."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

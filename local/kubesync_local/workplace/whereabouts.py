@@ -1,7 +1,5 @@
 """Where a command looked for its tables: the end of a message about tables that are missing or cannot be reached."""
 
-from __future__ import annotations
-
 import os
 import re
 from urllib.parse import urlsplit

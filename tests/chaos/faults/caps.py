@@ -4,8 +4,6 @@ Its Services wait for room: for names, for places in lines, for record sets. Som
 room. So nobody disturbs the last step: one more Service goes, then there is room for all, and all must hear of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache

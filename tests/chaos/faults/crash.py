@@ -1,7 +1,5 @@
 """Section 1: the session is killed before, or after, each of its outward calls; the next ones run to quiet (I1, I3)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A day is compared with the one before, after as many changes of the same objects: neither may the tables hold more, nor the process.
 """
 
-from __future__ import annotations
-
 import gc
 import random
 import sys

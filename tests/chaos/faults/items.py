@@ -7,20 +7,16 @@ shows. What only lies about, and what nobody reads, may stay: claims and places 
 what comes back of a cluster that is removed. Of the latter the case shows that it goes once the cluster is registered again and removed.
 """
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
 from chaos.faults.items_ends import ENDS, REMOVED, Ends
 from chaos.sections import Effort, Section
-from chaos.stories.items_story import LARGE, LATER, LEAVING
-from chaos.stories.items_story import STORY as ITEMS
+from chaos.stories.items_story import LARGE, LATER, LEAVING, STORY as ITEMS
 from chaos.stories.oracle import judge_quiet
 from chaos.stories.play import Play
 from chaos.stories.requests_story import ask

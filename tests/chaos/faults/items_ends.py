@@ -1,7 +1,5 @@
 """Who has to act at most once an item of the tables was deleted, or restored to an older version: for each kind of item."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final

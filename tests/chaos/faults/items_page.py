@@ -1,7 +1,5 @@
 """Writes the table of items into the runbook: ``python -m chaos.faults.items_page``. Section 18 plays each row."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from chaos.faults.items_ends import ENDS, Ends

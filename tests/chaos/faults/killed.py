@@ -4,8 +4,6 @@ DynamoDB is moto behind HTTP, Route 53 the strict stand-in, the cluster the stan
 meanwhile. At the end a session may run to quiet: zone and upstreams are then what a first session would make of an empty zone.
 """
 
-from __future__ import annotations
-
 import random
 import threading
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ one cluster sees nothing for a minute, while others go on. At the end nobody is 
 is what the clusters ask for. A session that is told to end does so in time, whatever its actors have not seen.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field

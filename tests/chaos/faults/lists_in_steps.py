@@ -4,8 +4,6 @@ However often it dies, the guard neither forgets what was believed nor counts it
 many deletions the guard remembers are as in the run that nobody disturbs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

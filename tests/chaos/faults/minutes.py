@@ -3,8 +3,6 @@
 What it called in that minute is bounded, and its report tells how often it was refused.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Final
 

@@ -4,8 +4,6 @@ Wherever it ends: each half of a batch is closed or durably open, so the next se
 No name is ever away, wherever the session dies, also one that passes to another cluster.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from chaos.sections import Section

@@ -4,8 +4,6 @@ Whenever no session runs, the next one is started, as by a schedule. In the end 
 quiet, and what stands is what the clusters ask for.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 It answers with the process id, and with ``ended`` once that process is no more. Settings come from the environment.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

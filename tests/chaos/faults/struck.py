@@ -1,7 +1,5 @@
 """What strikes the outward calls of all sessions of a case: throttling, slow calls, lost answers, writes that land later, deaths."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable

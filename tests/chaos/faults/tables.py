@@ -5,8 +5,6 @@ Then a session runs; a person tries ``recover`` dry, lets it happen, and asks fo
 are, but for the journals; afterwards everything is known again, and the story goes on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -3,8 +3,6 @@
 Wherever it ends: the name is never away, and the next sessions come to what stands in the run that nobody disturbs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -4,8 +4,6 @@ Wherever it ends: the next one comes to what stands in the run that nobody distu
 or go while they wait for their turn, and a list holds objects again that went while it was being recorded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final

@@ -4,8 +4,6 @@ It must change nothing, in no table and no zone, must notice, and end with code 
 lease is good, so that only fences and journals keep it out), has gone on, or is ahead of the others' by then.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

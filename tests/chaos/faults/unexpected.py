@@ -5,8 +5,6 @@ cluster resumes from what is stored or takes its message again, and the named up
 more, and the next session completes what it left. The session itself goes on as ever.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final

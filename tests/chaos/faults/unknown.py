@@ -4,8 +4,6 @@ Whatever happened, the end is right, and nothing was changed twice: no record se
 upstream.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Bad input and bad weather: the scenarios of ``tests/integration/weather``, each of them a case, the seeded ones many times."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +9,14 @@ from typing import Any, Final
 from chaos.faults import minutes
 from chaos.sections import Effort, Outcome, Section, sample
 from harness.seen.raw_objects import RESOURCES
-from integration.weather import scenarios_absence as absence
-from integration.weather import scenarios_bad_objects as bad_objects
-from integration.weather import scenarios_isolation as isolation
-from integration.weather import scenarios_secrets as secrets
-from integration.weather import scenarios_silence as silence
-from integration.weather import scenarios_storms as storms
+from integration.weather import (
+    scenarios_absence as absence,
+    scenarios_bad_objects as bad_objects,
+    scenarios_isolation as isolation,
+    scenarios_secrets as secrets,
+    scenarios_silence as silence,
+    scenarios_storms as storms,
+)
 
 # More than this many cases of a section do not fit a short run beside those of the others.
 _SHORT: Final = 4

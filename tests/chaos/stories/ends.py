@@ -1,7 +1,5 @@
 """Where the session of a story ends: it dies at one of its writes, or hands over in the middle of a step. The next one goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """The stories that faults are played over."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

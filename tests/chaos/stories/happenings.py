@@ -1,7 +1,5 @@
 """What a random case consists of, as values: the changes of ``sequences.steps``, and faults of whole deployments."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ zone that is denied for a while; resyncs that people ask for; a cluster that is 
 are otherwise gone when a session ends.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import Final

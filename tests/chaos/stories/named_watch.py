@@ -1,7 +1,5 @@
 """Watches named upstreams while sessions go on: each new version holds other nodes than the one before (I6)."""
 
-from __future__ import annotations
-
 from chaos.stories.play import Arm
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.upstreams.named import is_named

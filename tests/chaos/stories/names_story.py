@@ -1,7 +1,5 @@
 """Stories of names that change hands: the session ends at one of its writes, in any step, and what stands in the end is what must stand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType

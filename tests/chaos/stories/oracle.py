@@ -7,11 +7,8 @@ that stands is as somebody wants it (or wanted it, where what shall take its pla
 left out is in conflict.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterator, Mapping, Set as AbstractSet
 from functools import partial
 from typing import cast
 

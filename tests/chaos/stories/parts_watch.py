@@ -1,7 +1,5 @@
 """Watches what is remembered of objects while sessions go on: a part never goes back to an older version (I1)."""
 
-from __future__ import annotations
-
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import PartId

@@ -1,7 +1,5 @@
 """The story of what people ask for: resyncs after changes by hand, clusters removed, tables lost and recovered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What a story is made of: a world to begin with, and what happens in it, step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 

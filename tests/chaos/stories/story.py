@@ -1,7 +1,5 @@
 """The story that every kind of fault is played over: all record types, churn, fights for a name, relists, hand-overs."""
 
-from __future__ import annotations
-
 from chaos.stories.steps import Step, Story
 from harness.seen.builders import HTTP, a_service, an_endpoint, an_endpoints
 from harness.seen.named import member, register

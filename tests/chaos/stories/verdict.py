@@ -1,7 +1,5 @@
 """Judges a world at the end of a story: the same as the undisturbed run's (I1), other people's records untouched (I3)."""
 
-from __future__ import annotations
-
 from chaos.stories.play import Play
 from simulation.normal_form import differences
 

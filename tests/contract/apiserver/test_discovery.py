@@ -1,7 +1,5 @@
 """The stand-in says what it serves, as a client's choice between Endpoints and EndpointSlices needs it."""
 
-from __future__ import annotations
-
 import requests
 
 from kubesync.domain.objects import Resource

@@ -1,7 +1,5 @@
 """The stand-in takes Events and keeps them, and refuses what the real server refuses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

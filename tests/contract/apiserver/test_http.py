@@ -1,7 +1,5 @@
 """Requests over sockets: writes, lists, selectors, tokens, TLS, and how a server ends."""
 
-from __future__ import annotations
-
 import json
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """Every recorded request, sent to the stand-in in the state it was recorded in, is answered as it was recorded."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The story, played live: what stands at its end, and the command that a person runs."""
 
-from __future__ import annotations
-
 import json
 import ssl
 import threading

@@ -1,7 +1,5 @@
 """Watches that filter, resume and break, and when faults strike; what each fault does, ``integration/kubernetes`` meets."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import time

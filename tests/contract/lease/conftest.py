@@ -1,7 +1,5 @@
 """The stores that the lease is held on: in memory, and moto over HTTP."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 

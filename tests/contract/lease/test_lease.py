@@ -1,7 +1,5 @@
 """The lease and the fences, on every store: one holder at a time, epochs that only rise, signals that are kept."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 

@@ -1,7 +1,5 @@
 """What the stand-in would answer: policies and health. ``zone.answers`` names the sources. Sets are made over the wire."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

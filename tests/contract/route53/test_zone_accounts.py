@@ -1,7 +1,5 @@
 """Hosted zones in other accounts: whose credentials a request carries, when they are renewed, and what each account is asked."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field

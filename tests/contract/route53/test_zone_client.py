@@ -4,8 +4,6 @@
 and a hosted zone there that may be written to; every name used is below a label of its own, and is removed again.
 """
 
-from __future__ import annotations
-
 import os
 import uuid
 from collections.abc import Iterator

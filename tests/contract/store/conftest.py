@@ -4,8 +4,6 @@
 credentials and region of the environment: tables are made there and deleted again.
 """
 
-from __future__ import annotations
-
 import os
 import uuid
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Queries, scans and batches of gets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """Puts, updates and deletes, with every condition on each of them, and gets of what they left."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubesync.aws.dynamodb.store import (

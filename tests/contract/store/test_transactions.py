@@ -1,7 +1,5 @@
 """All or nothing: what a transaction writes, what refuses it, and what the refusal tells."""
 
-from __future__ import annotations
-
 import uuid
 
 import pytest

@@ -1,7 +1,5 @@
 """Causes at an API server, and in what leads there."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from harness.causes.cause import Act, cause

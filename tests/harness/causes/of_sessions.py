@@ -1,7 +1,5 @@
 """Causes in the tables, in other releases, and around sessions."""
 
-from __future__ import annotations
-
 from typing import Final, NoReturn
 
 from harness.causes.cause import cause

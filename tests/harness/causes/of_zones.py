@@ -1,7 +1,5 @@
 """Causes at a hosted zone, and what only a person can mend there."""
 
-from __future__ import annotations
-
 from typing import Final, NoReturn
 
 from harness.causes.cause import cause

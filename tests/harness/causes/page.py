@@ -1,7 +1,5 @@
 """Writes the table of causes into the runbook: ``python -m harness.causes.page``. Each row is driven by ``integration/causes``."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from harness.causes.table import CAUSES, Cause

@@ -1,7 +1,5 @@
 """All causes."""
 
-from __future__ import annotations
-
 from harness.causes import of_clusters, of_sessions, of_zones
 from harness.causes.cause import CAUSES, Cause
 

@@ -3,8 +3,6 @@
 Every rule of the cases is on the page. Of the cases themselves it has examples, those of ``EXAMPLES``: nobody reads hundreds of rows.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Final

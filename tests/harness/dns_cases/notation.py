@@ -7,8 +7,6 @@ record set    "NAME TYPE TTL VALUE, VALUE", "NAME TYPE [IDENTIFIER WEIGHT] TTL V
               before it "ZONE: " where the cluster has several zones; after an alias "(health not evaluated)"
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

@@ -13,8 +13,6 @@ A cell holds lines, parted by ``<br>``; code stands between backticks. ``given``
 ``A ... B`` stands for all addresses from A to B. What cannot be read raises ValueError.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address

@@ -1,7 +1,5 @@
 """Rows about names that pass from one object to another: each runs a whole deployment, and is read off the zone batch by batch."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

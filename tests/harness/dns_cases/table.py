@@ -1,7 +1,5 @@
 """What a row of the table is, and what the code makes of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Registrations that cannot be, and clusters, zones, Services and named upstreams that are not there. One cluster, prod, is registered."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from harness.error_paths.row import Row

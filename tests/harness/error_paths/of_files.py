@@ -1,7 +1,5 @@
 """Manifests that cannot be read: standard error names the file and the document."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from harness.error_paths.row import Row

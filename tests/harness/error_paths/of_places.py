@@ -1,7 +1,5 @@
 """Tables that are missing, forbidden or cannot be reached, and an environment that cannot be right."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from harness.error_paths.row import Row

@@ -1,7 +1,5 @@
 """Wrong words, options and values. Typed where there is no AWS at all."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from harness.error_paths.row import Row

@@ -1,7 +1,5 @@
 """One row, and the places in which commands are typed."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading

@@ -1,7 +1,5 @@
 """Certificates for TLS tests: authorities, good leaves and each kind of bad one. Keys are P-256: made within a millisecond."""
 
-from __future__ import annotations
-
 import datetime as dt
 import ipaddress
 import ssl

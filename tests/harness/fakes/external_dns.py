@@ -4,8 +4,6 @@ external-dns writes, and with the policy ``sync`` deletes what it owns and no lo
 Written from external-dns' documentation (``docs/registry/txt.md``, ``docs/sources/service.md``), for one zone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final

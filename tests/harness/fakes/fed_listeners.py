@@ -1,7 +1,5 @@
 """Listeners of a session that hand on what a test feeds them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 

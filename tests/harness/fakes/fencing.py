@@ -1,7 +1,5 @@
 """Fences raised by hand, past any lease."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Key, Put, Store

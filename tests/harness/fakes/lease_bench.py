@@ -1,7 +1,5 @@
 """A lease table, a clock, and keepers of several processes on it."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from harness.fakes.manual_clock import ManualClock

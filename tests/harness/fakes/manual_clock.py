@@ -1,7 +1,5 @@
 """A clock that only moves when it is told to, or slept on."""
 
-from __future__ import annotations
-
 from kubesync.actors.threads import ThreadScheduler
 
 

@@ -13,8 +13,6 @@ Held to the real adapter by ``tests/contract/store``. Calls can be made to fail 
     | delay, pause                | either one blocks                           | yes               |
 """
 
-from __future__ import annotations
-
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections import deque

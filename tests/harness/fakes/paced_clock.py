@@ -1,7 +1,5 @@
 """A server that drips: each piece is sent once the client waits for it, and takes as long as the test says."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable
 

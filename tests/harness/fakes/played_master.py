@@ -1,7 +1,5 @@
 """The world of a resync, played by a test: it says what clusters and zones answer, and sees what they are asked."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast

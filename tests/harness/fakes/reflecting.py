@@ -1,7 +1,5 @@
 """A reflector at work against a scripted server, and everything its sink was told."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """A server on a real socket that answers DynamoDB requests by a script: also not at all, too late or broken off."""
 
-from __future__ import annotations
-
 import json
 import threading
 import zlib

@@ -1,7 +1,5 @@
 """A clock that runs, and can be put forward: so that what is due in an hour is due now."""
 
-from __future__ import annotations
-
 from kubesync.actors.threads import ThreadScheduler
 
 

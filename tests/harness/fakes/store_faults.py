@@ -1,7 +1,5 @@
 """Faults for a MemoryStore, arranged call by call."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass

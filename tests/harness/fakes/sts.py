@@ -1,7 +1,5 @@
 """A stand-in of STS: roles that may be assumed, and who asked for them."""
 
-from __future__ import annotations
-
 import threading
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer

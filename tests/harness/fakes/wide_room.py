@@ -1,7 +1,5 @@
 """Room for every list: for tests in which nobody waits."""
 
-from __future__ import annotations
-
 import math
 
 from kubesync.actors.scheduler import Scheduler

@@ -4,8 +4,6 @@ A unit is what DynamoDB bills on demand for each 1 KB that is written, of an ite
 A condition check costs as much as a write: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping

@@ -4,8 +4,6 @@
 that writes another form raises ``SCHEMA``, records a file of its own, and goes on reading the old ones.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import sys

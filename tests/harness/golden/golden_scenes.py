@@ -1,7 +1,5 @@
 """Scenes of whole sessions that are worth keeping, and what plays them. ``record_golden_tables`` has more, and records them."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

@@ -1,7 +1,5 @@
 """Every kind of item that stands in the four tables, told by its key; and which attributes items of a kind have."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

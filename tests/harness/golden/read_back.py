@@ -1,7 +1,5 @@
 """Golden tables in memory, and what the tests that read them back have in common."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from harness.fakes.manual_clock import ManualClock

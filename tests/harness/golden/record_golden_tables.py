@@ -6,8 +6,6 @@ A file that is there is what a release wrote: it does not change. Whoever record
 difference before it is committed. Ids that production draws at random are counted here, so that a difference is a real one.
 """
 
-from __future__ import annotations
-
 import random
 import secrets
 import sys

@@ -4,8 +4,6 @@ Everything here passes the validation of a real API server: names and labels hav
 annotations together at most 256 KB. What annotations say is up to whoever writes them.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Builders of domain values with defaults, so that a test shows only what it is about."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Registering a cluster of the stand-ins, and what ``kubesync cluster check`` says about it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from harness.cli_stack import CliStack

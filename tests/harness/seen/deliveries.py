@@ -1,7 +1,5 @@
 """Counts what a session's listeners hand over, so that a test knows what is in a window before it closes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

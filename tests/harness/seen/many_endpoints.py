@@ -1,7 +1,5 @@
 """A Service of very many endpoints, and everything that is worked out from them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from harness.seen.builders import a_key, a_service, an_endpoint, an_endpoints, rules

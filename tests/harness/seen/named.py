@@ -1,7 +1,5 @@
 """Named upstreams for tests: registered as a person does, read as a proxy does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kubesync.aws.dynamodb.store import Store

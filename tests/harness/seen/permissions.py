@@ -1,7 +1,5 @@
 """What the template lets each function do, and stores that ask what a call needs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, Final

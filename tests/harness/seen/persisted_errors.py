@@ -1,7 +1,5 @@
 """What tables say about errors, and whether a secret is anywhere in them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Which keys zones have been told of: a key is open in the table a moment before its zone knows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Objects that no API server would accept, put into the stand-in's store past its validation: listed and watched all the same."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

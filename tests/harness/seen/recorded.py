@@ -1,7 +1,5 @@
 """Recorded exchanges with a real API server, folded into what a cluster held at a moment."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

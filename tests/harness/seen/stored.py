@@ -1,7 +1,5 @@
 """What stands in the tables, as tests read it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from harness.fakes.memory_store import MemoryStore

@@ -1,7 +1,5 @@
 """One cluster's actor without a session: the test steps it, sends it messages, and sees what it says, writes and asks of the cluster."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Whole sessions that compose named upstreams: Services with pods, what is registered, and what the proxies read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Names of one zone that are in conflict, over whole sessions that hand over to one another."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Final

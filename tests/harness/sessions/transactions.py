@@ -1,7 +1,5 @@
 """What the transactions of sessions hold, beside the simulation's own hooks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from harness.deployment import Deployment

@@ -1,7 +1,5 @@
 """Records the AWS calls that code makes, as the permissions that they need: from botocore's events, whatever the client."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Callable, Mapping

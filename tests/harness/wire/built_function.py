@@ -5,8 +5,6 @@ opt       both layers, copied into one folder     /opt, of which /opt/python is 
 runtime   awslambdaric, pinned by requirements/runtime.txt
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

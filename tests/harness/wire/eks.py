@@ -1,7 +1,5 @@
 """A stand-in of EKS: what DescribeCluster answers."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """An HTTP proxy in front of DynamoDB that can hold a chosen request for ever: before it is passed on, or after."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

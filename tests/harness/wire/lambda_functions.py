@@ -1,7 +1,5 @@
 """Loads the functions' modules by their path, as Lambda does, and plays the context it hands them."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Lambda's Invoke: each function is a handler of ``functions/``, called in this process in the environment at hand."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping

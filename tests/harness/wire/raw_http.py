@@ -1,7 +1,5 @@
 """HTTP without comfort: what a server sends, header by header and line by line."""
 
-from __future__ import annotations
-
 import http.client
 import ssl
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 https://docs.aws.amazon.com/lambda/latest/dg/runtimes-extensions-api.html
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

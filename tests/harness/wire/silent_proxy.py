@@ -1,7 +1,5 @@
 """A TCP proxy that can stop forwarding without a word, as a load balancer that drops a connection silently."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Reads the SAM template: CloudFormation's short forms, conditions taken as said."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache

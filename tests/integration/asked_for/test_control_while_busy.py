@@ -1,7 +1,5 @@
 """Configurations that change while DynamoDB is busy: the session's own thread waits for nobody long, and forgets nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A disabled cluster: nobody watches it, nothing that it has led to changes, and once enabled it catches up."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

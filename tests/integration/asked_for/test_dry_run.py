@@ -1,7 +1,5 @@
 """A dry run in a session of its own writes to no zone, also if earlier sessions left work open."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A full resync reports record sets that kubesync has lost track of, because an operator deleted or restored an item of its tables (I3, I10)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

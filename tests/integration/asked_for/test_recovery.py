@@ -1,7 +1,5 @@
 """What `recover` shows of a zone, and whose tables it may touch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Removal of clusters whose record sets are not as kubesync knows them, or are just on their way (I1, I3)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """An operator restores the item of a key to an older version, which knows record sets that are another key's by now (I1, I3)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

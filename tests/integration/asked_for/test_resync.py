@@ -1,7 +1,5 @@
 """A full resync mends what was changed by hand in zone and table, says so beforehand, and obeys I3 and I5."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

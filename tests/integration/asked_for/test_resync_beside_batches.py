@@ -1,7 +1,5 @@
 """A full resync reads zone and state while batches go on; only what differs is looked at between two of them."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A resync ends with its session, whatever the API server does, and holds up nothing else meanwhile."""
 
-from __future__ import annotations
-
 import re
 import socket
 import threading

@@ -1,7 +1,5 @@
 """A resync that its session cuts off goes on in the next one, cluster by cluster; three clusters share two zones."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Full resyncs of several clusters, and of thousands of differences."""
 
-from __future__ import annotations
-
 import json
 import random
 import threading

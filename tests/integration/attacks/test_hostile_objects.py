@@ -5,8 +5,6 @@ The owner of the namespace writes whatever an API server lets through: Services 
 A process of 512 MB must get through, and nobody else may notice.
 """
 
-from __future__ import annotations
-
 from typing import cast
 
 import pytest

@@ -3,8 +3,6 @@
 Whole sessions on virtual time, with tables that take their time (``harness.slow_tables``).
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import Any

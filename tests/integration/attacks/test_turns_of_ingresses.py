@@ -1,7 +1,5 @@
 """Ingresses of one namespace delay no Service and no Ingress of another one, and change nothing of it (I9). See ``test_turns``."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Every measuring program runs, in a size that measures nothing."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

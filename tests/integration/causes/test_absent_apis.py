@@ -1,7 +1,5 @@
 """A cluster without the API of a source: a remark as long as it never served it, an error with an alarm once it did."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

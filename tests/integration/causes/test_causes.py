@@ -1,7 +1,5 @@
 """Each cause is driven on a whole deployment: which alarms go off, how soon, what ``status`` says, and that all end with the cause (I10)."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.causes.table import CAUSES

@@ -1,7 +1,5 @@
 """Clusters that are not registered any more, and were not removed: who notices, when, and what it costs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

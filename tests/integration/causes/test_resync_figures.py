@@ -1,7 +1,5 @@
 """What full resyncs say to alarms: how long ago the last one was, and what the scheduled one found."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.watched_deployment import WatchedDeployment

@@ -1,7 +1,5 @@
 """What ``kubesync status`` says of a whole deployment where no alarm can go off."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -4,8 +4,6 @@
 ``make test``. A mutant that a few cases miss is caught there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest
@@ -13,8 +11,7 @@ import pytest
 from chaos.every_section import BY_NUMBER
 from chaos.faults import items, items_ends
 from chaos.faults.crash import undisturbed
-from chaos.faults.unknown import EFFECTS
-from chaos.faults.unknown import SECTION as UNKNOWN
+from chaos.faults.unknown import EFFECTS, SECTION as UNKNOWN
 from chaos.sections import Effort, Outcome, Section, sample
 from chaos.stories.oracle import judge_quiet
 from chaos.stories.play import Play

@@ -1,7 +1,5 @@
 """What a failing case says: one line that plays it again, and the shortest course that still fails."""
 
-from __future__ import annotations
-
 import pytest
 
 from chaos.faults.schedules import SECTION, Scheduled, explained

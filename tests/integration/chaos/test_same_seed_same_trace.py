@@ -1,7 +1,5 @@
 """A seed replays: the same case gives the same trace in every process, whatever the order of its sets."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

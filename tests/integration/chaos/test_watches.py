@@ -1,7 +1,5 @@
 """What the chaos run watches while sessions go on: each watch says so where something is wrong."""
 
-from __future__ import annotations
-
 from chaos.faults.crash import undisturbed
 from chaos.faults.situations import Staging
 from chaos.stories.named_watch import NamedWatch

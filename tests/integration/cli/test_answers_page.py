@@ -1,7 +1,5 @@
 """docs/reference/answers.md shows what commands answer: the same fields with values of the same kinds."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

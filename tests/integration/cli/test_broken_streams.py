@@ -1,7 +1,5 @@
 """Sessions whose standard error or standard output breaks, and signals: the session ends in order, and its status is right."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

@@ -1,7 +1,5 @@
 """Every ``kubesync`` command that a page for people names is one that exists, with these options."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """What a person sees of credentials that end: after a real session over TLS, in ``kubesync status`` and ``cluster check``."""
 
-from __future__ import annotations
-
 import base64
 import json
 import time

@@ -1,7 +1,5 @@
 """``kubesync explain`` and ``kubesync audit`` on a cluster in which not everything is well."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """``kubesync explain`` of a DNS name and of an address, and ``records --live``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

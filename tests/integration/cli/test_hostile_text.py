@@ -1,7 +1,5 @@
 """Text that obeys nobody: a cluster, a zone and API servers say what a terminal would obey, and every command prints it harmless."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

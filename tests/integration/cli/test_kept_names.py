@@ -1,7 +1,5 @@
 """What ``explain`` and ``status`` say of a name whose Service has no address to publish now."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

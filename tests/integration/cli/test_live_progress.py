@@ -1,7 +1,5 @@
 """What a session shows while it runs: on a terminal a live view, in a pipe one line for each change."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

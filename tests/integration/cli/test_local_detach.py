@@ -1,7 +1,5 @@
 """``kubesync local up --detach``, ``local env`` and ``local down``: one run in a directory, found and ended by its lock."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """``kubesync local up``: one process serves everything, others work with what it says, and it leaves nothing behind."""
 
-from __future__ import annotations
-
 import base64
 import json
 import signal

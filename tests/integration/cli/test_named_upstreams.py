@@ -1,7 +1,5 @@
 """``kubesync upstream``: registered, shown, held, removed; wrong use is one line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """README shows a Service, an Ingress, and what becomes of them: a cluster that holds them leads to exactly that."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """What a command shows on a narrow screen, in a pipe, and where there is nowhere to write to."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """``kubesync setup`` on endpoints that speak DynamoDB and know no backups."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A signal at any moment of a session, a resync or a recovery: the lease is handed over, the report kept, the status right, nothing lost."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A signal that comes while Python imports a module is not lost: there it drops what a handler raises."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every command refuses the tables of another deployment, also those that only look (``setup``: in ``tests/e2e``)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """What pages for people type is run, and prints what they show: in a pipe, and on terminals of 80 and 160 columns."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

@@ -1,7 +1,5 @@
 """Wrong use that the table of error paths (``harness.error_paths``) does not have: one line on standard error that says what to do."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What commands say of aliases to names of the same zone, and of policies that are not possible."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final

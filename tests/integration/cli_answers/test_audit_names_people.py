@@ -1,7 +1,5 @@
 """The audit says who changed a configuration, and from what to what."""
 
-from __future__ import annotations
-
 import getpass
 from collections.abc import Iterator
 from typing import Any

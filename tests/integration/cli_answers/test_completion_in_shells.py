@@ -1,7 +1,5 @@
 """``kubesync completion``: the script works in the shells themselves, as far as they are installed."""
 
-from __future__ import annotations
-
 import os
 import pty
 import shutil

@@ -1,7 +1,5 @@
 """The table of error paths: what is typed, what is answered, exit status. Each answer is one line that says what to do."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import socket

@@ -1,7 +1,5 @@
 """``records`` and ``upstreams`` with options, ``wait`` and ``status --check``, on what a session left in the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

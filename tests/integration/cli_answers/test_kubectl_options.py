@@ -1,7 +1,5 @@
 """Options that people know from kubectl and the AWS CLI: ``-n``, ``-A``, ``-l``, ``--region``, ``--profile``; ``delete`` for ``remove``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """``kubesync lint``: what a manifest leads to is what a session makes of the same objects."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """What commands say of names with routing policies: which policy each set has, who has the name, who waits, and for whom."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """``status`` and ``lint`` say that a public zone has private addresses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

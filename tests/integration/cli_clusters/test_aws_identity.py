@@ -1,7 +1,5 @@
 """``--aws-identity``: tokens that STS issues, over HTTP from a stand-in of STS to a stand-in API server."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import boto3

@@ -1,7 +1,5 @@
 """Registering certificates by reference and roles for EKS: kept as references, used by sessions, wrong use in one line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

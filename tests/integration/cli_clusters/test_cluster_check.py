@@ -1,7 +1,5 @@
 """``kubesync cluster check``: every kind of failure by a real cause, told in words, with the code that a session would report."""
 
-from __future__ import annotations
-
 import base64
 import json
 import socket

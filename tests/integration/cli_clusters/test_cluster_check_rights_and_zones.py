@@ -1,7 +1,5 @@
 """``kubesync cluster check``: rights, version, clock and hosted zones, each wrong by a real cause."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """A hosted zone that somebody deleted past kubesync: what the runbook says to do, step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``kubesync doctor``: a deployment as it is seen from here, and what its function reaches from where it runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Final
 

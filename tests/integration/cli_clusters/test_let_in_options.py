@@ -1,7 +1,5 @@
 """What a cluster lets in, by the command: what a new cluster stores, what a registered one keeps, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From external-dns to kubesync, where the page's way has branches: the way back, forgotten options, one name alone, two clusters."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

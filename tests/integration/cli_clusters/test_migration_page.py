@@ -4,8 +4,6 @@ No name is away for a moment: after every batch that anybody sends, all names th
 has exactly one owner.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -3,8 +3,6 @@
 A session runs at each ``explain`` and ``upstream show`` of the page, until the zone, or the upstream, is as the test says.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

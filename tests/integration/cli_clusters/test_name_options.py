@@ -1,7 +1,5 @@
 """Rules of names, by the command: what is registered, replaced, listed, checked and refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

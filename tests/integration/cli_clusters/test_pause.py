@@ -1,7 +1,5 @@
 """``kubesync pause`` and ``resume``: the schedules of a deployment, as moto's EventBridge Scheduler and CloudWatch have them."""
 
-from __future__ import annotations
-
 import getpass
 from collections.abc import Iterator
 from typing import Any, Final

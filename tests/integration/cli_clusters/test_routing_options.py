@@ -1,7 +1,5 @@
 """``--routing`` and ``--health-check`` of a cluster by the commands: what is stored, what is refused, and what is said of other clusters."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which names a new cluster gives where nobody said it: by its zones. A cluster that is registered keeps what it has."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

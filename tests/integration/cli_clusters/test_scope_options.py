@@ -1,7 +1,5 @@
 """What of a cluster is registered, shown, disabled and enabled, by the command."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """An API server that sends its answers byte by byte: every command that asks it ends, and people see why nothing is read."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.cli_stack import a_cli_stack

@@ -1,7 +1,5 @@
 """The ways by which ``kubesync cluster add`` learns how a cluster is reached: kubeconfig, EKS, CA file."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator

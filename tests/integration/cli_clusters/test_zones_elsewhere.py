@@ -1,7 +1,5 @@
 """Hosted zones of other AWS accounts: registered with a role, tested, shown, and written with it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """``kubesync cluster apply`` and ``export``: clusters as a reviewed file."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Iterator

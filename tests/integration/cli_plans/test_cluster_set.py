@@ -1,7 +1,5 @@
 """``kubesync cluster set``: some options change, the others stay; what it means for records comes from the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Final
 

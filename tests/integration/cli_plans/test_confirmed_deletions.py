@@ -1,7 +1,5 @@
 """I5: mistakes of people, with the commands that they would give. Nothing is deleted until a person says how much."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

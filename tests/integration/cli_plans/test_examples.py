@@ -1,7 +1,5 @@
 """Each folder of examples/ played: its manifests are applied, and the zone then holds what its records.txt says."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """``kubesync resync --force`` on a terminal: it shows what goes, asks, and looks again where the answer took long."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Final
 

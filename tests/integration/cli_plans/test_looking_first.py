@@ -1,7 +1,5 @@
 """Looks before anything is live: a cluster that is not registered, one that is disabled, and manifests that nobody has applied."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Two people at the same moment: the second one is told, with the status of a failure. The command was typed rightly."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """``kubesync plan``: what a resync would change, as a person reads it, while the cluster, the tables and the zone differ."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Commands that change something, on a real terminal: what they show and ask, and that only a yes changes anything."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

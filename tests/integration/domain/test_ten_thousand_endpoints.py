@@ -1,7 +1,5 @@
 """A Service of ten thousand endpoints is planned, with work in proportion to them. How long it takes: ``make bench``, planning."""
 
-from __future__ import annotations
-
 import sys
 from types import FrameType
 from typing import Any

@@ -1,7 +1,5 @@
 """The deployed handlers, with the sample events and a context that runs down, against servers on this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

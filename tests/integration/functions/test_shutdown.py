@@ -1,7 +1,5 @@
 """How a function makes Lambda send it SIGTERM: registered as an extension in time, and no worse off where that fails."""
 
-from __future__ import annotations
-
 import http.client
 import socket
 

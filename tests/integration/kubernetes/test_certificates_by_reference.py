@@ -1,7 +1,5 @@
 """CA and client certificate by reference, against real TLS servers: rotated ones are picked up without a restart."""
 
-from __future__ import annotations
-
 import ssl
 from contextlib import closing
 from dataclasses import dataclass

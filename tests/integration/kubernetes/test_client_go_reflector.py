@@ -1,7 +1,5 @@
 """What client-go's reflector_test.go asks beyond ``test_reflector.py`` (tests/client-go-behaviours.md)."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

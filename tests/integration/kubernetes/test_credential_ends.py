@@ -1,7 +1,5 @@
 """What a connection knows of the ends of its credentials, over real TLS. No request is made for it."""
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import json

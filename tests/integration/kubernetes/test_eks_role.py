@@ -1,7 +1,5 @@
 """EKS clusters of other accounts: signed with an assumed role, whose credentials outlast every token."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit

@@ -1,7 +1,5 @@
 """The moment between a stop and a socket: whichever comes first, nothing blocks afterwards."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest

@@ -1,7 +1,5 @@
 """What a kubeconfig says about TLS, against real TLS servers."""
 
-from __future__ import annotations
-
 import json
 import ssl
 import sys

@@ -1,7 +1,5 @@
 """Lists that somebody fills on purpose: what is not kept counts for nothing, and a namespace takes room from nobody else."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Lists over a real socket: how large a page may be, and what a list reads that has to wait for room."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

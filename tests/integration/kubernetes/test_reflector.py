@@ -1,7 +1,5 @@
 """The reflector's table of cases, each against a server that behaves so. client-go's reflector_test.go was the checklist."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """An API server that never finishes an answer: whatever it drips, each request ends by a time, with its code."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from itertools import chain, repeat

@@ -1,7 +1,5 @@
 """What a client sends, what it accepts, and how it stops."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Every error code from 6 to 12, each by a real cause."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """I5: absence is proven. What a list lacks is believed only where nothing speaks against it; unknown is not empty."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from harness.stack import RunningSession, Stack, a_stack

@@ -1,7 +1,5 @@
 """EndpointSlices on a live cluster: united, moved, deleted, of host names, of endpoints that end; and the change of source."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

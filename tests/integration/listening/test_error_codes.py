@@ -1,7 +1,5 @@
 """Codes 6 to 12: each by a real cause, found in the table with its count, in the history, and in the report."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

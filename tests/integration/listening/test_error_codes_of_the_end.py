@@ -1,7 +1,5 @@
 """Codes 1 to 5, how sessions and listeners end: each by a real cause, told apart from real errors."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

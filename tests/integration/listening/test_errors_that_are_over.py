@@ -1,7 +1,5 @@
 """A listener that works again after an error says so, within writes that happen anyway (I6)."""
 
-from __future__ import annotations
-
 from harness.stack import Stack, a_stack
 from kubesync.domain.objects import Resource
 from kubesync_local.documents.listener_rows import listener_row

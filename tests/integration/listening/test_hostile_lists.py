@@ -1,7 +1,5 @@
 """I9: a namespace does not make its cluster unlistable, whatever it writes and however much: nobody else notices."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.hostile_list import FRIENDLY, Attack, play

@@ -1,7 +1,5 @@
 """A person who watches a session is told when a listener works again."""
 
-from __future__ import annotations
-
 from harness.stack import a_stack
 from kubesync_local.standins.apiserver.transport.faults import Answer
 

@@ -1,7 +1,5 @@
 """Three clusters have to list again, and there is room for one at a time. A fourth one goes on watching."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import batched
 

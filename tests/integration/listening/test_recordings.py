@@ -3,8 +3,6 @@
 Lists and watches of tests/recordings come over HTTP from the stand-in; zone and table are read over the wire.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -3,8 +3,6 @@
 What is left is exactly what the new configuration wants: literally, and as a system makes it that never knew another one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

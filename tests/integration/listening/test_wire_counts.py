@@ -1,7 +1,5 @@
 """What crosses the wire: writes in proportion to change (I6, I7), batches in proportion to changed record sets."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.fakes.memory_store import Call, MemoryStore

@@ -4,8 +4,6 @@
 the chaos run.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Which addresses get into records and upstreams: whole sessions on the strict zone, and what an update finds there (I9)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import replace

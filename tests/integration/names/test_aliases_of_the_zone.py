@@ -1,7 +1,5 @@
 """Aliases to names of the same zone: they exist for the types that stand at their target, and follow it (ADR 0063)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """One cluster that is registered twice, for public and private names; and what the command says about annotations."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any, Final

@@ -3,8 +3,6 @@
 The rules themselves are in ``tests/dns/cases.md``. Here one session reads all objects, and Route 53's own rules decide what stands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Places in lines and record sets are capped for each namespace; what is over a cap comes when there is room (I9)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final

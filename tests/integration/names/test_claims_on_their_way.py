@@ -4,8 +4,6 @@ Whoever is given a claim of the other kind waits for the claim in its way, and h
 each would meet the other, for ever: with every step the cluster's actor would write, and record nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

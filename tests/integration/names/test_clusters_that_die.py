@@ -1,7 +1,5 @@
 """A cluster dies, and kubesync dies too: health checks of Route 53 take its sets out, and resolvers get the survivors (virtual time)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final

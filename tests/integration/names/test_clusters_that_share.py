@@ -1,14 +1,11 @@
 """Clusters with ``--routing`` share their names: those of the template too, and of everything else that they publish."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service, an_endpoints

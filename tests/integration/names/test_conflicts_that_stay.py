@@ -1,7 +1,5 @@
 """Names where somebody else's sets stand and stay: hundreds of them cost next to nothing, and heal when a person mends them (I3, I6)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A name that is wanted before and after is never away, also where its namespace has no room for another name (I9)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

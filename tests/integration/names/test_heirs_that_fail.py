@@ -1,7 +1,5 @@
 """An heir that does not come, or that Route 53 refuses: the next one gets the name, at last its set goes alone (I4)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A namespace that asks for whatever it can think of, beside one that must not notice: its records never change, nothing delays them (I9)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from typing import Any, Final

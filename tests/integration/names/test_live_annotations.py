@@ -1,7 +1,5 @@
 """Annotations that change on a live Service: what stands follows, each change in one batch, nothing is left over."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from harness.seen.resync_requests import a_request

@@ -1,7 +1,5 @@
 """More names pass on at once than a zone remembers intents of keys: each goes in one batch all the same."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.deployment import ZONE_ID, Deployment

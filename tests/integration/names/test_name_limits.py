@@ -1,7 +1,5 @@
 """How many names a Service and a namespace may ask for: over whole sessions, kills and restarts, the counts are right (I9)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Who may have which name: a table of rules over whole sessions, on the strict zone. A refused name has no record, claim or place in line (I9)."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pytest

@@ -1,7 +1,5 @@
 """Named upstreams over the whole system: two clusters, weights, backups, static nodes; kept up to date by whoever is master."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

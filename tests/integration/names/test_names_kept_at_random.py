@@ -1,7 +1,5 @@
 """Services ask for one name, simple and weighted, in any order, with and without addresses: who holds it keeps it (I9)."""
 
-from __future__ import annotations
-
 import random
 from typing import Final
 

@@ -1,7 +1,5 @@
 """A Service of a cluster with rules for names keeps a name as long as it asks for it, also while it has no address to publish (I9)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Names that pass from one object to another: batch by batch, a name that is wanted before and after has an answer in between."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

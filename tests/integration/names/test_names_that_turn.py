@@ -1,7 +1,5 @@
 """A name that several clusters share changes its policy in one batch, once all of them want it (ADR 0072)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import pytest

@@ -1,12 +1,9 @@
 """Three clusters that share a name change what they want of it as drawn, and sessions die (ADR 0072)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from harness.turning import ASIA, EU, MANY, NUMBERS, PRIMARY, SECONDARY, US, Turning
 from kubesync.domain.objects import Resource

@@ -1,7 +1,5 @@
 """``aws-hosted-zone-id``: names of an object in one hosted zone of its cluster alone, and in the others they are free."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

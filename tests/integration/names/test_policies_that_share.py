@@ -1,14 +1,11 @@
 """Services that share a name by a routing policy: who has a region, a role or a place, and which policy the name has (I9)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from harness.deployment import ZONE_ID, Deployment
 from harness.seen.builders import a_service, an_endpoints

@@ -1,7 +1,5 @@
 """A Service that asks for what kubesync does not do keeps the names that it holds, gets no others, and waits for none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final

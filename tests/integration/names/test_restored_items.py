@@ -1,7 +1,5 @@
 """One item of a name, or of the queue, is deleted by hand or restored to an older version of itself: a full resync puts it right (I9, I10)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

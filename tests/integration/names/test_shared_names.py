@@ -1,7 +1,5 @@
 """Names that Services and clusters share deliberately (weighted sets), wildcards, aliases, and zones side by side."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from harness.stack import TOKEN, Stack, a_stack

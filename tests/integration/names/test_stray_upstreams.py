@@ -1,7 +1,5 @@
 """A full resync removes upstreams that no key knows: those that a table restored from a backup brought back."""
 
-from __future__ import annotations
-
 from harness.seen.raw_objects import a_port, put_raw, raw_service
 from harness.stack import Stack, a_stack
 from kubesync.aws.tables.control.resync_requests import ResyncRequest

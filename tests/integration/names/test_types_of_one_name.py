@@ -1,7 +1,5 @@
 """Objects of one namespace share a name by types (ADR 0062): other types than addresses, the update, and sessions that die."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

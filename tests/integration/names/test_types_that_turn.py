@@ -1,7 +1,5 @@
 """A name with several set identifiers becomes a CNAME, or stops being one, in one batch: nothing else stands beside a CNAME (ADR 0075)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Final
 

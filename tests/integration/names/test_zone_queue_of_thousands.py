@@ -1,7 +1,5 @@
 """I7: what waits in a zone's queue is not read again and again."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.deployment import Deployment

@@ -1,7 +1,5 @@
 """A zone with hundreds of names at once: the fewest batches, and few more where some changes are bad (I4)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

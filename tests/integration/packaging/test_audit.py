@@ -1,7 +1,5 @@
 """``make audit`` fails for a known vulnerability, and only says so where nobody can be asked."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

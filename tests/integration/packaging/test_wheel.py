@@ -1,7 +1,5 @@
 """The wheel holds both packages whole, and is the same whoever builds it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import zipfile

@@ -1,7 +1,5 @@
 """Reading the audit for the page: it comes to an end, says where it stopped, and goes on there without loss and without repeats."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

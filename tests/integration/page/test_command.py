@@ -1,7 +1,5 @@
 """``kubesync ui`` as a process: it prints an address that works once, refuses everybody else, and ends in order."""
 
-from __future__ import annotations
-
 import importlib.util
 import signal
 import socket

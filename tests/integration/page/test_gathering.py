@@ -1,7 +1,5 @@
 """What reading for the page costs, who reads, how old what it shows may be, and what happens when a table does not answer."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The pages of a deployment that real sessions made, over a socket: what they show, what hostile text does there, and what they cost."""
 
-from __future__ import annotations
-
 import re
 import time
 import unicodedata

@@ -1,7 +1,5 @@
 """The page's server and programs of this machine that keep connections open: the owner's browser is answered all the same."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterable, Iterator

@@ -3,8 +3,6 @@
 What is missing also shows in every other test that runs sessions: their store refuses it (``harness.seen.permissions``).
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

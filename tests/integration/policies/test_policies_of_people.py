@@ -1,7 +1,5 @@
 """The policies of docs/security.md against the AWS calls that the commands make: nothing missing, nothing unused."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

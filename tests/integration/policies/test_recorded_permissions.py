@@ -1,7 +1,5 @@
 """What the reconcilers say a call needs is what DynamoDB is asked for, over the wire."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import boto3

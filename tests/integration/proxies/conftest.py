@@ -1,7 +1,5 @@
 """One stack for the tests of a file, and tables of its own for each test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """``kubesync render`` with bounds: how many nodes, of which namespaces, in which networks; and what it says of the rest."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``kubesync render``, as a person types it: files, statuses, what is said; and with ``--watch``."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """``kubesync render`` in directories that others may write: what it does not follow, and the line that warns."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Without bounds each proxy gets a file of 40 MB and more than a million servers. 
 and nobody else's servers change. ``make test`` plays a small one. The whole one prints figures: ``pytest -m thorough -s``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``kubesync render --watch --status FILE``: real processes, a table that goes and comes, and the end."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The stream of moto's tables, as ``render --watch`` reads it: nothing is missed, also after a transaction was refused."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import boto3

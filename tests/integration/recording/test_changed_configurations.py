@@ -1,7 +1,5 @@
 """I5: a changed configuration, or new rules, that would delete more than 30 % of a cluster's record sets is held until a person confirms it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

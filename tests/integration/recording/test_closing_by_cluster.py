@@ -1,7 +1,5 @@
 """A batch of several clusters: each closes its own keys. Until the next batch, the zone's inflight item names this one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

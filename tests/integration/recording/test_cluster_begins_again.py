@@ -1,7 +1,5 @@
 """A step of a cluster raises what nobody expected. The cluster is right again in the same session; the second time in a row it listens no more."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

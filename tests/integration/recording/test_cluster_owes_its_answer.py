@@ -1,7 +1,5 @@
 """A cluster does not answer a question of its zone for a minute. Whoever needs no answer of it goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

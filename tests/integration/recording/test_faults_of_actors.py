@@ -1,7 +1,5 @@
 """What an actor does not get done shows, harms no other, and is not tried without a pause (I1, I4, I10)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

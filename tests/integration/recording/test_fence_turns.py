@@ -1,7 +1,5 @@
 """Transactions that check the same fence take turns: all fences of one together or none, first come first served."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 

@@ -3,8 +3,6 @@
 ``tests/golden/stories`` holds it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import partial

@@ -4,8 +4,6 @@ The files were recorded: see ``harness.golden.record_golden_tables``. What a ses
 ``tests/golden/outcomes``: what people and proxies see, and what the audit says.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

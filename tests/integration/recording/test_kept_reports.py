@@ -1,7 +1,5 @@
 """The reports of sessions and recoveries are kept in the audit table."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """People see the lag of a running session: renewals of its lease carry it, at no further write unit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """One Service of many ports and endpoints, planned by a process of its own: how much memory that takes (I4, I9)."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """I5: lists that each lack a little delete no more together than one list may: what was believed within the last hour counts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import count
 

@@ -1,7 +1,5 @@
 """A zone in which more clusters publish than one transaction can check the fences of, and of which some are busy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

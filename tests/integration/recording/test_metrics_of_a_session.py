@@ -1,7 +1,5 @@
 """What a session's beats count, against what happened: conflicts, lists, lags, deletions that are held back."""
 
-from __future__ import annotations
-
 from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync.aws.tables.state import StateTable

@@ -1,7 +1,5 @@
 """I1: a session may die at any transaction; when the next one has seen the same again, everything is as if nothing had happened."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """I1: what a window led to is durable before its checkpoint, and before anybody takes it for recorded."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

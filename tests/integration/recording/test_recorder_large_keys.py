@@ -1,7 +1,5 @@
 """Keys of thousands of endpoints: written over several transactions and items, cut where they are too large (I4)."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 
 from harness.fed import FedDeployment, FedSession

@@ -1,7 +1,5 @@
 """A long list is recorded in sections: whoever waits for the cluster has its turn in between, and nothing comes out differently."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Reasons as Kubernetes Events: written once, never in the way, refused without harm."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A key that ends sessions while it is planned: after two deaths its endpoints are not taken in, and everybody else is served (I4, I9)."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pytest

@@ -3,8 +3,6 @@
 The cluster's API server tells its version once a minute, as real ones do. Items have the sizes that they have in real clusters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

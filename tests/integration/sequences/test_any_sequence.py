@@ -1,12 +1,9 @@
 """Whatever happened, in whatever order: what stands is what a full resync from nothing makes (a sample; more by `make chaos`)."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from harness.seen.builders import a_service, an_endpoints
 from kubesync.domain.dns.records import RecordKey

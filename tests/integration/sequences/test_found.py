@@ -1,7 +1,5 @@
 """What drawn scripts have found: each failed before it was mended."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pytest

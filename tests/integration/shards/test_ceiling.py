@@ -1,7 +1,5 @@
 """More clusters than one session can serve: the others go on, an alarm and ``status`` tell of those that are left out."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Commands where a deployment has several shards: which shard a new cluster gets, what is shown, and whom a change is told."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -3,8 +3,6 @@
 The figures of the large one are in docs/benchmarks.md: ``pytest -m soak -s tests/integration/shards/test_fleet.py``.
 """
 
-from __future__ import annotations
-
 import resource
 import time
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Several shards side by side: whose clusters a session serves, who gets a name, and which alarm says that a shard has no master."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Two shards in one zone, simulated: a name passes from a cluster of one to a cluster of the other, and either master is killed at any call."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

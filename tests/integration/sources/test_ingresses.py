@@ -1,7 +1,5 @@
 """Ingresses beside Services, and alone: whole sessions in the simulation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

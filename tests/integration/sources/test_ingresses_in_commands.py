@@ -1,7 +1,5 @@
 """Ingresses by command, over real sockets: registered with ``--sources``, published by sessions, changed and taken out again."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

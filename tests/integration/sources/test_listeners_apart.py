@@ -1,7 +1,5 @@
 """Each listener has its own errors, checkpoint and rights: one is denied, absent or comes back, and the others go on. Over the wire."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

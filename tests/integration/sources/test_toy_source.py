@@ -1,7 +1,5 @@
 """A source that kubesync does not know: everything that a Service has, its objects have, by two files of models and rules."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

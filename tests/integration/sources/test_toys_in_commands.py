@@ -1,7 +1,5 @@
 """Everything that people use knows the kind of an object: commands, the page, and Events on it. A real session reads toys over HTTP."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

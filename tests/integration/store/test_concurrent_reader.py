@@ -3,8 +3,6 @@
 It gets one slice with each request, as from pages of a query, so that most of its first readings are torn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """What the store makes of each way in which a call to DynamoDB can end, over a real socket."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache

@@ -1,7 +1,5 @@
 """Batches and pages that DynamoDB answers in part, over a real socket."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import boto3

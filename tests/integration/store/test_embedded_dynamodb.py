@@ -1,7 +1,5 @@
 """The embedded server in a process of its own: moto keeps its state in the process."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

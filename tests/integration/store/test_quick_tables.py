@@ -1,7 +1,5 @@
 """The tables of the embedded DynamoDB spare moto work. They answer as moto's own tables do."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

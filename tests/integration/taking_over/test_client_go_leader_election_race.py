@@ -1,7 +1,5 @@
 """What client-go's leader election shows about many threads, for our lease (tools/leaderelection/leaderelection_test.go)."""
 
-from __future__ import annotations
-
 import threading
 
 from harness.fakes.memory_store import MemoryStore

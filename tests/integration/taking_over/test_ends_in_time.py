@@ -1,7 +1,5 @@
 """A session ends within its margin, whatever hangs: an invocation that is killed releases nothing."""
 
-from __future__ import annotations
-
 import threading
 
 from harness.stack import a_stack

@@ -4,8 +4,6 @@ The times of the lease are handed in: they are short, so that nothing waits long
 stand-in.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -4,8 +4,6 @@ Real processes, real sockets: the killed session is a child, DynamoDB is behind 
 killed is decided by a request that is held: in a proxy in front of DynamoDB, or in Route 53's stand-in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """I1: IAM denies names of a batch; a session killed before or after any call of that leads to the same, and loses nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """A session begins, and one of its watches is not accepted for a while: what depends on it is not known yet, and must not be forgotten."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

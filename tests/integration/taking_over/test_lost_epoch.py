@@ -1,7 +1,5 @@
 """The counter of epochs is lost, or restored from an older backup: its next epochs are below fences that stand."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.deployment import Deployment

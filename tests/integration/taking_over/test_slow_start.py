@@ -1,7 +1,5 @@
 """A session's listeners start one after the other; what the first one sees must not make the next one list."""
 
-from __future__ import annotations
-
 import threading
 
 from harness.stack import RunningSession, a_stack

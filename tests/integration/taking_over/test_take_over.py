@@ -1,7 +1,5 @@
 """A take-over asks about many clusters at the same time, or in one request: what it takes does not grow with their number."""
 
-from __future__ import annotations
-
 import threading
 from itertools import takewhile
 

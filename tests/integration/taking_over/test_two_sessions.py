@@ -1,7 +1,5 @@
 """Two sessions at once: one is the master, the other ends, or stands by and takes over without a gap."""
 
-from __future__ import annotations
-
 from harness.fakes.memory_store import Call, MemoryStore
 from harness.fakes.store_faults import StoreFaults, writes_to
 from harness.seen.persisted_errors import errors_of

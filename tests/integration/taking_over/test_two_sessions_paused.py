@@ -1,7 +1,5 @@
 """I2: a master that was paused and wakes up changes nothing, anywhere, also where its successor had nothing to write."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.paused_process import Gate, items_but_the_lease, start_gated, take_for_dead

@@ -1,7 +1,5 @@
 """A zone in which an outcome is unknown, or that cannot be settled, is named on the lease: it alone is settled next (I2)."""
 
-from __future__ import annotations
-
 from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable

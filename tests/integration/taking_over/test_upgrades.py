@@ -1,7 +1,5 @@
 """Releases change over on live tables: the newer one goes on from what the older one wrote, the older one keeps its hands off."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

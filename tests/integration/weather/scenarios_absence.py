@@ -1,7 +1,5 @@
 """What looks like an absence and is none (I5): nothing that exists is deleted, no ghost stays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

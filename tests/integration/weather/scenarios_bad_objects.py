@@ -1,7 +1,5 @@
 """Objects that are not as the API promises, among good ones: the good ones pass in the same window, the bad one is reported (I4)."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, replace
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """What is wrong with one change, zone or cluster holds up no other (I3, I4)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, log2

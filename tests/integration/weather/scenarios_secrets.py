@@ -1,7 +1,5 @@
 """Servers that repeat the token that they were sent: it is nowhere afterwards. Every stack looks when it ends (I8)."""
 
-from __future__ import annotations
-
 import json
 
 from harness.hurried import a_hurried_stack

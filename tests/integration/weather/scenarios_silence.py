@@ -3,8 +3,6 @@
 How soon it is noticed is a matter of the clock: ``tests/unit/kubernetes/test_silence.py``.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from harness.seen.raw_objects import put_raw, raw_service

@@ -4,8 +4,6 @@ A storm lasts until it has refused so many calls. A busy machine makes fewer cal
 held against the time that the storm took, by the clock that the session waits by. That one is in a hurry.
 """
 
-from __future__ import annotations
-
 import random
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """I5: absence is proven. See ``scenarios_absence``."""
 
-from __future__ import annotations
-
 import pytest
 
 from integration.weather import scenarios_absence as scenarios

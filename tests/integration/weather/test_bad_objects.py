@@ -1,14 +1,11 @@
 """I4: one bad object blocks no other. See ``scenarios_bad_objects`` for the objects."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from harness.seen.raw_objects import put_raw, raw_endpoints, raw_service
 from harness.stack import a_stack

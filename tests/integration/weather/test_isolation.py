@@ -1,7 +1,5 @@
 """I4 and I3 beyond single objects: changes among many, zones and clusters in trouble."""
 
-from __future__ import annotations
-
 import pytest
 
 from integration.weather import scenarios_isolation as scenarios

@@ -1,7 +1,5 @@
 """I8: secrets stay put; what a server sends is bounded. Every stack looks for leaks when it ends, see ``harness.secrets_watch``."""
 
-from __future__ import annotations
-
 import json
 import logging
 import threading

@@ -1,7 +1,5 @@
 """Silence is noticed in time. See ``scenarios_silence``."""
 
-from __future__ import annotations
-
 import pytest
 
 from integration.weather import scenarios_silence as scenarios

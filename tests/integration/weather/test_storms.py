@@ -1,7 +1,5 @@
 """Storms are weathered. See ``scenarios_storms``."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.fakes.memory_store import Call, MemoryStore

@@ -5,8 +5,6 @@ masters   a session is killed now and then; the next one takes over when the lea
 traffic   requests a second to each of nginx, HAProxy, Envoy and OpenResty
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

@@ -1,7 +1,5 @@
 """Four real proxies, each with the `kubesync render --watch` that feeds it, as docs/proxies.md describes them."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Deployments whose pods are real servers on this machine: rolling deploys, scale-downs, storms."""
 
-from __future__ import annotations
-
 import heapq
 import random
 import sys

@@ -1,7 +1,5 @@
 """Real `kubesync session` processes: a master, one that stands by, and ways to kill the master."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Steady traffic to several proxies, from a process of its own. Every request has a connection of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

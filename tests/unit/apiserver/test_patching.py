@@ -1,7 +1,5 @@
 """Patches as kubectl sends them. The strategic ones are what kubectl 1.32 sent for ``apply`` and ``edit``."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from kubesync_local.standins.apiserver.objects.resources import ENDPOINTS, ENDPOINTSLICES, SERVICES, Target, parse_path

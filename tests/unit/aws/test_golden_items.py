@@ -3,8 +3,6 @@
 The files are never changed: see ``harness.golden.golden_items``.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Today's code reads what whole sessions wrote: literal values, item by item. ``test_golden_items`` reads what single calls wrote."""
 
-from __future__ import annotations
-
 from typing import Any, Final, cast
 
 import pytest

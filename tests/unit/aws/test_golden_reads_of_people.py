@@ -1,7 +1,5 @@
 """Today's code reads what people configured and what the audit kept, as whole sessions wrote it: see ``test_golden_reads``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from harness.golden.golden_stage import PRIVATE, PUBLIC, START

@@ -3,8 +3,6 @@
 Deflated bodies are compared inflated: how tightly they are packed is the library's affair.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

@@ -1,7 +1,5 @@
 """Every kind of item has a golden one, and nothing is written that has not: neither at another key nor with other attributes."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.fakes.memory_store import Call

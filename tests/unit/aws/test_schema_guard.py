@@ -1,7 +1,5 @@
 """Items of a newer release: not read, not replaced, not deleted; and the tables as a whole say who may be master."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

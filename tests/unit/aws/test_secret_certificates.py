@@ -1,7 +1,5 @@
 """Certificates by reference: what is read as what, and that nothing of a key is ever told (I8)."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

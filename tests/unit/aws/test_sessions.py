@@ -1,7 +1,5 @@
 """boto3 as kubesync loads it: less of botocore's models in memory, the same requests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

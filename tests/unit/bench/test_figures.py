@@ -1,7 +1,5 @@
 """A figure knows whether it is on the right side of its goal."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The stream that clients are measured on is what an API server sends."""
 
-from __future__ import annotations
-
 import pytest
 
 from bench.recorded_stream import FIRST_VERSION, body_of, lines

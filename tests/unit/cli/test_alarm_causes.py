@@ -1,7 +1,5 @@
 """``kubesync status --check``: which alarms have a cause."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pytest

@@ -1,7 +1,5 @@
 """A question that is interrupted."""
 
-from __future__ import annotations
-
 import io
 import os
 import pty

@@ -1,7 +1,5 @@
 """Changes as people read them while they happen."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.fakes.manual_clock import ManualClock

@@ -1,7 +1,5 @@
 """What the check advises about an error: ``kubesync_local.check.advice``."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubesync.domain.errors import BodyError, DeniedError, HandshakeError

@@ -1,7 +1,5 @@
 """docs/configuration.md lists exactly the settings and options that there are."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Iterator

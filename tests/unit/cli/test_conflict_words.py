@@ -1,7 +1,5 @@
 """One sentence for what is in the way, whoever wrote it: sessions of any release, or a plan."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubesync.domain.dns.drift import why_foreign

@@ -1,7 +1,5 @@
 """Which ends of credentials ``kubesync status`` shows, and in which words."""
 
-from __future__ import annotations
-
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_config

@@ -1,7 +1,5 @@
 """Ctrl-C ends the demo also where Python drops what the signal's handler raises."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """The demo's verdict is only worth something if it can be bad."""
 
-from __future__ import annotations
-
 from kubesync_local.demo import expected
 from kubesync_local.demo.verdict import differences
 from kubesync_local.terminal.output import counted

@@ -1,7 +1,5 @@
 """One Service explained: cases that need no cluster, as the document that programs get."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

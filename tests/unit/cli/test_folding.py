@@ -1,12 +1,9 @@
 """Folding for a screen: only where a person would, and nothing is lost."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.text import Text
 
 from kubesync_local.terminal.folding import fold, fold_styled, widest_piece

@@ -1,7 +1,5 @@
 """What a person sees when something goes wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NoReturn
 

@@ -1,7 +1,5 @@
 """The pages of ``kubesync help``: groups, examples, and what they do without words."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys

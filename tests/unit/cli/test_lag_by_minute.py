@@ -1,7 +1,5 @@
 """Lag by minute, from the lease of the running session and the reports that sessions keep."""
 
-from __future__ import annotations
-
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore
 from kubesync.aws.dynamodb.store import AUDIT, Item, Key, Put

@@ -1,7 +1,5 @@
 """Whether a listener's last error is over, as ``kubesync status`` tells it."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pytest

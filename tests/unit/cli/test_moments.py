@@ -1,7 +1,5 @@
 """Times and service keys as people type them."""
 
-from __future__ import annotations
-
 import argparse
 
 import pytest

@@ -1,7 +1,5 @@
 """What an older Python says of kubesync: one line."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What ``kubesync explain`` finds wrong with a record set or upstream, and what it says will happen: one row per case."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """The plan of a dry run's report: its lines, its reasons, and its last line."""
 
-from __future__ import annotations
-
 import io
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Private addresses in public zones are said by lint, plan and status."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference

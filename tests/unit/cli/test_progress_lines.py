@@ -1,7 +1,5 @@
 """Progress of a session: an error that repeats itself does not bury the rest."""
 
-from __future__ import annotations
-
 import io
 import logging
 import os

@@ -1,7 +1,5 @@
 """States of record sets as ``kubesync records`` shows them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

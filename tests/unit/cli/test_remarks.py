@@ -1,7 +1,5 @@
 """Lines for people: whole in a pipe, folded at spaces on a terminal that is too narrow."""
 
-from __future__ import annotations
-
 import io
 import sys
 

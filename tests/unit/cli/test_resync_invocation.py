@@ -1,7 +1,5 @@
 """Who does a resync that a person asks for, told by the state of the lease."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

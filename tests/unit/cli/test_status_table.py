@@ -1,7 +1,5 @@
 """The table form of ``kubesync status``: each thing once, and nothing in the colour of a warning that is none."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

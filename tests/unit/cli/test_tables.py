@@ -1,7 +1,5 @@
 """Lists for people: a table, blocks where the screen is narrow, one line for each row in a pipe; no value is cut."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pytest

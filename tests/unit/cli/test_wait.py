@@ -1,7 +1,5 @@
 """``kubesync wait``: what it waits for, and how often it looks."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import pytest

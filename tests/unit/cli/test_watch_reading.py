@@ -1,7 +1,5 @@
 """How ``kubesync status --watch`` reads: beside the drawing, a few clusters at a time, and less often where it takes long."""
 
-from __future__ import annotations
-
 import threading
 from types import SimpleNamespace
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The screen of ``kubesync status --watch``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a message about tables says of where they were looked for."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubesync.domain.errors import StoreUnavailableError

@@ -1,11 +1,8 @@
 """YAML answers: every parser reads the values back, and no terminal obeys them."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kubesync_local.terminal.escaping import escaped
 from kubesync_local.terminal.yaml_form import as_yaml

@@ -1,7 +1,5 @@
 """What the audit says of why something changed: the object that was seen, its version, the batch, and what was in the way."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from harness.deployment import Deployment

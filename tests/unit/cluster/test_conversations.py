@@ -1,7 +1,5 @@
 """What a cluster's actor and its zones say to each other, where an answer comes late or something has changed meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import pytest

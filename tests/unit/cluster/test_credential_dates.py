@@ -1,7 +1,5 @@
 """Ends of credentials over whole sessions: stored when they change and never otherwise, metered, and warned of once."""
 
-from __future__ import annotations
-
 import json
 import logging
 from typing import Any

@@ -1,7 +1,5 @@
 """What `make chaos` found, distilled: each failed before it was mended."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

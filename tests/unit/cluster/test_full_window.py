@@ -1,7 +1,5 @@
 """A merge window that is full: its listeners wait until it is recorded, and a long window takes no other one in (I9)."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 from typing import Any

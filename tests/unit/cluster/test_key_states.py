@@ -1,7 +1,5 @@
 """What a session keeps in memory of a cluster's keys, seen by what it reads; and the rules that a configuration makes."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.cluster_tables import cluster_tables

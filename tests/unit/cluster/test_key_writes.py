@@ -1,12 +1,9 @@
 """Writes of keys cut into transactions: never over a limit, nothing named twice, final states and checkpoints last."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import count
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore

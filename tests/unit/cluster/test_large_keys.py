@@ -1,7 +1,5 @@
 """Keys with many endpoints: in steps of their own, one of them at a time in the whole process (I4)."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace

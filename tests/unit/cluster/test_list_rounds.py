@@ -1,7 +1,5 @@
 """What a person asked for holds for the lists that were made for it: decided once for a window, whatever its tries meet."""
 
-from __future__ import annotations
-
 from harness.fakes.memory_store import Call
 from harness.fakes.store_faults import StoreFaults
 from harness.fed import FedDeployment, FedSession

@@ -1,7 +1,5 @@
 """Who has a name: claims, queues, heirs, also where several keys change one claim in a single commit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Keys that were given a name are planned some at a time, so that a window that is being recorded goes on between them (I9)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """What recording a window of events writes, and what it does not (I6); bad objects (I4); slices that change their Service."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from harness.fakes.memory_store import Call

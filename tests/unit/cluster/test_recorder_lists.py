@@ -1,7 +1,5 @@
 """I5: what a complete list implies, what is held back, and what is not known yet."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.fed import FedDeployment, FedSession

@@ -1,7 +1,5 @@
 """I5 where a cluster is seen in part: what a changed scope takes away, and what is still doubted."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.fakes.memory_store import Call

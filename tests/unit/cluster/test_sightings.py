@@ -1,7 +1,5 @@
 """Observations by service key, the notes about slices, and what lists imply for parts."""
 
-from __future__ import annotations
-
 from harness.seen.builders import ENDPOINTS, SERVICES, SLICES, a_key, a_list, a_service, an_endpoints, saw
 from kubesync.aws.dynamodb.store import Delete, Put
 from kubesync.aws.tables.state import slice_key

@@ -1,7 +1,5 @@
 """A cluster whose lists wait for room: it costs nothing meanwhile, and people see it."""
 
-from __future__ import annotations
-
 from harness.fed import FedDeployment
 from harness.seen.builders import SERVICES
 

@@ -1,7 +1,5 @@
 """What a container's surroundings say and ask: the cgroup's memory, Prometheus, probes."""
 
-from __future__ import annotations
-
 import json
 import re
 import urllib.error

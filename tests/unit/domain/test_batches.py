@@ -1,12 +1,9 @@
 """Change batches: what goes together, what fits, in which order, and how a refused one is halved."""
 
-from __future__ import annotations
-
 from math import ceil
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from harness.seen.builders import a_key
 from kubesync.domain.batches import (

@@ -1,7 +1,5 @@
 """What the messages of a refused batch point at. The texts are those that users of Route 53 report."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.seen.builders import a_key

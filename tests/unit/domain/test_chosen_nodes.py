@@ -1,14 +1,11 @@
 """Nodes are chosen before they are built: the choice is that of building all of them and cutting, as long as a Service keeps to its cap."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.seen.builders import a_key, a_service, an_endpoint, an_endpoints, rules
 from kubesync.domain.dns.addresses import Address

@@ -1,7 +1,5 @@
 """Which ends of credentials count, how many days are left, and the words for it."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubesync.domain.credential_ends import Validity, days_left, end_in_words, end_that_counts

@@ -1,12 +1,9 @@
 """Parts: every row of the table of cases, and that repeats and replays change nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from harness.seen.builders import SERVICES, a_key, a_list, a_service, saw
 from kubesync.domain.merge import Believed, observe, with_observations, without_parts, without_tombstones

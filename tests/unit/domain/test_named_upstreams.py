@@ -1,13 +1,10 @@
 """Named upstreams: what is put together, what wins, what cannot be registered."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kubesync.domain.dns.records import Node
 from kubesync.domain.upstreams.named import (

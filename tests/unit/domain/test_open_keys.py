@@ -1,7 +1,5 @@
 """Open keys: since when each waits, and whether for a person."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

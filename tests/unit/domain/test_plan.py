@@ -1,10 +1,7 @@
 """Who may have a name, and what may be done to record sets under each policy."""
 
-from __future__ import annotations
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from harness.seen.builders import a_key
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet

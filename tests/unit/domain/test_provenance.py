@@ -1,7 +1,5 @@
 """By which rule or annotation each name is wanted, and where its values come from."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

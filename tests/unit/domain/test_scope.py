@@ -1,7 +1,5 @@
 """Scope: which namespaces are seen, what is asked of the API server, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubesync.domain.objects import Resource

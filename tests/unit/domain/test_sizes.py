@@ -1,7 +1,5 @@
 """What lists and caches count as the memory of an object is what it takes."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What a cache keeps of thousands of keys is held once."""
 
-from __future__ import annotations
-
 from harness.seen.builders import a_key
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import EMPTY_SET

@@ -1,11 +1,8 @@
 """The order in which the keys of a long window are recorded (I9)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.window import Turns

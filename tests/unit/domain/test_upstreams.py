@@ -1,7 +1,5 @@
 """Upstreams: matching of ports, order and uniqueness of nodes, public shape, digest, slices."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

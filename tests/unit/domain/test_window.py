@@ -1,9 +1,6 @@
 """The merge window: the newest event per object, lists that replace what was pending, checkpoints that never run ahead."""
 
-from __future__ import annotations
-
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from harness.seen.builders import SERVICES, SLICES, a_list
 from kubesync.domain.objects import RawEvent, Resource, Snapshot

@@ -1,7 +1,5 @@
 """The table of backoffs in docs/architecture.md is what the code does."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The runbook's table of causes is made from those that tests drive."""
 
-from __future__ import annotations
-
 from harness.causes.page import PAGE, page_with, table
 from harness.causes.table import CAUSES
 from harness.wire.template import read_template, resources

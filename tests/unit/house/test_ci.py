@@ -1,7 +1,5 @@
 """``.ci/run`` repeats what failed, and names it in its last lines."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The tests' CloudWatch treats missing data as AWS's page says: rows of its two tables, 3 of 3 and 2 of 3, with a range of 5."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.cloudwatch import state_of

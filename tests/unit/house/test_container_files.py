@@ -1,7 +1,5 @@
 """``container/``: what its files allow and name is what the template allows and the command takes."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

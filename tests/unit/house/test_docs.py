@@ -1,7 +1,5 @@
 """What the documents say is so."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

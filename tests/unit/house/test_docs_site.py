@@ -1,7 +1,5 @@
 """The site of docs/: its pages, their links, and that it loads nothing from elsewhere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The sample events are what the functions take."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """docs/explain.md says what ``kubesync explain`` can say."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``tools/find-python``: which Python ``make`` takes, and what it says where there is none."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

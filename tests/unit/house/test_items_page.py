@@ -1,7 +1,5 @@
 """The runbook's table of items is made from what ``make chaos`` plays."""
 
-from __future__ import annotations
-
 from chaos.faults.items_ends import ENDS
 from chaos.faults.items_page import MEANWHILE, PAGE, page_with, table
 

@@ -1,7 +1,5 @@
 """Dashboard and alarms name metrics that the code writes, with the dimensions that it writes them under; people find help."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Pictures are as their text says, and pages show them; the table of an event's way is as the code goes."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from pathlib import Path
 

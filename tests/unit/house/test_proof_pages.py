@@ -1,7 +1,5 @@
 """The pages about invariants and client-go name tests and places that exist, and mutants that still fit the code."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

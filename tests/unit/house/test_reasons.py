@@ -1,7 +1,5 @@
 """Every reason that the source gives is in the one list, and the list is what docs/reasons.md and docs/audit.md say."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

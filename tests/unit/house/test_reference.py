@@ -1,7 +1,5 @@
 """Pages of docs/reference are as the code is: ``make reference`` writes them."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

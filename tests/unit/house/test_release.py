@@ -1,7 +1,5 @@
 """A release is what it says: version, tag and changelog agree, and its files are the same whoever makes them."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

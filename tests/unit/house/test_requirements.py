@@ -1,7 +1,5 @@
 """What is installed is pinned by hash, and the same on Lambda and in tests."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

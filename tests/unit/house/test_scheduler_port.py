@@ -1,7 +1,5 @@
 """Deployed code takes threads, locks, time and chance from the scheduler that it is given (``kubesync.actors``)."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

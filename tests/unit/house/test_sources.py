@@ -1,7 +1,5 @@
 """The rest of the deployed package asks the registries of sources, and names no kind and no resource."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Final

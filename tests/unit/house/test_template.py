@@ -1,7 +1,5 @@
 """What the SAM template promises, against what the code relies on. Its roles: tests/integration/policies."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

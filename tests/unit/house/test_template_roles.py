@@ -1,7 +1,5 @@
 """Roles and policies of the stack, and what parameters of it may be given."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """deploy/terraform is the template in Terraform's language."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Tracked files name no registry, no machine and no secret; the check that says so can tell."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

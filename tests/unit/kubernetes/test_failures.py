@@ -1,7 +1,5 @@
 """The table of foreign errors is complete: whatever these libraries define, in whatever phase, has its code."""
 
-from __future__ import annotations
-
 import http.client
 import inspect
 import socket

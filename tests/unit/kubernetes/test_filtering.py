@@ -1,7 +1,5 @@
 """Objects of other namespaces: kept from the sink, and counted as seen."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

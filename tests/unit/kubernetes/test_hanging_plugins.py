@@ -1,7 +1,5 @@
 """Exec plugins that hang, flood, or leave something behind: one line, and nothing of them is left."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

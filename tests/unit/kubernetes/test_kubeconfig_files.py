@@ -1,7 +1,5 @@
 """Lists of kubeconfig files. The expected values are what `kubectl config view` shows for the same files (1.32)."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Lists of many clusters in one room: who reads when, and how much is in memory. Time is virtual, and a seed decides who runs."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 

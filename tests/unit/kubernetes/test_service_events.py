@@ -1,7 +1,5 @@
 """The request that shows a reason on a Service."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """When a watch counts as silent: by the clock alone, so a fake stream and a clock that is moved by hand show it exactly."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, cast
 

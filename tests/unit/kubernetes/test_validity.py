@@ -1,7 +1,5 @@
 """Dates of certificates and tokens: literal ones, and what hostile bytes come to."""
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import json
@@ -12,8 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.oid import NameOID
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from kubesync.domain.credential_ends import Validity
 from kubesync.kubernetes.transport.credential_ends import validities_in_pem, validity_of_certificate, validity_of_token

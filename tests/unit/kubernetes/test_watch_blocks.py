@@ -1,7 +1,5 @@
 """How much a watch reads at a time: the memory of a read is taken before it waits, and a session has hundreds of watches that wait."""
 
-from __future__ import annotations
-
 import pytest
 import requests
 

@@ -1,7 +1,5 @@
 """What stands in a zone against what is known of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from kubesync.cluster.keys.key_writes import Preview

@@ -1,7 +1,5 @@
 """What a dry run says of record sets: one row for each, as the zone would change."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kubesync.cluster.keys.key_writes import Preview

@@ -1,7 +1,5 @@
 """The removal of a cluster: outputs go or stay, as was asked for; nothing that is kubesync's own stays behind."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a resync asks clusters and zones, and what it makes of their answers. Actors are played by the test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import batched

@@ -1,7 +1,5 @@
 """The report of a resync fits every way of answering, and its counts stay exact."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The page can be read: contrast in both themes, and templates that leave nothing to a script or to chance."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Final

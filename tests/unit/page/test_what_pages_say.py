@@ -1,7 +1,5 @@
 """What the page makes of what it read: words, lists of needs, the picture of lag, search."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the formal model found about settling a zone, held against the code (see docs/proof/README.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """An answer without any upstream: when a file stays, when it is replaced, and what is said."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,13 +1,10 @@
 """Which nodes become servers: networks, addresses that no pod has, and at most so many."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.hostile_nodes import node_lists
 from kubesync.domain.dns.addresses import Address, Network, parse_address, parse_network, why_forbidden

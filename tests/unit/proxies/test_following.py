@@ -1,7 +1,5 @@
 """All upstreams by scan and stream: nothing is missed, nothing goes back, and what breaks is begun again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

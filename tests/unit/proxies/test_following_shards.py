@@ -1,7 +1,5 @@
 """Shards of a table's stream that end, split, fail, or are throttled."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,15 +1,12 @@
 """What each format writes. A small parser of each proxy's language finds exactly the expected servers, whatever the table holds."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.hostile_nodes import node_lists
 from kubesync_local.proxies.formats.envoy import EnvoyDirectory, EnvoyFile

@@ -1,7 +1,5 @@
 """What is said of nodes that are left out: other reasons at once, numbers once a minute, nothing twice."""
 
-from __future__ import annotations
-
 from kubesync_local.proxies.bounds import Tally, Why
 from kubesync_local.proxies.left_out import LeftOut
 

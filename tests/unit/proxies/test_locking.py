@@ -1,7 +1,5 @@
 """One writer for each output: who waits, who is refused, and what is said where nothing can be locked."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

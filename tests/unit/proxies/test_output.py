@@ -1,7 +1,5 @@
 """Check, replace, reload: what runs when, and what happens after failures."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

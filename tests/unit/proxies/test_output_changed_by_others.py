@@ -1,7 +1,5 @@
 """Files of proxies' configuration that somebody else changes, touches or removes."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

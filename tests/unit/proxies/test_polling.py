@@ -1,7 +1,5 @@
 """Up to 100 upstreams, read by slice 0. The table is the real one in memory; each test writes to it as a session does."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable
 from typing import Any

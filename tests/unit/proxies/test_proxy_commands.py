@@ -1,7 +1,5 @@
 """The commands of --check and --reload: how they end, what is left of them, and what is kept of what they say."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

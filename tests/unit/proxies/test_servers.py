@@ -1,11 +1,8 @@
 """From nodes to servers: tiers, draining, no ready node, hostile nodes."""
 
-from __future__ import annotations
-
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.hostile_nodes import node_lists
 from kubesync_local.proxies.bounds import Why

@@ -1,7 +1,5 @@
 """The status file of ``render --watch``: what it says when, and how seldom it is written."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

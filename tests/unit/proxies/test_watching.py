@@ -1,7 +1,5 @@
 """The loop: one line when the table cannot be read and one when it can; nothing is rendered without a change; signals end it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What people read of a conflict: advice that helps whatever the foreign record set looks like."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

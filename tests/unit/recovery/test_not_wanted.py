@@ -1,7 +1,5 @@
 """Why kubesync does not want what external-dns made: each case, with a Service of the cluster."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What `recover` shows of two sets that differ, and the batches that remove a registry."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a recovery says of external-dns in one zone: rows, and what may go."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

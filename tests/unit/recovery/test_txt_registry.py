@@ -1,7 +1,5 @@
 """external-dns' TXT registry, as external-dns writes it: names after its options, values, and what says nothing."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest

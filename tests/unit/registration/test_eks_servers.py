@@ -1,7 +1,5 @@
 """Addresses that may receive a token of AWS's identity."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubesync_local.registration.eks_servers import is_eks_server, region_of

@@ -1,7 +1,5 @@
 """Label selectors: what API servers take, and what is refused before one is asked."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubesync_local.registration.scopes import why_no_selector

@@ -1,10 +1,7 @@
 """Which templates make two Services share a name, and which clusters' names overlap."""
 
-from __future__ import annotations
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kubesync_local.registration.templates import NameForm, shared_name, why_ambiguous
 

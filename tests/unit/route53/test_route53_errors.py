@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import boto3
 import pytest
 from botocore import exceptions as botocore_errors

@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kubesync.aws.route53.wire import canonical_values, from_route53, to_route53
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from kubesync_local.standins.route53.zone.names import NameRefusedError, lets_change, lies_in, listing_form, sort_key

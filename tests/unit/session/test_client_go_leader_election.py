@@ -1,7 +1,5 @@
 """What client-go's leaderelection_test.go asks beyond ``test_lease_keeper*.py`` (tests/client-go-behaviours.md)."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """The directory of actors: who runs, who has failed, start, stop, figures."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from harness.waiting import wait_until

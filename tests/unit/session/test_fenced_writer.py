@@ -1,7 +1,5 @@
 """Every write of a master is fenced (I2) and repeated until its outcome is known (I1)."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.fakes.fencing import NO_LEASE, raise_fence, raise_shard_fence

@@ -1,7 +1,5 @@
 """I2: fences are raised only by whoever holds the lease, in the same transaction, many at a time."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.fakes.fencing import raise_fence

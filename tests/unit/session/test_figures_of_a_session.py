@@ -1,7 +1,5 @@
 """Beats and the report of a session: made of what actors have published, up to date, and never the end of a session."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What does not get through: which figures a session knows, and which it leaves out (I10)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a taken lease says of the time before, and taking it again above a fence (I2, I10)."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.fakes.lease_bench import LeaseBench

@@ -1,7 +1,5 @@
 """Keeping the lease and giving it back: when writing has to stop (I2), what a renewal brings, what a release says."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

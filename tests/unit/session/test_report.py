@@ -1,7 +1,5 @@
 """The report of a session: plain JSON, percentiles of what was measured."""
 
-from __future__ import annotations
-
 import json
 from random import Random
 

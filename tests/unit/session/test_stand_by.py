@@ -1,7 +1,5 @@
 """Taking the lease and standing by for it. Names follow client-go's leaderelection_test where it has a counterpart."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The machine on which deployments are simulated: one runs at a time, time is virtual, a seed decides."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

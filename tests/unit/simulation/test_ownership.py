@@ -1,7 +1,5 @@
 """A thread that touches an attribute of another thread's actor fails the run of a simulation."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubesync.actors.actor import ON_MESSAGE, Activity, Host

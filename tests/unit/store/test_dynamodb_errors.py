@@ -1,7 +1,5 @@
 """The table of DynamoDB's errors covers every error that botocore knows for the operations we use."""
 
-from __future__ import annotations
-
 import inspect
 import re
 

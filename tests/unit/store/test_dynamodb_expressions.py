@@ -1,7 +1,5 @@
 """Requests as values: what is sent for each action, without a client."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubesync.aws.dynamodb.store import (

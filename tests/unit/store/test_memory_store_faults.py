@@ -1,7 +1,5 @@
 """The ways in which the store in memory can be made to fail."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The metrics of a session: lines in CloudWatch's embedded metric format, byte for byte but for the time."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

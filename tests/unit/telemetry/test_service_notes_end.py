@@ -1,7 +1,5 @@
 """Events that cannot be written hold up the end of a session for two seconds, however many clusters there are."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

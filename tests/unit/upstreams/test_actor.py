@@ -1,7 +1,5 @@
 """The actor of named upstreams, step by step: new references are noted first (I1); resyncs ask; a session ends."""
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import replace

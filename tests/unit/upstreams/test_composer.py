@@ -1,7 +1,5 @@
 """Named upstreams in whole sessions: notes, what is read and written for them, and what happens in between (I1, I2, I4, I6)."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.fakes.fencing import raise_shard_fence

@@ -1,7 +1,5 @@
 """What stops the composing of named upstreams, and what it leaves to others: busy tables, broken items, orphans, the end of a session."""
 
-from __future__ import annotations
-
 import secrets
 from itertools import count, pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """What client-go's work queue tests ask of a queue, asked of ours: a zone's queue of open keys (tests/client-go-behaviours.md)."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

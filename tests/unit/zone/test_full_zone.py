@@ -1,7 +1,5 @@
 """A full zone is one condition of the zone: deletions go, what would add sets waits, and a few try whether there is room."""
 
-from __future__ import annotations
-
 from harness.deployment import Deployment
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.batches import Unit

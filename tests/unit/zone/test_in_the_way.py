@@ -1,7 +1,5 @@
 """What is said of a record set that keeps a wanted one out, and which ones do (I3)."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubesync.domain.dns.drift import why_foreign

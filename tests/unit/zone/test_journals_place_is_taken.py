@@ -1,7 +1,5 @@
 """I4, I10: a set that excludes our journal stands at its name: the zone is blocked, says so, and few calls are made."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

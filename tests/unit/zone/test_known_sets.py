@@ -1,7 +1,5 @@
 """What the zone remembers of its own batches, so that it sends nothing that Route 53 would refuse (ADR 0076)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The lag of a change: one for each unit (the sets of one name and type), since the event that made what it wants now."""
 
-from __future__ import annotations
-
 from harness.deployment import Deployment
 from harness.seen.builders import a_service
 from simulation.writes import SENT

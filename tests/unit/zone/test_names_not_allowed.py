@@ -1,7 +1,5 @@
 """I4: IAM denies a batch for one of its names; the names are found, the rest goes, and nothing of what stands is lost."""
 
-from __future__ import annotations
-
 from math import ceil, log2
 
 import pytest

@@ -1,7 +1,5 @@
 """I1: a key that is planned again while a batch of it is under way, and closed with what the batch brought afterwards."""
 
-from __future__ import annotations
-
 from harness.deployment import Deployment
 
 

@@ -1,7 +1,5 @@
 """I1: what became of the batch that was under way when a master died, as the journal tells it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

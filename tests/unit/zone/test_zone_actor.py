@@ -1,7 +1,5 @@
 """The actor of one zone, alone: batches that land, are refused or stay unknown, and faults."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The actor of one zone, alone: what it asks clusters about keys that it knows by name, or that are in conflict; how often, and when."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.sessions.zone_alone import LISTED, World, a_key, a_set, asked, record

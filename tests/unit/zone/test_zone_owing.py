@@ -1,7 +1,5 @@
 """The actor of one zone, alone: a batch has landed, and clusters owe the closing of their keys."""
 
-from __future__ import annotations
-
 from concurrent.futures import Future
 
 import pytest

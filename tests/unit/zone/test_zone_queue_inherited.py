@@ -1,7 +1,5 @@
 """I4: a key that was refused in an earlier session waits as that session wanted it to, in each zone, and no longer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Names of a zone: few are read by themselves, many with the whole zone, so that changes do not wait for hundreds of requests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import cast
 

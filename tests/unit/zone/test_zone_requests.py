@@ -1,7 +1,5 @@
 """The actor of one zone, alone: who asks for something that is done between two batches."""
 
-from __future__ import annotations
-
 from concurrent.futures import Future
 
 import pytest

@@ -1,7 +1,5 @@
 """Namespaces take turns in a zone's queue: one that wants much does not hold up another (I9)."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any, cast
 

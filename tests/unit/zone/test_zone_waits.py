@@ -1,7 +1,5 @@
 """What waits in a zone: not before when, and why; who sleeps until then."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any, cast
 

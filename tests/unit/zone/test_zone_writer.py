@@ -1,7 +1,5 @@
 """One batch at a time: what the journal in the zone says, and what is written when answers are lost (I1, I2)."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

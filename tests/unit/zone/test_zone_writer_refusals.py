@@ -1,7 +1,5 @@
 """I4: one bad change holds up no other; I3: what stands there and is not ours is left alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

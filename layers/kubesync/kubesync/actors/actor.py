@@ -7,8 +7,6 @@ A message wakes the actor. It is received between two steps, so a step never mee
 touches the actor: what others may know of it is published as one immutable value.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections import deque

@@ -1,7 +1,5 @@
 """A result that one thread computes for another."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from kubesync.actors.scheduler import Scheduler

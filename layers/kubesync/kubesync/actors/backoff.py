@@ -1,7 +1,5 @@
 """How long to wait before the next try: the delay doubles with each failure, up to a cap. Pure: the caller draws the jitter."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """The actors of one kind, by name: who runs, who has failed, start, stop, figures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

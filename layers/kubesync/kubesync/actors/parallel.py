@@ -1,7 +1,5 @@
 """Makes the same call for many things at the same time, in a limited number of threads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol

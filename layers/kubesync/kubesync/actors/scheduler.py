@@ -4,8 +4,6 @@ Deployed code gets all of these from the scheduler that it is given. In producti
 deterministic simulation instead: it decides which thread runs next, and its time is virtual.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol

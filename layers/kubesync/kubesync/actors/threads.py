@@ -1,7 +1,5 @@
 """The scheduler of production: the threads, locks, clock and random numbers of this machine."""
 
-from __future__ import annotations
-
 import random
 import secrets
 import threading

@@ -1,7 +1,5 @@
 """Values that AWS or a file gives, and that are kept for some time: secrets, tokens, credentials of roles."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

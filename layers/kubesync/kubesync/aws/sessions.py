@@ -3,8 +3,6 @@
 They are a third of what botocore reads, and would stay in memory as long as the process.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

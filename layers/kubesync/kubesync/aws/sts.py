@@ -1,7 +1,5 @@
 """AWS STS: temporary credentials of roles, for clusters' tokens and for hosted zones in other accounts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final

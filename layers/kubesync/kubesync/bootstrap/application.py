@@ -1,7 +1,5 @@
 """Builds all clients and connects all parts. No other module does."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from contextlib import closing

@@ -1,7 +1,5 @@
 """What a process reaches of all that a session needs. ``kubesync doctor`` asks the deployed function, which has its own network and rights."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing

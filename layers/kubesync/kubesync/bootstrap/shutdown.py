@@ -5,8 +5,6 @@ Lambda then sends SIGTERM to the process, and SIGKILL half a second later.
 https://docs.aws.amazon.com/lambda/latest/dg/runtimes-extensions-api.html
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

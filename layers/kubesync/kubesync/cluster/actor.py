@@ -11,8 +11,6 @@ With each step it does one thing: a step of the first of these lanes that is due
 Work of many keys is done in steps of a few transactions each. A task that fails is begun again later; meanwhile others go on.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Answers questions of zones, and requests of operations. Each answer is sent once everything that it says is durable."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

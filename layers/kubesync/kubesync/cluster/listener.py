@@ -1,9 +1,6 @@
 """The listeners of one cluster: each is a reflector in its own thread. They fill the cluster's merge window."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus

@@ -1,7 +1,5 @@
 """What is stored about a cluster's listeners: their errors, how they ended, and when the credentials of their connections end."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final

@@ -1,7 +1,5 @@
 """Ports of a cluster: to Kubernetes, to the tables, and to other actors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol

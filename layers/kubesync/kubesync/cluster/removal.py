@@ -8,8 +8,6 @@ before the emptying: a batch that is settled later would bring a forgotten key b
 forgetting  remembered slices, marks, listener items, and last the configuration
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

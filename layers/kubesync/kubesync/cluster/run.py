@@ -1,7 +1,5 @@
 """One run of a cluster's listeners: they fill the merge window, and the cluster's actor records window by window."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
 from dataclasses import dataclass

@@ -4,8 +4,6 @@
 - ``PromotedKeys`` plans keys that were given a name. ``Readers`` plans keys that read a shared object that changed.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress

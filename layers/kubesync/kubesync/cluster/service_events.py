@@ -12,8 +12,6 @@ any other error                         that Event is dropped and counted; the n
 the session ends                        the queue is dropped: status and audit show the reasons
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import Final

@@ -1,7 +1,5 @@
 """What a cluster's actor serves: one configuration after another, with a run of listeners or a removal; and lists that somebody waits for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import batched

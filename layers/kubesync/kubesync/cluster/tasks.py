@@ -1,7 +1,5 @@
 """How a cluster's work is divided: tasks own what is to be done, lanes do it step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -4,12 +4,9 @@ Limits of ChangeResourceRecordSets (Route 53 API reference, "ChangeResourceRecor
 at most 1,000 ResourceRecord elements and 32,000 characters of Value. The journal swap counts too.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType

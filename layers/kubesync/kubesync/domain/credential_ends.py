@@ -1,7 +1,5 @@
 """When the certificates and tokens of a cluster's connection end, and which of these ends a person must know."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime

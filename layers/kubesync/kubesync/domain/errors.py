@@ -32,8 +32,6 @@ What the caller does next decides the class of an error:
             └── ZoneGoneError       the zone does not exist: the same; a batch just sent has not landed
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import IntEnum
 from http import HTTPStatus

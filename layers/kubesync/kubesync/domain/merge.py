@@ -22,8 +22,7 @@ the old one, so an event of an old uid is never newer than a part of the new one
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Mapping, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final
 

@@ -11,8 +11,6 @@ refused, with a code                        as ``domain.reasons`` says
 refused before, and there is news of it     going by itself                  the news
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

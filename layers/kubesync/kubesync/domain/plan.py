@@ -19,8 +19,6 @@ A name in conflict for this key (a foreign set stands there) stays in conflict u
 whoever owns the name by then. Otherwise two such keys would queue again at each planning and pass the name to and fro.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum

@@ -7,8 +7,6 @@ a line in ``ADVICE``, a row in the table of that page, and code that gives it (i
 that nothing gives.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

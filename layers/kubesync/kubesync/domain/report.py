@@ -1,7 +1,5 @@
 """The report of a session: a value, printed as JSON and returned by the function."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final

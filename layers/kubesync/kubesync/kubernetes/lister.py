@@ -1,7 +1,5 @@
 """Reads complete lists of one resource, and the cluster's identity. An incomplete list is an error, never a shorter list (I5)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress

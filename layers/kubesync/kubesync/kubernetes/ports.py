@@ -1,7 +1,5 @@
 """Ports of the Kubernetes adapter: reflectors and listers that a session uses, and sinks that a session provides."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

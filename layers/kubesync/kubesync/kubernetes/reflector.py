@@ -22,8 +22,6 @@
 A watch resumes from the last event or bookmark that was read, or from the list's version. It never resumes from list items.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Final

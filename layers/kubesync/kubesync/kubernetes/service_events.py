@@ -4,8 +4,6 @@ Source: Event v1 core (https://kubernetes.io/docs/reference/kubernetes-api/clust
 same object gives the same name, so the API server refuses a second one. It deletes an Event after an hour by itself.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime

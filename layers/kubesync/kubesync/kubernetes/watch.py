@@ -1,7 +1,5 @@
 """Reads one watch: passes its events on and tracks the version, from which the next watch resumes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum

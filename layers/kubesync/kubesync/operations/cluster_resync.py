@@ -23,12 +23,9 @@ as before the walk   has drifted: no batch has changed it
 written since        the key has moved: the zone reads its names between two batches; where many have moved, it is walked once more before
 """
 
-from __future__ import annotations
-
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 from itertools import batched

@@ -5,8 +5,6 @@ SIGTERM, lease lost, the session's deadline  ResyncError within a fraction of a 
 a DNS query hangs (nothing can cut it)       the same, and the thread of the query is left behind
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial

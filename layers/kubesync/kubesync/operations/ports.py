@@ -1,7 +1,5 @@
 """The outside world of a session, its time, the master as operations see it, and how they ask its actors."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -10,11 +10,8 @@ a foreign set stands there                        with ``conflict``: it stays un
 the cluster's policy forbids the change           none
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable, Mapping, Set as AbstractSet
 from dataclasses import replace
 from typing import Any, Final, cast
 

@@ -11,8 +11,6 @@ If the session ends before a resync is done, a normal resync stays requested, an
 resync, or of a dry run, says that it was not done. A resync that is not done an hour after its request ends with an error.
 """
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace

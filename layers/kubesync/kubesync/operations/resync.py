@@ -15,8 +15,6 @@ It may run in its own thread (``requests``). A cluster whose configuration chang
 all clusters it is tried once more; one that is disabled or removed by then is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import batched

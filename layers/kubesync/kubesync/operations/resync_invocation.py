@@ -18,8 +18,6 @@ is a function that ends    it goes on                               it is withdr
 The report so far names the clusters that are done. What a separate session could not finish, another one does, while there is time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Self

@@ -18,8 +18,6 @@ The report of a resync is cut to a size that every transport can carry. Its coun
     4 MB, a transaction; 400 KB an item (``ResyncTable`` slices)  DynamoDB, TransactWriteItems and item size
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

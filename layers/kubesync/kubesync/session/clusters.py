@@ -3,8 +3,6 @@
 A cluster that is not served gets an actor if a batch in flight names it, unless its fence cannot be raised: then another shard serves it.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final

@@ -1,7 +1,5 @@
 """Applies changed configurations, removals and resync requests to a running master."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from contextlib import suppress

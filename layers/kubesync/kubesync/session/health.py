@@ -4,8 +4,6 @@ A figure is left out as long as the session cannot know it: alarms keep their st
 and a false 1 would raise one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace

@@ -4,8 +4,6 @@ A session learns in three places that another master has taken over: at a renewa
 and at a journal (``zone.journal``, which asks ``truly_master``).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace

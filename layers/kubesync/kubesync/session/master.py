@@ -1,7 +1,5 @@
 """The master of one epoch: makes the actors of clusters, zones and named upstreams, and ends them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial

@@ -5,8 +5,6 @@ lease ── fences ── checkpoints, open keys ── zones, clusters ── 
                                                   └── control: changed configurations, removals, requested resyncs
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import count

@@ -64,8 +64,6 @@ OldestOpenSeconds and OpenKeys to KeysSetAside are left out as long as a session
 RegistrationsLost are left out in the same cases.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial

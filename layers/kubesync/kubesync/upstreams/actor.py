@@ -1,7 +1,5 @@
 """The actor of named upstreams: keeps them up to date, and compares them for a full resync. It never delays clusters or zones."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from dataclasses import replace

@@ -25,8 +25,6 @@ writes what it has planned
 read the upstream: it is written (I1)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -10,8 +10,6 @@ What it does next, the first that applies:
     keys are due                            it asks what they want, checks conflicts, or starts a batch
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final

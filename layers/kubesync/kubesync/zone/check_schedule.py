@@ -17,11 +17,8 @@ and one write, however often sessions hand over (I6). Each is checked once in tw
 Conflict checks never delay a batch. If Route 53 does not let the zone be read, they are made up for later.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Collection, Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable, Mapping, Set as AbstractSet
 from typing import Final
 
 from kubesync.domain.dns.records import RecordKey, RecordSet

@@ -17,8 +17,6 @@ before a cluster is forgotten, and before the session ends: a successor that set
 Units that a cluster does not close in time are *unclosed*. Every item that is written from then on carries them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice

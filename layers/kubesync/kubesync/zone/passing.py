@@ -24,8 +24,6 @@ that *turn* change their sets together.
       is known                                                  judged
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

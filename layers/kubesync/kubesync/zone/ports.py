@@ -1,7 +1,5 @@
 """What every zone uses of its session."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

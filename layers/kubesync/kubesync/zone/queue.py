@@ -13,8 +13,6 @@ Batches of such namespaces alternate with batches of all other namespaces, and w
 names, and other namespaces must not wait that long (I9).
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@ program wrote before), reading each by itself would take the account's requests 
 read one by one, and many by reading the whole zone once.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final

@@ -15,8 +15,6 @@ The lag of a unit counts from the event that made what it wants now, not from th
 for days, and must not make a name that its Service adds later look late. A unit that no event made, such as one of a resync, has no lag.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -14,8 +14,6 @@ The journal says what a refusal means:
     the one we knew                      something else in the zone is not as known: find the culprits
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final

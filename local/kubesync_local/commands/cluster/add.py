@@ -1,7 +1,5 @@
 """``kubesync cluster add``."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

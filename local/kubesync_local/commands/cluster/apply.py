@@ -10,8 +10,6 @@
 Changes and additions come first, removals last. Nothing is written before the whole file is checked and a person agreed.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 ``cluster add``, ``set`` and ``apply`` share this. Every write is conditional on the revision that was read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """``kubesync cluster check``: tests everything that a cluster needs, from this machine."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from typing import Final

@@ -13,12 +13,9 @@ A file without ``apiVersion`` was written for a release in which a new cluster's
 It is read with PyYAML's safe loader. Messages name the line and never quote a value: it may be a secret that somebody put there.
 """
 
-from __future__ import annotations
-
 import difflib
 import sys
-from collections.abc import Callable, Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator, Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast

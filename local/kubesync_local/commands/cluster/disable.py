@@ -1,7 +1,5 @@
 """``kubesync cluster disable`` and ``kubesync cluster enable``."""
 
-from __future__ import annotations
-
 import argparse
 
 from kubesync.domain.errors import UsageError

@@ -1,7 +1,5 @@
 """What EKS knows about a cluster: its API server's address and CA."""
 
-from __future__ import annotations
-
 import base64
 import re
 from dataclasses import dataclass

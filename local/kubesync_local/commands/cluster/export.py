@@ -1,7 +1,5 @@
 """``kubesync cluster export``: registered clusters as YAML that ``cluster apply`` reads."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -1,7 +1,5 @@
 """Turns the options of ``kubesync cluster add`` into a configuration, and checks all that can be checked from here."""
 
-from __future__ import annotations
-
 import argparse
 import base64
 import os

@@ -6,8 +6,6 @@ cluster has another. A document holds
 references to secrets, and no external ids: these stay as long as their roles do.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping
 from typing import Any, Final

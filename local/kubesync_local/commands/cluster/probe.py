@@ -1,7 +1,5 @@
 """Asks the API server of a cluster that is to be registered, and says in words why it does not answer as it should."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from kubesync.aws.tables.control.clusters import ClusterConfig

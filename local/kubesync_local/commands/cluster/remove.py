@@ -1,7 +1,5 @@
 """``kubesync cluster remove``."""
 
-from __future__ import annotations
-
 import argparse
 
 from kubesync.aws.dynamodb.store import Check

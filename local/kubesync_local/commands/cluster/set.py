@@ -1,7 +1,5 @@
 """``kubesync cluster set``: changes some options of a cluster and leaves the others."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """``kubesync cluster list`` and ``kubesync cluster show``."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

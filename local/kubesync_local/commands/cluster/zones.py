@@ -1,7 +1,5 @@
 """The hosted zones of ``cluster add``: parsed, looked up in Route 53, and compared with the domain."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final

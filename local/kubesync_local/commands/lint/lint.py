@@ -1,7 +1,5 @@
 """``kubesync lint``: what would be published for a manifest, and what is wrong with it."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

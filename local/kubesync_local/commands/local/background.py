@@ -1,7 +1,5 @@
 """``kubesync local up --detach``: the same command, in the background."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``kubesync local down``: ends the ``kubesync local up`` that runs in a directory of state, and no other process."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from typing import Final

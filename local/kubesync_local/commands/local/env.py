@@ -1,7 +1,5 @@
 """``kubesync local env``: the exports of a running ``kubesync local up``, for a shell to evaluate."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

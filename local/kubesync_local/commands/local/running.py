@@ -9,8 +9,6 @@ A directory holds the state of one run:
 Whether something runs is decided by the lock alone: a process id may long belong to somebody else.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

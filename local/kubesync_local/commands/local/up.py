@@ -1,7 +1,5 @@
 """``kubesync local up``: runs the stand-ins, by default in the foreground, for sessions in other processes and for ``sam local invoke``."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

@@ -1,7 +1,5 @@
 """The files that ``kubesync local up`` writes. It never overwrites a file that it did not write."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -9,8 +9,6 @@ is answered later, and deletes nothing more   the resync runs
 is answered later, and deletes more           it is shown again, and asked again
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """``kubesync run``: sessions in a loop, for a container or a virtual machine."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import os

@@ -6,8 +6,6 @@
 Each step is idempotent: whoever was interrupted runs the command again. A session that runs goes on to its end.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 

@@ -7,8 +7,6 @@ others, or none   the running session; without one this process, with the lease
 -f FILE           nobody: the tables say what there is
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ is new                     the manifest's; what only the cluster knows stands th
 is not in the manifests    nothing: who removes an object from a repository has not deleted it yet
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``kubesync recover``: takes over existing record sets, such as after tables were lost. A dry run unless --apply is given."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The table of ``kubesync recover``: every row that a person has to look at, and every difference in it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

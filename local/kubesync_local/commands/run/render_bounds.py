@@ -1,7 +1,5 @@
 """Options of ``kubesync render`` that are lists, as values."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """``kubesync resync``: a full resync or its dry run, by the running session or by this process."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

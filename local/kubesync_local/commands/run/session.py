@@ -1,7 +1,5 @@
 """``kubesync session``: one session in this process."""
 
-from __future__ import annotations
-
 import argparse
 
 from kubesync.domain.errors import ErrorCode

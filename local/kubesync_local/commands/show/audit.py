@@ -1,7 +1,5 @@
 """``kubesync audit``: every change, newest first. ``docs/audit.md`` explains its words."""
 
-from __future__ import annotations
-
 import argparse
 import heapq
 from collections.abc import Callable

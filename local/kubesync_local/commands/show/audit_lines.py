@@ -1,7 +1,5 @@
 """``kubesync audit`` for people: a line for each change, folded where the screen is narrow."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final
 

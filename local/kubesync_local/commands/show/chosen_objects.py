@@ -1,7 +1,5 @@
 """``-n`` and ``-l``: the objects of one namespace, or those with labels. kubesync stores no labels: the API server is asked."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """What Route 53 has at names now."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

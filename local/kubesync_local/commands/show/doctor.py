@@ -1,7 +1,5 @@
 """``kubesync doctor``: tests a deployment on AWS from here, and by asking its function from the function's own network."""
 
-from __future__ import annotations
-
 import argparse
 import os
 

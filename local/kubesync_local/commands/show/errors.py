@@ -1,7 +1,5 @@
 """``kubesync errors``: the last error of each listener, how it ended, the history, and sessions that never held the lease."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,11 +1,8 @@
 """``kubesync explain``: one object: what is wanted and why, who owns its names, what is current, what is wrong, and what happens next."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Mapping, Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 from typing import Final

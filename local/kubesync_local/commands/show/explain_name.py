@@ -1,7 +1,5 @@
 """``kubesync explain www.example.com`` and ``explain 10.0.3.7``: who owns a name or an address, who waits, what exists, why it is missing."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import re

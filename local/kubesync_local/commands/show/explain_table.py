@@ -1,7 +1,5 @@
 """``kubesync explain`` for people: one block for each record set and upstream, readable at any width."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """What ``records``, ``upstreams`` and ``audit`` leave out: patterns of names, zones, Services."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase

@@ -1,7 +1,5 @@
 """``kubesync records``: the record sets in the zones, the Service of each, and what is still to be written."""
 
-from __future__ import annotations
-
 import argparse
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence

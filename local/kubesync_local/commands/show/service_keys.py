@@ -1,7 +1,5 @@
 """Keys of objects as people type them: ``cluster/namespace/name`` for a Service, ``cluster/namespace/Kind:name`` for another kind."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

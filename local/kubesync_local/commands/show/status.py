@@ -1,7 +1,5 @@
 """``kubesync status``: the lease, and for each cluster its listeners, and what is open, wrong or held back."""
 
-from __future__ import annotations
-
 import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence

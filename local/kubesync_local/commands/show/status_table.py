@@ -1,7 +1,5 @@
 """The table form of ``kubesync status``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """``kubesync upstreams``: the upstreams that proxies see."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``kubesync wait``: until a Service is known and everything that it wants is published."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from contextlib import suppress

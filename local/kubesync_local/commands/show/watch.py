@@ -1,12 +1,9 @@
 """``kubesync status --watch``: the status as a screen that is drawn again every few seconds, until Ctrl-C."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time
-from collections.abc import Callable
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Set as AbstractSet
 from contextlib import suppress
 from itertools import islice
 from typing import Any, Final, Self

@@ -1,7 +1,5 @@
 """The screen of ``kubesync status --watch``: as much as fits, the most important first."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """``kubesync upstream``: registers, shows, holds and removes named upstreams. The running session composes them."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Reads the arguments of ``kubesync upstream``: members with their options, and holders."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The commands of ``--check`` and ``--reload``."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shlex

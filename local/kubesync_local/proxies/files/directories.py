@@ -1,7 +1,5 @@
 """Who may change what a proxy reads: whoever may write the directory of its files."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterable, Iterator

@@ -4,8 +4,6 @@ A lock file is locked (flock) while a render writes: ``.NAME.kubesync-lock`` bes
 ends with the process, however it ends. The holder removes the file at its end; a file that a killed process left is taken over.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -5,8 +5,6 @@
 The mark ``.NAME.kubesync-reload`` beside a file says that the proxy has not loaded it yet. It survives a crash between rename and reload.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

@@ -10,8 +10,6 @@
 A process that hangs or was killed says nothing: then ``updated`` and the file's time become old.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Files that are replaced whole: a reader sees the old text or the new one, also after a power cut."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

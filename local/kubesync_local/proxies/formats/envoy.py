@@ -6,8 +6,6 @@ Envoy takes exactly one upstream from a file of endpoints ("Unexpected EDS resou
 for each upstream and ``clusters.json``. ``EnvoyFile`` writes one file; with several upstreams it is for people to look at.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby

@@ -3,8 +3,6 @@
 Blocks can be read back from files. So ``--when-empty keep`` finds the last block of an upstream, also after a restart.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final, Protocol

@@ -1,7 +1,5 @@
 """``backend`` sections of HAProxy. https://docs.haproxy.org/2.6/configuration.html"""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The JSON form, for OpenResty and for programs of your own: ``docs/proxies.md`` describes every field."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, Final

@@ -3,8 +3,6 @@
 https://nginx.org/en/docs/http/ngx_http_upstream_module.html
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -3,8 +3,6 @@
 The stream is started before the scan, so nothing falls between them. What it repeats is not newer than what the scan found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, cast
 

@@ -3,8 +3,6 @@
 An item can have any shape: a newer kubesync, or a person, wrote it. An odd item makes one upstream unreadable, never the table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final

@@ -10,8 +10,6 @@ is missing, and was there unmarked               it is *lost*: its last servers 
 kubesync itself never removes an unmarked item. So somebody removed it by hand, or made the table again, or restored an older one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

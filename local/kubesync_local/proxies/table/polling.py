@@ -1,7 +1,5 @@
 """``--watch`` with ``--upstream``: reads slice 0 of each upstream every second, and the rest only when the version changed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import cast
 

@@ -1,7 +1,5 @@
 """What ``--watch`` costs a month. Prices: docs/cost.md (us-east-1, November 2026). Sizes are those of the first read."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from math import ceil

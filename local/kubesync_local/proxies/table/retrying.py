@@ -1,7 +1,5 @@
 """When each of several things is tried again after it failed. One that fails delays no other."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Final

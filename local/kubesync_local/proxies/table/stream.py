@@ -8,8 +8,6 @@
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html: at most two processes should read a shard.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from functools import partial

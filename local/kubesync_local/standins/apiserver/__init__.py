@@ -8,8 +8,6 @@
 tests/contract/apiserver compares its answers with recordings of a real API server.
 """
 
-from __future__ import annotations
-
 from kubesync_local.standins.apiserver.options import ServerOptions
 from kubesync_local.standins.apiserver.requests.watching import WatchPolicy
 from kubesync_local.standins.apiserver.server import ApiServer

@@ -1,7 +1,5 @@
 """Run the stand-in API server by hand: ``python -m kubesync_local.standins.apiserver --port 6443 --token secret --tls``."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import sys

@@ -1,7 +1,5 @@
 """A kubeconfig for a stand-in API server, so that kubectl can be used on it."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How a stand-in API server behaves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Replays recordings of a real server: their objects and events, with the recorded versions and uids."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass

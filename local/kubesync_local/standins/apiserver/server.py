@@ -1,7 +1,5 @@
 """The stand-in Kubernetes API server: services, endpoints, endpointslices and ingresses over HTTP, as a real one serves them."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Mapping

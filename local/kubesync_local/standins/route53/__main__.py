@@ -1,7 +1,5 @@
 """``python -m kubesync_local.standins.route53 --port 4653 --zone example.com``: runs the stand-in alone, until interrupted."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import signal

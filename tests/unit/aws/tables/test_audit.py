@@ -1,7 +1,5 @@
 """The audit: what is kept of every change, for how long, and how it is read back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 from typing import Unpack

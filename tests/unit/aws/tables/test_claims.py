@@ -1,7 +1,5 @@
 """Claims and their queues, each action under the condition that keeps a waiter from being overlooked."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.fakes.manual_clock import ManualClock

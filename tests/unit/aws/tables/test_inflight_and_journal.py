@@ -1,7 +1,5 @@
 """What is under way in a zone, and the record set that fences it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from hashlib import sha256
 

@@ -1,7 +1,5 @@
 """The form that all items share: version, guard, slices."""
 
-from __future__ import annotations
-
 import random
 import re
 from pathlib import Path

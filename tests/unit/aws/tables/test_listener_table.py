@@ -1,7 +1,5 @@
 """Checkpoints, the cluster's identity, and errors as people see them."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.fakes.manual_clock import ManualClock

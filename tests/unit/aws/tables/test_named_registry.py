@@ -1,7 +1,5 @@
 """The registry of named upstreams: changes exclude each other; what is referred to stays; notes go with each change."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.fakes.manual_clock import ManualClock

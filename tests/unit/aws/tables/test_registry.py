@@ -1,7 +1,5 @@
 """The registry of clusters and the mailbox for resyncs."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from typing import Any
 

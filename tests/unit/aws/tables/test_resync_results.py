@@ -1,7 +1,5 @@
 """Results of resyncs, parts of one that goes on, and how people see both."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,13 +1,10 @@
 """Service keys as documents and back: nothing changes on the way, whatever strings clusters make up."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.memory_store import MemoryStore

@@ -1,7 +1,5 @@
 """Where keys, open marks, heirs and slices are stored, and under which conditions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256

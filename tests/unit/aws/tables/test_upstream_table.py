@@ -1,7 +1,5 @@
 """The upstreams table: versions, slices in one transaction, marks of removed ones; what a proxy reads."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.fakes.manual_clock import ManualClock

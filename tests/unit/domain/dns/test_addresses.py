@@ -1,12 +1,9 @@
 """Addresses that nobody may newly be pointed at, and networks in CIDR notation."""
 
-from __future__ import annotations
-
 import ipaddress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kubesync.domain.dns.addresses import Address, Network, parse_address, parse_network, why_forbidden
 

@@ -1,7 +1,5 @@
 """Annotations: prefixes and their precedence, lists, TTLs in seconds and as durations, exclusion."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubesync.domain.dns.annotations import DnsAnnotations, parse_ttl, read_annotations

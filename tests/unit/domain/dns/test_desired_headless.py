@@ -1,7 +1,5 @@
 """Headless services with many endpoints and many bad ones; tests/dns/cases.md has all else."""
 
-from __future__ import annotations
-
 from harness.seen.builders import a_key, a_service, an_endpoint, an_endpoints, plain, rules
 from kubesync.domain.dns.desired import Desired
 from kubesync.domain.dns.records import NOTHING_HELD, Held

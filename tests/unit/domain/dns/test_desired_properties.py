@@ -1,12 +1,9 @@
 """What holds for every Service: no order matters, values are canonical, names legal, limits kept."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.seen.builders import a_key, a_service, rules
 from kubesync.aws.route53.wire import canonical_values

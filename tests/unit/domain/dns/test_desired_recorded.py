@@ -1,7 +1,5 @@
 """The recorded story of a real cluster leads to what the contract says, at two moments and from both endpoint sources."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.seen.builders import rules

@@ -1,7 +1,5 @@
 """What the rows of tests/dns/cases.md do not say of record sets: upstreams, messages, zones of load balancers."""
 
-from __future__ import annotations
-
 import pytest
 
 from harness.seen.builders import a_key, a_service, an_endpoints, plain, rules

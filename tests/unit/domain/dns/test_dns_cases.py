@@ -1,7 +1,5 @@
 """The DNS contract, row by row, as ``tests/dns/cases.md`` says it."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import pytest

@@ -1,7 +1,5 @@
 """What is said of an Ingress: ``domain.sources.ingresses``. Its rules are rows of ``tests/dns/cases.md``."""
 
-from __future__ import annotations
-
 from harness.dns_cases.notation import PREFIX, key_of, rules_for
 from kubesync.domain.sources.ingresses import Ingress, desired
 

@@ -1,15 +1,12 @@
 """The table of annotations: what is kept of a Service, what is reported, and that the page shows the same table."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from harness.dns_cases import names_page
 from harness.dns_cases.page import PAGE as CASES

@@ -1,7 +1,5 @@
 """Names: canonical form, legality, zones, template; addresses."""
 
-from __future__ import annotations
-
 import pytest
 
 from kubesync.domain.dns.addresses import parse_address

@@ -1,7 +1,5 @@
 """Which names a Service may ask for: ``domain.dns.permissions``. Whole sessions: ``integration/names/test_name_rules.py``."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,12 +1,9 @@
 """The short cut through a block of a watch gives what decoder, splitter and JSON parser give."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kubesync.domain.objects import RawEvent, Resource
 from kubesync.kubernetes.wire.decode import read_event_header

@@ -1,7 +1,5 @@
 """Ingresses as the API writes them: real JSON in, values out, and their stored form."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

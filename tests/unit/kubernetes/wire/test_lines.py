@@ -1,12 +1,9 @@
 r"""Whatever the bytes are cut into: what went in as chunks comes out as lines, split on ``\n`` only."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kubesync.kubernetes.wire.lines import ChunkDecoder, LineSplitter, MalformedBodyError
 

@@ -1,12 +1,9 @@
 """Event lines: as recorded from a real API server, and as nobody should write them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.seen.recorded import recorded
 from kubesync.domain.errors import BodyError, StatusError, TooOldError

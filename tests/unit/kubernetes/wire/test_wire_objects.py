@@ -1,13 +1,10 @@
 """Objects as projections: what is kept, what absent fields mean, and that a bad one stops no other (I4)."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from harness.seen.recorded import recorded
 from kubesync.domain.errors import BodyError

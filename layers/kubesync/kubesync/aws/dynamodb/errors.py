@@ -1,7 +1,5 @@
 """What botocore's errors mean for a call to DynamoDB: one table maps them all to what the caller can do next."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto

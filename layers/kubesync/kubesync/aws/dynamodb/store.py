@@ -3,8 +3,6 @@
 Every read is strongly consistent. Items are plain values; numbers are int.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypedDict, Unpack

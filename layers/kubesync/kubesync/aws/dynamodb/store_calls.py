@@ -1,7 +1,5 @@
 """How often a session called DynamoDB, and how often it was throttled. The session's report shows both."""
 
-from __future__ import annotations
-
 import threading
 from typing import Final, Literal
 

@@ -8,8 +8,6 @@ In requests every attribute name goes through ExpressionAttributeNames, so that 
 words (``status``, ``name``, ``ttl``, ...).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

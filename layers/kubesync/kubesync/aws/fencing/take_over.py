@@ -3,8 +3,6 @@
 Fences are raised before the master reads what they guard (I2). ``Master.take_over`` and ``release_zones`` read it.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Sequence

@@ -8,8 +8,6 @@ of all is the first everywhere, so nobody waits in a circle, and no stream of sm
 ends wakes only those who were waiting for nobody else.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence

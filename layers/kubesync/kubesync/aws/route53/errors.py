@@ -11,8 +11,6 @@ no such zone, no credentials                      ZoneUnavailableError        Zo
 any other status 4xx: nothing was applied         ZoneUnavailableError        ZoneUnavailableError
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final

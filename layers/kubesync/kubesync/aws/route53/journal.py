@@ -4,8 +4,6 @@ Every batch deletes the journal that its sender knows and creates the next one. 
 so a batch from a master that does not know the newest journal changes nothing (I2). The journal also says which batch landed last.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Final

@@ -4,8 +4,6 @@ Route 53 allows an account 10 requests a second with a burst of 50, shared with 
 a second bucket for changes (Developer Guide, "Throttling for Amazon Route 53 API requests"). Our limits are lower.
 """
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass
 

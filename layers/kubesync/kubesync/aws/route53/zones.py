@@ -1,7 +1,5 @@
 """The port to Route 53: read sets, walk a zone, send one change batch. Adapter: ``client``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol

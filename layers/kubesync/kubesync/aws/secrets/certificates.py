@@ -1,7 +1,5 @@
 """Certificates by reference: the authorities of an API server, and the certificate and key that kubesync presents."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Final
 

@@ -12,8 +12,6 @@ One item holds the changes of one transaction: an audit that doubled the number 
 explains the words of an entry to users.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

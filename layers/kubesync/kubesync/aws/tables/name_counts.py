@@ -16,11 +16,8 @@ more. A crash forgets less than a step, and the next list corrects it.
 Between two buckets of a list the cluster's actor serves its mailbox: keys that were tallied may change. ``written`` notes it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
 from typing import Final
 
 from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Key

@@ -1,7 +1,5 @@
 """The tables of clusters and their keys, as one value."""
 
-from __future__ import annotations
-
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 

@@ -13,8 +13,6 @@ partition                       sort                              holds
 <cluster>#asked                 <namespace>                       see ``name_counts``
 """
 
-from __future__ import annotations
-
 import logging
 import zlib
 from collections.abc import Iterable, Iterator, Mapping

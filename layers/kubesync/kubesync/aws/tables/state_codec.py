@@ -1,7 +1,5 @@
 """Converts a key to a JSON document and back. It uses lists rather than objects: there is one document per key."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """The upstreams table: what edge proxies read. Its shape is a public interface (docs/upstreams.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

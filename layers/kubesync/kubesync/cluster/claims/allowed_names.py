@@ -5,11 +5,8 @@
 - ``names_asked``: the names for which the order of keys matters (``Turns``).
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping, Set as AbstractSet
 from dataclasses import replace
 
 from kubesync.aws.tables.name_counts import NAMES, SETS, WAITS, NameCounts, Taken

@@ -10,10 +10,7 @@ A key that is given such a claim either takes the name, or waits for the next cl
 A transaction may name an item once. So ``key_writes`` puts actions on one claim into successive transactions.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from kubesync.actors.parallel import Map

@@ -1,7 +1,5 @@
 """Which keys of a cluster have to be planned again when another key changes."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

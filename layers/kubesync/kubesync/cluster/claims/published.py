@@ -1,7 +1,5 @@
 """Tracks what keys publish while a commit is planned, and finds the waiting keys that have to be planned again when that changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace

@@ -7,8 +7,6 @@ form waits for the claim of the first of them: claims show the policies (``waits
 (``types_in_the_way``).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

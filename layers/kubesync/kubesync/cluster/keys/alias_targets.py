@@ -7,8 +7,6 @@ The *target* of an alias is a name of the alias's own zone. A *follower* is a ke
 - at the beginning of each session: a durable mark says so.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 

@@ -9,11 +9,8 @@ that needs several transactions gives way to other keys between them. Later it i
 clusters may change claims and upstreams, so these are written conditional on their version. If that fails, the section is planned again.
 """
 
-from __future__ import annotations
-
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial

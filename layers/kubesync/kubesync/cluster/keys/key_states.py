@@ -1,10 +1,7 @@
 """What a session knows of one cluster: key states as last read or written, checkpoints, and how far each listener is."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Final

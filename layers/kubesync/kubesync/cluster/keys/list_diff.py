@@ -1,10 +1,7 @@
 """Compares complete lists with everything that is stored: which objects the lists lack, and whether that is believed (I5)."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping, Set as AbstractSet
 from dataclasses import replace
 from typing import Final, NamedTuple
 

@@ -10,8 +10,6 @@ A check of a name that finds the same as the last check is no change, and is not
 refused ``domain.state.SETTLED_ATTEMPTS`` times. From then on it writes nothing: see ``zone.check_schedule``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final

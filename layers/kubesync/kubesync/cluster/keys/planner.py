@@ -3,10 +3,7 @@
 parts ── desired state ── which names the key may have ── upstreams that differ ── KeyWrite (or nothing: I6)
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 from typing import Final

@@ -3,11 +3,8 @@
 every key that changed, oldest first ── section ── section ── section + checkpoints (``commit``)
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set as AbstractSet
 from functools import partial
 from itertools import batched, chain
 from typing import Final, cast

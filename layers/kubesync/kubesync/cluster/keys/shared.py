@@ -8,10 +8,7 @@ Shared objects are packed into buckets, and a bucket is stored like a key. It is
 than the objects that it read.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Set as AbstractSet
 from typing import Final
 
 from kubesync.aws.tables.state import StateTable

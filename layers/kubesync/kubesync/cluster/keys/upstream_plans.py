@@ -1,9 +1,6 @@
 """Plans a key's upstreams: what the table holds, and what has to be written to it."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """IP addresses and networks as values. Addresses sort by family, then by number, and each has one text."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence

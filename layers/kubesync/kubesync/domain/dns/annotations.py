@@ -6,8 +6,6 @@ Source: https://kubernetes-sigs.github.io/external-dns/latest/docs/annotations/a
 source/annotations and provider/aws.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

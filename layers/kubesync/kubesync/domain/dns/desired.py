@@ -1,10 +1,7 @@
 """What should exist because of one object: record sets and upstreams. What the rules of all kinds of objects share is here."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby, islice

@@ -14,8 +14,6 @@
 The tables hold only regions that a second source confirms. A host in another region gets a CNAME.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

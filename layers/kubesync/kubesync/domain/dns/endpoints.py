@@ -1,7 +1,5 @@
 """Endpoints with parsed addresses. They are parsed once, for records and upstreams alike."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Records of headless services apart from their addresses: host names of endpoints, and SRV (Kubernetes DNS 1.1, 2.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from itertools import islice

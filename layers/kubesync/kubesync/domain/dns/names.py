@@ -1,7 +1,5 @@
 """DNS names: their canonical form, which names are legal, which zones a name belongs to."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Final

@@ -18,8 +18,6 @@ The longest domain at or above a name decides. Of the same domain in several opt
 ``namespaces`` before ``filters``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Provenance: which rule or annotation wants a name, and where its values come from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final

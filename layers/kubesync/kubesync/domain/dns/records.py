@@ -1,7 +1,5 @@
 """Record sets as values in one canonical form: two values are equal if and only if Route 53 holds the same."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final

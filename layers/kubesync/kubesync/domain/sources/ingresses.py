@@ -18,10 +18,7 @@ Options leave out ``spec.rules`` or ``spec.tls``. All names lead to the same tar
 Source: https://kubernetes-sigs.github.io/external-dns/latest/docs/sources/ingress
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter

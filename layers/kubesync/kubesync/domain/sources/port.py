@@ -6,10 +6,7 @@
 How the API writes a resource is in ``kubernetes.wire.port``.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Collection, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Sequence, Set as AbstractSet
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Protocol

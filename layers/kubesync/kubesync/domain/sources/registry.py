@@ -3,8 +3,6 @@
 A further source is one file beside ``services``, one in ``kubernetes.wire``, and a line in each of the two registries.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType

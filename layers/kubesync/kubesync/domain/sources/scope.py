@@ -13,8 +13,6 @@
 Opt-in by annotation is not part of the scope: API servers cannot select by annotation, so every Service is read.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from kubesync.domain.dns.annotations import PREFIXES

@@ -25,10 +25,7 @@ are united first. The table in ``dns.publishing`` then says what each name becom
 Every port of every Service except ExternalName has an upstream. Upstreams are unknown while the endpoints are unknown.
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable, Sequence, Set as AbstractSet
 from dataclasses import replace
 from operator import attrgetter
 from sys import intern

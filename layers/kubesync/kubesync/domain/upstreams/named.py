@@ -11,8 +11,6 @@ As in nginx, a weight applies to each node, not to a member as a whole. Where on
 get the product of both weights. They are backups if either upstream says so.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

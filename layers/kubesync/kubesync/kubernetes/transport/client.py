@@ -1,7 +1,5 @@
 """A client for one API server. Requests carry a bearer token, have limits of time and size, and can be ended at once."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -10,8 +10,6 @@ A timeout of a socket counts from the last byte. A server that sends a byte from
 lines of a header, and answers with status 100, for as long as they come. So each read of the socket also has a time by which all must end.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import io

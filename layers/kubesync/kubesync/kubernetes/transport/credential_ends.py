@@ -4,8 +4,6 @@ Makes no request, verifies nothing, and only dates leave. Python's ``ssl`` gives
 client's own certificate. So certificates are read here.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

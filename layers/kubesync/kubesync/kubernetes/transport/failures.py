@@ -4,8 +4,6 @@ requests wraps errors of urllib3, which wraps those of http.client, ssl and sock
 error says what happened, and the phase of the exchange decides the code.
 """
 
-from __future__ import annotations
-
 import http.client
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """The body of a watch as lines. Each line is passed on as soon as its last byte arrives."""
 
-from __future__ import annotations
-
 from typing import Any, Final, NamedTuple
 
 import requests

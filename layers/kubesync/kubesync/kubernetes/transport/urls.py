@@ -1,7 +1,5 @@
 """Requests to an API server as plain values: a path and parameters, tested without a server."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from dataclasses import dataclass

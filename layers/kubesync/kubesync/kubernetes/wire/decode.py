@@ -4,8 +4,6 @@ An event is read in two steps. On arrival, only its metadata is read, because a 
 The whole event is parsed when its window closes.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ reads a chunk's size and its event's metadata directly from a block of the socke
 closes. Any other form takes the slow path: ``ChunkDecoder``, ``LineSplitter``, ``read_event_header``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Final

@@ -1,7 +1,5 @@
 """How the API writes Ingresses (``networking.k8s.io/v1``), and the value that is kept of one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Final, Required, TypedDict
 

@@ -4,8 +4,6 @@
 JSON strings. This code splits a block from the socket in one pass, wherever the block is cut.
 """
 
-from __future__ import annotations
-
 import http.client
 import re
 from typing import Final

@@ -5,8 +5,6 @@ number in quotes is not a number. Field names are the API's. Text that becomes p
 the API server's own limits: DynamoDB would refuse the whole window that holds a longer one (I4).
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final, Required, TypedDict
 
 from pydantic import ConfigDict, Field, with_config

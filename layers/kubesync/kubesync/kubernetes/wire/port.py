@@ -3,8 +3,6 @@
 What these values mean is in ``domain.sources``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal

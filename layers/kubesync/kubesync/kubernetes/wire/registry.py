@@ -1,7 +1,5 @@
 """All resources that this release reads, as the API writes them. A further one is a file beside this one, and a word here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final

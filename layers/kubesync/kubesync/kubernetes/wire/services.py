@@ -1,7 +1,5 @@
 """How the API writes Services, Endpoints and EndpointSlices, and the values that are kept of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from sys import intern
 from typing import Annotated, Final, Required, TypedDict

@@ -1,7 +1,5 @@
 """Cluster IPs and node ports, given out in order, so that a demo shows the same ones every time."""
 
-from __future__ import annotations
-
 import ipaddress
 from typing import Final
 

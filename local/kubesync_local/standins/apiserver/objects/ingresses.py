@@ -1,7 +1,5 @@
 """What the server does to an Ingress before it is stored."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

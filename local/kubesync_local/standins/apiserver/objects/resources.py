@@ -1,7 +1,5 @@
 """The resources the stand-in serves, and the paths that lead to them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote

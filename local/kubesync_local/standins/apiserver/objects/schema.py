@@ -1,7 +1,5 @@
 """Fields of the served types, in wire order. Other fields are dropped, as the real server does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Final
 

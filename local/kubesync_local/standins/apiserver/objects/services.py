@@ -1,7 +1,5 @@
 """What the server does when a Service is written: defaults, rules, and allocation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Refusals: the Status bodies of a real API server, as errors that the HTTP layer answers with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Discovery: the API groups and resources that are served. Clients choose between endpoints and slices by it, and kubectl needs it."""
 
-from __future__ import annotations
-
 from kubesync_local.standins.apiserver.objects.resources import INGRESSES, SERVED, SERVICES, ResourceType
 from kubesync_local.standins.apiserver.objects.status import JsonObject
 

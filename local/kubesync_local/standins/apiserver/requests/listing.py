@@ -1,7 +1,5 @@
 """Lists: consistent pages of one version, in the order of keys."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

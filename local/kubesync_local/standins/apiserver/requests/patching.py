@@ -13,8 +13,6 @@ directive                            what it does
 Source: kubernetes/apimachinery/pkg/util/strategicpatch, and the patch strategies of kubernetes/api/core/v1/types.go.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from kubesync_local.standins.apiserver.objects.status import JsonObject

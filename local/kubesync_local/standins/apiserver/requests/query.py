@@ -1,7 +1,5 @@
 """Query parameters of lists and watches: versions, limits, and selectors as predicates on objects."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

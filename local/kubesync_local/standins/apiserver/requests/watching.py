@@ -1,7 +1,5 @@
 """Watches: one state machine from the request's version to the clean end."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Creates, updates, patches and deletes: what the server does to an object before it is stored."""
 
-from __future__ import annotations
-
 import copy
 import uuid
 from collections.abc import Callable

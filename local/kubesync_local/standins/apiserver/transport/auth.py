@@ -1,7 +1,5 @@
 """Users and rights: bearer tokens, and refusals per verb and resource. Both can change while the server runs."""
 
-from __future__ import annotations
-
 import hmac
 import secrets
 import threading

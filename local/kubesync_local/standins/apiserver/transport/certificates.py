@@ -1,7 +1,5 @@
 """Certificates for a TLS server on this machine: a CA, and leaf certificates like those of EKS and others."""
 
-from __future__ import annotations
-
 import ipaddress
 import ssl
 import tempfile

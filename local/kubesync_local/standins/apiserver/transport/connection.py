@@ -1,7 +1,5 @@
 """One HTTP/1.1 connection: reads requests, sends whole or chunked answers, and breaks when a fault says so."""
 
-from __future__ import annotations
-
 import contextlib
 import select
 import socket

@@ -1,7 +1,5 @@
 """One request and its answer: handlers write to it, faults act on it."""
 
-from __future__ import annotations
-
 import gzip
 import uuid
 from dataclasses import dataclass

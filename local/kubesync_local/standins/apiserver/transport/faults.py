@@ -1,7 +1,5 @@
 """Faults on demand: what a server, a load balancer or a network does to a request, injected per request."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The listening socket and its threads: one per connection. All end when it stops."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """All requests that a server saw, so that tests can count them."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A small HTTP client for the played controllers and the story: plain calls to the server, one connection each."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import ssl

@@ -3,8 +3,6 @@
 It uses plain HTTP calls. Addresses come from a counter, so that the same calls give the same addresses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count

@@ -1,7 +1,5 @@
 """What the controllers compute from a Service and its pods: Endpoints and EndpointSlices, as values. Pure."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Nothing sleeps here: a demo or a test plays the steps at its own pace. Addresses
 gives the same ones each time: cluster IPs from 10.68.0.16 and fd00:10:68::10, pods from 10.42.0.2 and fd00:10:42::2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Faults on demand, and the record of every call: tests set the first and count the second."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field

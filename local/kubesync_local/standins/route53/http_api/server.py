@@ -1,7 +1,5 @@
 """The stand-in as a server: real HTTP/1.1 on loopback, one thread per connection."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import socket

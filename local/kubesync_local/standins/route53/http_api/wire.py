@@ -1,7 +1,5 @@
 """Route 53's XML, both ways. https://docs.aws.amazon.com/Route53/latest/APIReference/Welcome.html"""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from xml.etree import ElementTree as ET

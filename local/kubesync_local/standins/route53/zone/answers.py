@@ -17,8 +17,6 @@ Sources: https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/health-checks
 dns-failover-determining-health-of-endpoints, dns-failover-complex-configs, routing-policy-weighted, routing-policy-multivalue.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 

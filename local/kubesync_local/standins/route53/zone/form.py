@@ -4,8 +4,6 @@ https://docs.aws.amazon.com/Route53/latest/APIReference/API_ChangeResourceRecord
 give the ranges. Route 53 names the broken part of its XML schema; the texts here only resemble that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from kubesync_local.standins.route53.zone.model import ROUTING_ELEMENTS, Change, Limits, Refusal

@@ -5,8 +5,6 @@ all; printable ASCII may be written as it is, anything else as ``\ooo`` (octal);
 when escaped; answers escape everything but a-z, 0-9, ``-`` and ``_``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import lru_cache

@@ -4,8 +4,6 @@
 named. The texts of the messages are guesses in the form of those that are known.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final

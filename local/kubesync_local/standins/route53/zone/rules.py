@@ -12,8 +12,6 @@ come from reports by users of external-dns, octodns, dnscontrol and the Terrafor
                                or a change does not fit what the zone holds; each bad change gets a message
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -4,8 +4,6 @@ https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/ResourceRecordTypes.ht
 AAAA, TXT and names come from public reports about Route 53; for the other types only their frame is known.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Callable, Mapping

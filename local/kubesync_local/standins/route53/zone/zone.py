@@ -1,7 +1,5 @@
 """The state of the stand-in: hosted zones, their sets in listing order, and change ids."""
 
-from __future__ import annotations
-
 import itertools
 import secrets
 import threading

@@ -6,8 +6,6 @@ partition    sort          holds
 clusters     <name>        document, revision (+1 at each change), allowed_deletions (only where a person has confirmed some)
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Collection, Iterator, Sequence

@@ -10,8 +10,6 @@ A take-over raises all of them before it reads any state. The set of clusters th
 Every successor raises the shard's fence, so one check of it proves as much as checks of all clusters.
 """
 
-from __future__ import annotations
-
 from kubesync.aws.dynamodb.store import CONTROL, Check, Equals, Key
 
 

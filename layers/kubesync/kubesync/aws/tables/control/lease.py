@@ -18,8 +18,6 @@
 when to try: taking the lease is conditional on the renewal that was read, and fences stop a master that was wrongly taken for dead.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -12,8 +12,6 @@ cluster#<cluster>     credentials           revision, ends (by what ends), tx; o
 cluster#<cluster>     planning              well_of, under_way, deaths, tx; only if a key was ever large (``domain.large_keys``)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime

@@ -13,8 +13,6 @@ A mark names a Service's upstream that has changed, or a named upstream whose co
 it has read, each only if it is unchanged: its version moves with every marked change.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -10,8 +10,6 @@ The master of the key's cluster finds the note within ``control_seconds``, has t
 name. Until then the name has an owner, and nobody else gets it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final

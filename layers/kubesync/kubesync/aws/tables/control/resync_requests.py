@@ -15,8 +15,6 @@ resync-parts#<id>  <cluster>#<001..>          further slices
 ``<timestamp>#<id>`` is the request's id. Parts stay until they expire, a day after the request's hour: nobody reads them without it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ A zone is registered with a cluster, but its role belongs to the zone: clusters 
 them, because records that they left in the zone must be removable afterwards. An item is replaced, never deleted.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -7,8 +7,6 @@ zones#<shard>    <zone id>     problem ("": none any more), at, session
 looks#<shard>    <zone id>     looked_at (ms): the time since which every settled name in conflict has been checked
 """
 
-from __future__ import annotations
-
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put, Store
 from kubesync.aws.tables.items import put
 from kubesync.aws.tables.upstreams import timestamp

@@ -17,8 +17,6 @@ annotations ask for it (``reading``), what Route 53 refuses (``dns.publishing``)
 (``aws.route53.wire``). The stand-in of Route 53 needs its rules too (``standins/route53/zone``).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, fields

@@ -18,8 +18,6 @@ A cluster may have a policy (``--routing``). Its objects are read as if they had
 An annotation of an object replaces only what it names: the identifier, the policy, or the health check.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
