@@ -1,16 +1,14 @@
 """What ``kubesync cluster add`` asks about each kind of objects.
 
-Every command reads this to build its help: import nothing here that takes time.
+Every command reads this to build its help: import nothing here that takes time (``dataclasses`` does).
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class SourceOption:
+class SourceOption(NamedTuple):
     """An option for one kind of objects. ``ClusterConfig`` and ``DnsRules`` have a field of the same name.
 
     Args:
@@ -29,8 +27,7 @@ class SourceOption:
         return f"--{self.name.replace('_', '-')}"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceOptions:
+class SourceOptions(NamedTuple):
     """A kind of objects that ``--sources`` may name. ``objects``: what people call several of them."""
 
     objects: str
