@@ -187,7 +187,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="an error repeats the server's text with the token in it",
         invariants="I8",
         file="kubernetes/transport/client.py",
-        old="    while secret and (at := text.find(start)) >= 0:\n",
+        old="    while secret and (at := text.find(start, searched)) >= 0:\n",
         new="    while not start and (at := text.find(secret)) > 0:\n",
         caught_by=(_TRANSPORT + "test_token_that_a_server_repeats_is_not_in_the_error_i8",),
     ),

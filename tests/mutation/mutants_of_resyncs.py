@@ -75,6 +75,15 @@ OF_RESYNCS: Final[tuple[Mutant, ...]] = (
         caught_by=(_FORGOTTEN + "test_sets_of_a_cluster_that_is_not_compared_are_not_reported",),
     ),
     Mutant(
+        name="dry-run-knows-no-policies",
+        without="a dry run announces a set beside foreign ones of another policy, which the resync then leaves out",
+        invariants="I3",
+        file="operations/record_rows.py",
+        old="                if in_the_way(other, stands, key, wanted):\n",
+        new="                if other == key:\n",
+        caught_by=("unit/operations/test_drift.py::test_foreign_set_of_another_policy_is_a_conflict",),
+    ),
+    Mutant(
         name="newer-items-end-the-search",
         without="an item that a newer release wrote ends the resync that looks for sets that kubesync has lost track of",
         invariants="I4",

@@ -135,3 +135,16 @@ def test_eks_token_without_a_region_is_a_denial(monkeypatch: pytest.MonkeyPatch,
 def test_secret_is_hidden_wherever_it_stands_i8(text: str, shown: str) -> None:
     assert without_secret(text, "abcdefghijklmnopqrstuvwxyz") == shown
     assert without_secret(text, "") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "secret", "shown"),
+    [
+        ('cannot list in API group "*" or "*"', "*", 'cannot list in API group "***" or "***"'),
+        ("the token *** is refused", "***", "the token *** is refused"),
+        ("ab**ab", "**", "ab***ab"),
+    ],
+)
+def test_secret_that_looks_like_what_hides_it(text: str, secret: str, shown: str) -> None:
+    """Somebody registers a redacted copy of a token."""
+    assert without_secret(text, secret) == shown

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from kubesync.cluster.keys.key_writes import Preview
 from kubesync.domain.dns.drift import as_it_stands, drifts_of
 from kubesync.domain.dns.records import RecordKey, RecordSet
+from kubesync.domain.dns.routing.policies import Latency, Weighted
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState, Name
 from kubesync.operations.record_rows import DryRunForecast, drift_row
@@ -21,9 +22,9 @@ def a_state(**sets: dict[RecordKey, RecordSet]) -> KeyState:
     return KeyState(SERVICE, applied=sets.get("applied", {}), intended=sets.get("intended", {}))
 
 
-def conflicts_of(state: KeyState, zone_id: str, standing: Mapping[RecordKey, RecordSet]) -> list[tuple[str, Name]]:
+def conflicts_of(state: KeyState, standing: Mapping[RecordKey, RecordSet]) -> list[tuple[str, Name]]:
     foreseen = DryRunForecast(Preview({state.key: state}))
-    foreseen.find_conflicts(zone_id, standing, frozenset())
+    foreseen.find_conflicts(standing, frozenset())
     return list(foreseen.conflicts)
 
 
@@ -69,10 +70,10 @@ def test_sets_to_come_meet_foreign_ones_that_they_cannot_stand_beside() -> None:
     state = a_state(intended={A: ONE, SRV: ONE}, applied={SRV: ONE})
     name = ("prod/shop/web", Name("Z1", "web.example.com"))
 
-    assert conflicts_of(state, "Z1", {txt: ONE, SRV: ONE}) == []
-    assert conflicts_of(state, "Z2", {A: TWO}) == []
-    assert conflicts_of(state, "Z1", {A: TWO}) == [name]
-    assert conflicts_of(state, "Z1", {cname: RecordSet(60, ("x.",))}) == [name]
+    assert conflicts_of(state, {txt: ONE, SRV: ONE}) == []
+    assert conflicts_of(state, {ELSEWHERE: TWO}) == []
+    assert conflicts_of(state, {A: TWO}) == [name]
+    assert conflicts_of(state, {cname: RecordSet(60, ("x.",))}) == [name]
 
 
 def test_own_set_of_another_type_at_the_name_is_not_in_the_way() -> None:
@@ -80,4 +81,22 @@ def test_own_set_of_another_type_at_the_name_is_not_in_the_way() -> None:
     cname = RecordKey("Z1", "web.example.com", "CNAME")
     state = a_state(intended={A: ONE}, applied={cname: RecordSet(60, ("x.",))})
 
-    assert conflicts_of(state, "Z1", {cname: RecordSet(60, ("x.",))}) == []
+    assert conflicts_of(state, {cname: RecordSet(60, ("x.",))}) == []
+
+
+def test_foreign_set_of_another_policy_is_a_conflict() -> None:
+    ours, theirs = (RecordKey("Z1", "web.example.com", "A", each) for each in ("ours", "theirs"))
+    state = a_state(intended={ours: RecordSet(60, ("192.0.2.1",), routing=Weighted(10))})
+    latency, weighted = (RecordSet(60, ("192.0.2.9",), routing=each) for each in (Latency("eu-west-1"), Weighted(20)))
+
+    assert conflicts_of(state, {theirs: latency}) == [("prod/shop/web", Name("Z1", "web.example.com", "ours"))]
+    assert conflicts_of(state, {theirs: weighted}) == []
+
+
+def test_foreign_set_that_has_the_region_is_a_conflict() -> None:
+    ours, theirs = (RecordKey("Z1", "web.example.com", "A", each) for each in ("ours", "theirs"))
+    state = a_state(intended={ours: RecordSet(60, ("192.0.2.1",), routing=Latency("eu-west-1"))})
+    same, other = (RecordSet(60, ("192.0.2.9",), routing=Latency(each)) for each in ("eu-west-1", "us-east-1"))
+
+    assert conflicts_of(state, {theirs: same}) == [("prod/shop/web", Name("Z1", "web.example.com", "ours"))]
+    assert conflicts_of(state, {theirs: other}) == []

@@ -39,7 +39,7 @@ def rows(
     foreseen = DryRunForecast(preview)
     foreseen.drifts += [drift] if drift else []
     stands = landed or {}
-    foreseen.find_conflicts("Z1", {key: each for key, each in stands.items() if each is not None}, stands.keys())
+    foreseen.find_conflicts({key: each for key, each in stands.items() if each is not None}, stands.keys())
     return foreseen.rows(policy, conflicts)
 
 

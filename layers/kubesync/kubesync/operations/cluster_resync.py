@@ -292,7 +292,7 @@ class ClusterResync:
             unsettled: sets that are as a batch left them that is not settled (``as_the_last_batch_left``). They are ours, and did not drift.
         """
         if self._forecast is not None:
-            self._forecast.find_conflicts(zone_id, actual, unsettled)
+            self._forecast.find_conflicts(actual, unsettled)
         found = with_replacements(actual)
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []

@@ -20,7 +20,7 @@ from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.keys.key_writes import Preview
 from kubesync.domain.dns.drift import Drift, Stands, as_it_stands, why_foreign
-from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
+from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy, changes_of
 from kubesync.domain.state import KeyState, Name
@@ -101,37 +101,35 @@ class DryRunForecast:
         self.drifts: list[Drift] = []
         self.conflicts: dict[tuple[str, Name], str] = {}
         known = list(preview.states.values())
-        self._coming = [(str(s.key), key) for s in known for key in sorted(s.intended.keys() - s.applied.keys())]
-        names = {key.place for _, key in self._coming}
-        self._ours = {key for state in known for key in state.applied if key.place in names}
+        # Sets that are to be made, by zone id and name, each with its service.
+        self._coming: dict[tuple[str, str], list[tuple[str, RecordKey, RecordSet]]] = defaultdict(list)
+        for state in known:
+            for key in sorted(state.intended.keys() - state.applied.keys()):
+                self._coming[key.place].append((str(state.key), key, state.intended[key]))
+        self._ours = {key for state in known for key in state.applied if key.place in self._coming}
         self._states = {
             state.key: KeyState(state.key, intended=state.intended, applied=state.applied)
             for state in known
             if state.intended != state.applied
         }
         self._why = {key: preview.news[key] for key in self._states if key in preview.news}
-        self._landed: dict[RecordKey, RecordSet | None] = {}
+        self._unsettled: dict[RecordKey, RecordSet | None] = {}  # None: the set is gone
 
-    def find_conflicts(
-        self, zone: str, actual: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]
-    ) -> None:
+    def find_conflicts(self, actual: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]) -> None:
         """Find foreign sets in a zone that are in the way of sets to be made, and add them to ``conflicts``.
 
+        Also remembers how ``unsettled`` sets stand: ``rows`` counts those that stand as intended as applied.
+
         Args:
-            zone: its id.
-            actual: all its sets.
+            actual: all sets of the zone.
             unsettled: sets as a batch left them that nobody has settled (``as_the_last_batch_left``). They are ours.
         """
-        self._landed |= {key: actual.get(key) for key in unsettled}
-        wanted: dict[str, list[tuple[str, RecordKey]]] = {}
-        for service, key in self._coming:
-            if key.zone_id == zone:
-                wanted.setdefault(key.name, []).append((service, key))
+        self._unsettled |= {key: actual.get(key) for key in unsettled}
         for other, stands in actual.items():
             if other in self._ours or other in unsettled:
                 continue
-            for service, key in wanted.get(other.name, ()):
-                if other == key or exclude_each_other(other, key):
+            for service, key, wanted in self._coming.get(other.place, ()):
+                if in_the_way(other, stands, key, wanted):
                     self.conflicts[service, Name.of(key)] = why_foreign(other, stands, key)
 
     def rows(self, policy: Policy, conflicts: Mapping[tuple[str, Name], str]) -> list[dict[str, Any]]:
@@ -159,8 +157,8 @@ class DryRunForecast:
 
     def _settled(self, state: KeyState) -> KeyState:
         """Return a key's state with sets of an unsettled batch as applied."""
-        settled = (state.applied.keys() | state.intended.keys()) & self._landed.keys()
-        landed = {key: self._landed[key] for key in settled if self._landed[key] == state.intended.get(key)}
+        settled = (state.applied.keys() | state.intended.keys()) & self._unsettled.keys()
+        landed = {key: self._unsettled[key] for key in settled if self._unsettled[key] == state.intended.get(key)}
         applied = {key: known for key, known in state.applied.items() if key not in landed}
         return replace(state, applied=applied | {key: stands for key, stands in landed.items() if stands is not None})
 

@@ -345,12 +345,13 @@ class ApiClient:
 
 def without_secret(text: str, secret: str) -> str:
     """Replace every occurrence of a secret with ``***``, also where the text was cut and only the secret's beginning is left."""
-    start = secret[:_REVEALING_CHARACTERS]
-    while secret and (at := text.find(start)) >= 0:
+    start, searched = secret[:_REVEALING_CHARACTERS], 0
+    while secret and (at := text.find(start, searched)) >= 0:
         end = at + len(start)
         while end < len(text) and end - at < len(secret) and text[end] == secret[end - at]:
             end += 1
         text = f"{text[:at]}***{text[end:]}"
+        searched = at + len("***")  # a secret may be of asterisks itself
     return text
 
 
