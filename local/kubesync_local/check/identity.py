@@ -4,7 +4,6 @@ import base64
 import binascii
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 from kubesync.actors.scheduler import Clock
@@ -135,12 +134,7 @@ def _certificate(pem: str, clock: Clock) -> Step:
 def _client_pem(access: ClusterAccess) -> str | None:
     if access.certificates is not None and (pem := access.certificates.client_pem()) is not None:
         return pem
-    if access.client_certificate is None:
-        return None
-    try:
-        return Path(access.client_certificate.cert_file).read_text("ascii")
-    except (OSError, UnicodeDecodeError):
-        raise HandshakeError("the client certificate cannot be read") from None
+    return access.client_pem
 
 
 def _way(config: ClusterConfig) -> str:

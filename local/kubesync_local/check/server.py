@@ -192,5 +192,5 @@ def _context(access: ClusterAccess, ends: CredentialEnds) -> ssl.SSLContext:
     return build_tls_context(
         ca_pem=ca_pem or access.ca_pem,
         insecure_skip_tls_verify=access.insecure_skip_tls_verify,
-        client_certificate=client_pem or access.client_certificate,
+        client_pem=client_pem or access.client_pem,
     )

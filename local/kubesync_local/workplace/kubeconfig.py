@@ -5,11 +5,8 @@ authority (data or file), ``insecure-skip-tls-verify`` and ``tls-server-name``. 
 whose they are, and is not supported. Unknown fields are ignored, as kubectl ignores them.
 """
 
-import atexit
 import base64
 import binascii
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +14,6 @@ from typing import Any, Final
 from kubesync.actors.scheduler import Clock
 from kubesync.domain.errors import UsageError
 from kubesync.kubernetes.transport.client import ClusterAccess, TokenSource
-from kubesync.kubernetes.transport.connections import ClientCertificate
 from kubesync_local.workplace.exec_plugin import ExecCredentials, ExecPlugin
 from kubesync_local.workplace.file_tokens import FileToken, StaticToken
 from kubesync_local.workplace.kubeconfig_files import Entry, KubeconfigFiles
@@ -68,7 +64,7 @@ def load_kubeconfig(given: str | Path, context: str | None, clock: Clock) -> Clu
         insecure_skip_tls_verify=insecure,
         tls_server_name=str(cluster.value.get("tls-server-name") or "") or None,
         token_source=credentials or _token_source(user, clock),
-        client_certificate=_client_certificate(user),
+        client_pem=_client_pem(user),
         certificates=credentials,
         renews_token=credentials is not None,
     )
@@ -168,22 +164,12 @@ def _exec_plugin(user: Entry, cluster: Mapping[str, Any]) -> ExecPlugin:
     )
 
 
-def _client_certificate(user: Entry) -> ClientCertificate | None:
+def _client_pem(user: Entry) -> str | None:
+    """Certificate and key of the client in one text."""
     certificate, key = _data(user, "client-certificate"), _data(user, "client-key")
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:
         raise UsageError(f"{user.file}: the user needs both client-certificate and client-key")
-    if not user.value.get("client-certificate-data") and not user.value.get("client-key-data"):
-        paths = [str(user.path(user.value[name])) for name in ("client-certificate", "client-key")]
-        return ClientCertificate(*paths)
-    return ClientCertificate(_private_file(certificate), _private_file(key))
-
-
-def _private_file(data: bytes) -> str:
-    """A file that only this user can read, deleted when the process ends: Python's TLS reads certificates and keys from files."""
-    descriptor, name = tempfile.mkstemp(prefix="kubesync-", suffix=".pem")
-    atexit.register(Path(name).unlink, missing_ok=True)
-    with os.fdopen(descriptor, "wb") as opened:
-        opened.write(data)
-    return name
+    # Text around the blocks of PEM may be anything: nobody reads it.
+    return "\n".join(part.decode("ascii", "ignore") for part in (certificate, key))

@@ -31,6 +31,11 @@ class Leaf:
     cert_file: str
     key_file: str
 
+    @property
+    def pem(self) -> str:
+        """Certificate and key in one text."""
+        return Path(self.cert_file).read_text() + Path(self.key_file).read_text()
+
     def server_context(self, client_ca: Authority | None = None) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.cert_file, self.key_file)

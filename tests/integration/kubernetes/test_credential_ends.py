@@ -15,7 +15,6 @@ from kubesync.domain.credential_ends import Credential
 from kubesync.domain.errors import DeniedError, HandshakeError, KubesyncError
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
-from kubesync.kubernetes.transport.connections import ClientCertificate
 from kubesync.kubernetes.transport.credential_ends import CredentialEnds
 from kubesync.kubernetes.transport.urls import ApiRequest
 
@@ -94,10 +93,6 @@ def jwt(end: float, lifetime: float | None = None) -> str:
     return f"e30.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.c2ln"
 
 
-def both(of: Leaf) -> str:
-    return Path(of.cert_file).read_text() + Path(of.key_file).read_text()
-
-
 def ask(server: ScriptedServer | str, ends: CredentialEnds, clock: Clock, **access: object) -> None:
     url = server if isinstance(server, str) else server.url
     made = ClusterAccess(url, policy=POLICY, **access)  # type: ignore[arg-type]
@@ -114,7 +109,7 @@ def test_server_client_and_the_ca_that_signed_are_known_after_one_request(
     ca = authority("kubernetes", IN_2050)
     client = leaf(tmp_path, ca, IN_2030)
     with ScriptedServer([FINE], tls=leaf(tmp_path, ca, IN_2035).server_context(ca)) as server:
-        ask(server, ends, clock, ca_pem=ca.pem, client_certificate=ClientCertificate(client.cert_file, client.key_file))
+        ask(server, ends, clock, ca_pem=ca.pem, client_pem=client.pem)
         assert server.connections == 1
     assert ends.known() == {CLIENT: (IN_2030,), CA: (IN_2050,), SERVER: (IN_2035,), TOKEN: ()}
 
@@ -144,11 +139,11 @@ def test_bundle_is_known_before_any_handshake_and_what_has_ended_in_it_does_no_h
 
 def test_rotated_bundle_and_client_certificate_are_followed(tmp_path: Path, ends: CredentialEnds, clock: Clock) -> None:
     old, new = authority("old", IN_2035), authority("new", IN_2050)
-    source = Certificates(old.pem, both(leaf(tmp_path, old, IN_2030)))
+    source = Certificates(old.pem, leaf(tmp_path, old, IN_2030).pem)
     with ScriptedServer([FINE], tls=leaf(tmp_path, old, IN_2030).server_context(old)) as server:
         ask(server, ends, clock, certificates=source)
     assert ends.known() == {CLIENT: (IN_2030,), CA: (IN_2035,), SERVER: (IN_2030,), TOKEN: ()}
-    source.ca, source.client = old.pem + new.pem, both(leaf(tmp_path, new, IN_2040))
+    source.ca, source.client = old.pem + new.pem, leaf(tmp_path, new, IN_2040).pem
     with ScriptedServer([FINE], tls=leaf(tmp_path, new, IN_2040).server_context(new)) as server:
         ask(server, ends, clock, certificates=source)
         # Another API server behind the same address may still show the old one. After an hour it is gone.
@@ -163,11 +158,11 @@ def test_client_certificate_that_is_replaced_after_a_refusal_is_followed_within_
     tmp_path: Path, ends: CredentialEnds, clock: Clock
 ) -> None:
     ca = authority("kubernetes", IN_2050)
-    source = Certificates(ca.pem, both(leaf(tmp_path, ca, IN_2030)))
+    source = Certificates(ca.pem, leaf(tmp_path, ca, IN_2030).pem)
 
     class Refused:
         def __call__(self, connection: object) -> None:
-            source.client = both(leaf(tmp_path, ca, IN_2040))
+            source.client = leaf(tmp_path, ca, IN_2040).pem
             status_answer(401, "Unauthorized", Connection="close")(connection)  # type: ignore[arg-type]
 
     refused: Answer = Refused()
@@ -197,7 +192,7 @@ def test_public_authorities_end_without_a_person(ends: CredentialEnds, clock: Cl
 
 def test_short_lived_certificates_are_renewed_by_somebody(tmp_path: Path, ends: CredentialEnds, clock: Clock) -> None:
     ca = make_authority()  # four days
-    source = Certificates(ca.pem, both(make_leaf(tmp_path, ca)))
+    source = Certificates(ca.pem, make_leaf(tmp_path, ca).pem)
     with ScriptedServer([FINE], tls=make_leaf(tmp_path, ca).server_context(ca)) as server:
         ask(server, ends, clock, certificates=source)
     assert ends.known() == {CLIENT: (), CA: (), SERVER: (), TOKEN: ()}
@@ -207,7 +202,7 @@ def test_short_lived_client_certificate_that_has_ended_is_told(
     tmp_path: Path, ends: CredentialEnds, clock: Clock
 ) -> None:
     ca = make_authority()
-    source = Certificates(ca.pem, both(make_leaf(tmp_path, ca, begins=BEGINS, ends=BEGINS + dt.timedelta(days=1))))
+    source = Certificates(ca.pem, make_leaf(tmp_path, ca, begins=BEGINS, ends=BEGINS + dt.timedelta(days=1)).pem)
     with ScriptedServer([FINE], tls=make_leaf(tmp_path, ca).server_context(ca)) as server, pytest.raises(KubesyncError):
         ask(server, ends, clock, certificates=source)
     assert ends.known()[CLIENT] == (1577923200.0,)  # 2020-01-02
@@ -277,7 +272,7 @@ def test_token_that_its_source_renews_is_not_looked_at(ends: CredentialEnds, clo
 
 def test_no_secret_is_kept_i8(tmp_path: Path, ends: CredentialEnds, clock: Clock) -> None:
     ca = authority("kubernetes", IN_2050)
-    client, token = both(leaf(tmp_path, ca, IN_2030)), jwt(IN_2030, 365 * 86_400.0)
+    client, token = leaf(tmp_path, ca, IN_2030).pem, jwt(IN_2030, 365 * 86_400.0)
     with ScriptedServer([FINE], tls=leaf(tmp_path, ca, IN_2035).server_context(ca)) as server:
         ask(server, ends, clock, certificates=Certificates(ca.pem, client), token_source=Tokens(token))
     kept = repr(vars(ends))

@@ -21,7 +21,7 @@ from harness.wire.scripted_server import (
 from kubesync.domain.errors import DeniedError, HandshakeError, StatusError
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
-from kubesync.kubernetes.transport.connections import ClientCertificate, StoppedError
+from kubesync.kubernetes.transport.connections import StoppedError
 from kubesync.kubernetes.transport.streams import Block
 from kubesync.kubernetes.transport.urls import ApiRequest
 from kubesync_local.workplace.file_tokens import StaticToken
@@ -228,7 +228,7 @@ def test_client_certificate_is_shown_to_the_server(tmp_path: Path, authority: Au
         access = ClusterAccess(
             server.url,
             ca_pem=authority.pem,
-            client_certificate=ClientCertificate(mine.cert_file, mine.key_file),
+            client_pem=mine.pem,
             policy=POLICY,
         )
         assert fetch(access) == b"{}"

@@ -1,6 +1,7 @@
 """More clusters than one session can serve: the others go on, an alarm and ``status`` tell of those that are left out."""
 
 import socket
+import ssl
 import threading
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from harness.watched_deployment import WatchedDeployment
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference, served_at_once
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.kubernetes.transport.connections import ClientCertificate, Interrupter, StoppedError, build_tls_context
+from kubesync.kubernetes.transport.connections import Interrupter, StoppedError, build_tls_context
 from kubesync_local.commands.show import status
 from kubesync_local.documents import alarm_causes
 
@@ -143,13 +144,11 @@ def test_socket_that_was_released_is_not_shut_down_whoever_has_its_descriptor_no
 
 
 def test_clients_with_the_same_authorities_share_one_context_and_none_with_a_certificate_of_its_own() -> None:
-    first = build_tls_context(ca_pem=None, insecure_skip_tls_verify=False, client_certificate=None)
-    again = build_tls_context(ca_pem=None, insecure_skip_tls_verify=False, client_certificate=None)
-    unverified = build_tls_context(ca_pem=None, insecure_skip_tls_verify=True, client_certificate=None)
+    first = build_tls_context(ca_pem=None, insecure_skip_tls_verify=False, client_pem=None)
+    again = build_tls_context(ca_pem=None, insecure_skip_tls_verify=False, client_pem=None)
+    unverified = build_tls_context(ca_pem=None, insecure_skip_tls_verify=True, client_pem=None)
     assert first is again
     assert first is not unverified
     assert (first.check_hostname, unverified.check_hostname) == (True, False)
-    with pytest.raises(OSError, match="No such file"):
-        build_tls_context(
-            ca_pem=None, insecure_skip_tls_verify=False, client_certificate=ClientCertificate("/none", "/none")
-        )
+    with pytest.raises(ssl.SSLError, match="PEM"):
+        build_tls_context(ca_pem=None, insecure_skip_tls_verify=False, client_pem="none")

@@ -1,8 +1,8 @@
 import base64
 import copy
 import json
-import stat
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import yaml
 from harness.fakes.manual_clock import ManualClock
 from kubesync.domain.errors import DeniedError, UsageError
 from kubesync.kubernetes.transport.client import ClusterAccess
-from kubesync.kubernetes.transport.connections import ClientCertificate
 from kubesync_local.workplace.kubeconfig import load_kubeconfig
 
 CONFIG: dict[str, Any] = {
@@ -83,25 +82,33 @@ def test_files_are_relative_to_the_kubeconfig(tmp_path: Path) -> None:
     access = load(path)
     assert access.ca_pem == "the CA"
     assert token_of(access) == "from-file"
-    assert access.client_certificate == ClientCertificate(str(tmp_path / "me.crt"), str(tmp_path / "me.key"))
+    assert access.client_pem == "certificate\nkey"
 
 
-def test_client_key_in_the_file_is_kept_where_only_its_owner_can_read_it_i8(tmp_path: Path) -> None:
-    data = {f"client-{kind}-data": base64.b64encode(kind.encode()).decode() for kind in ("certificate", "key")}
-    certificate = load(write(tmp_path, data)).client_certificate
-    assert certificate is not None
-    assert Path(certificate.cert_file).read_text() == "certificate"
-    assert Path(certificate.key_file).read_text() == "key"
-    assert stat.S_IMODE(Path(certificate.key_file).stat().st_mode) == 0o600
+def test_client_key_in_the_file_is_not_shown_and_stands_in_no_other_file_i8(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    data = {f"client-{kind}-data": base64.b64encode(f"the {kind}".encode()).decode() for kind in ("certificate", "key")}
+    access = load(write(tmp_path, data))
+    assert access.client_pem == "the certificate\nthe key"
+    assert "the key" not in repr(access)
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_text_around_the_blocks_of_a_client_certificate_may_be_anything(tmp_path: Path) -> None:
+    (tmp_path / "me.crt").write_text("Größe\ncertificate", "utf-8")
+    (tmp_path / "me.key").write_text("key")
+    user = {"client-certificate": "me.crt", "client-key": "me.key"}
+    assert load(write(tmp_path, user)).client_pem == "Gre\ncertificate\nkey"
 
 
 def test_data_may_be_folded_as_kubectl_allows(tmp_path: Path) -> None:
     kinds = ("certificate", "key")
     data = {f"client-{kind}-data": base64.encodebytes(kind.encode() * 30).decode() for kind in kinds}
     assert data["client-key-data"].count("\n") == 2
-    certificate = load(write(tmp_path, data)).client_certificate
-    assert certificate is not None
-    assert Path(certificate.key_file).read_text() == "key" * 30
+    assert load(write(tmp_path, data)).client_pem == "certificate" * 30 + "\n" + "key" * 30
 
 
 def exec_user(code: str, version: str = "client.authentication.k8s.io/v1", **more: object) -> dict[str, object]:

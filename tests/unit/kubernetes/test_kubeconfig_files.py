@@ -63,7 +63,7 @@ def test_whole_entry_of_the_first_file_counts_and_nothing_is_mixed_into_it(tmp_p
 
     access = load(one, two, context="x")
     assert seen(access) == ("https://first", "CA of one", "first")
-    assert (access.tls_server_name, access.client_certificate) == (None, None)
+    assert (access.tls_server_name, access.client_pem) == (None, None)
     hidden = load(two, one, context="mixed")
     assert (hidden.server, hidden.tls_server_name) == ("https://hidden", "hidden")
 

@@ -26,7 +26,6 @@ from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.connections import (
     SHORTEST_TIMEOUT_SECONDS,
     ApiServerAdapter,
-    ClientCertificate,
     Interrupter,
     Phase,
     build_tls_context,
@@ -83,7 +82,7 @@ class ClusterAccess:
         insecure_skip_tls_verify: trust anyone who answers; logged as a warning.
         tls_server_name: a kubeconfig's name for the server's certificate, in place of the one in ``server``.
         token_source: the bearer token; None: anonymous, or a client certificate.
-        client_certificate: of a kubeconfig's user.
+        client_pem: certificate and key of a kubeconfig's user.
         certificates: authorities and client certificate by reference; they take precedence over the others.
         renews_token: the token source replaces its token in time by itself, so its end concerns nobody. If it also is the
             source of certificates, this holds for them too.
@@ -95,7 +94,7 @@ class ClusterAccess:
     insecure_skip_tls_verify: bool = False
     tls_server_name: str | None = None
     token_source: TokenSource | None = field(default=None, repr=False)
-    client_certificate: ClientCertificate | None = None
+    client_pem: str | None = field(default=None, repr=False)
     certificates: CertificateSource | None = field(default=None, repr=False)
     policy: ReflectorPolicy = field(default_factory=ReflectorPolicy)
     renews_token: bool = False
@@ -220,12 +219,10 @@ class ApiClient:
                 if server.scheme == "http":
                     self._ends.note_configuration(verified=False)
                 else:  # reading the public authorities takes 20 ms
-                    ca_pem, client = ca_pem or self._access.ca_pem, client_pem or self._access.client_certificate
-                    context = build_tls_context(
-                        ca_pem=ca_pem, insecure_skip_tls_verify=insecure, client_certificate=client
-                    )
+                    ca_pem, client = ca_pem or self._access.ca_pem, client_pem or self._access.client_pem
+                    context = build_tls_context(ca_pem=ca_pem, insecure_skip_tls_verify=insecure, client_pem=client)
                     lasting = None if client_pem and self._access.renews_token else client  # a plugin renews its own
-                    self._ends.note_configuration(verified=not insecure, ca_pem=ca_pem, client_certificate=lasting)
+                    self._ends.note_configuration(verified=not insecure, ca_pem=ca_pem, client_pem=lasting)
             except (OSError, ValueError):
                 raise HandshakeError(
                     f"{server.authority}: the CA certificate or the client certificate cannot be read as PEM"

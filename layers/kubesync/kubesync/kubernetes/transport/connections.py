@@ -20,7 +20,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache, partial
 from typing import Any, Final
@@ -51,14 +50,6 @@ class TooSlowError(TimeoutError):
 
 class StoppedError(Exception):
     """The client was shut down. Whoever called ``shutdown`` expects this error and no other."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClientCertificate:
-    """Paths of a client's certificate and key, both in PEM."""
-
-    cert_file: str
-    key_file: str
 
 
 class Interrupter:
@@ -309,24 +300,23 @@ class ApiServerAdapter(HTTPAdapter):
         """Leave trust to the context: requests would add every public authority to the cluster's own."""
 
 
-def build_tls_context(
-    *, ca_pem: str | None, insecure_skip_tls_verify: bool, client_certificate: ClientCertificate | str | None
-) -> ssl.SSLContext:
+def build_tls_context(*, ca_pem: str | None, insecure_skip_tls_verify: bool, client_pem: str | None) -> ssl.SSLContext:
     """Make the TLS rules for one API server: they trust its own authority if it has one, else the public ones.
 
-    ``client_certificate``: files, or certificate and key in one text (PEM). Without one, all clients with the same authorities share a
-    context: the public ones take 678 KB and 13 ms each.
+    ``client_pem``: certificate and key in one text. Without them, all clients with the same authorities share a context: the public ones
+    take 678 KB and 13 ms each.
 
     Raises:
         ssl.SSLError, OSError: a certificate or key cannot be read.
     """
-    if client_certificate is None:
+    if client_pem is None:
         return _shared_context(ca_pem, insecure_skip_tls_verify)
     context = _new_context(ca_pem, insecure_skip_tls_verify)
-    if isinstance(client_certificate, ClientCertificate):
-        context.load_cert_chain(client_certificate.cert_file, client_certificate.key_file, password=_no_password)
-    else:
-        _load_text(context, client_certificate)
+    # Python's TLS reads only files: this one is private to the user and deleted at once (I8).
+    with tempfile.NamedTemporaryFile("w", prefix="kubesync-", suffix=".pem", encoding="ascii") as file:
+        file.write(client_pem)
+        file.flush()
+        context.load_cert_chain(file.name, password=_no_password)
     return context
 
 
@@ -347,14 +337,6 @@ def _new_context(ca_pem: str | None, insecure_skip_tls_verify: bool) -> ssl.SSLC
 
 
 _shared_context: Final = lru_cache(maxsize=1024)(_new_context)
-
-
-def _load_text(context: ssl.SSLContext, pem: str) -> None:
-    """Load a certificate and key. Python's TLS reads only files: this one is private to the user and deleted at once (I8)."""
-    with tempfile.NamedTemporaryFile("w", prefix="kubesync-", suffix=".pem", encoding="ascii") as file:
-        file.write(pem)
-        file.flush()
-        context.load_cert_chain(file.name, password=_no_password)
 
 
 def _no_password() -> str:

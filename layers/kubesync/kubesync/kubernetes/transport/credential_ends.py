@@ -11,12 +11,10 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from kubesync.actors.scheduler import Clock
 from kubesync.domain.credential_ends import Credential, Validity, end_that_counts
-from kubesync.kubernetes.transport.connections import ClientCertificate
 
 # API servers behind one address may show different certificates: what was shown within this time counts.
 _SHOWN_SECONDS: Final = 3600.0
@@ -50,22 +48,19 @@ class CredentialEnds:
         with self._lock:
             return {**self._ends, **{what: (min(ends),) for what, ends in self._shown.items() if ends}}
 
-    def note_configuration(
-        self, *, verified: bool, ca_pem: str | None = None, client_certificate: ClientCertificate | str | None = None
-    ) -> None:
-        """Note what a connection uses: this bundle of authorities (None: the public ones), and this client certificate."""
-        client = _validity_of_client(client_certificate)
+    def note_configuration(self, *, verified: bool, ca_pem: str | None = None, client_pem: str | None = None) -> None:
+        """Note what a connection uses: this bundle of authorities (None: the public ones), and this client certificate, the first in its text."""
         bundle = ca_pem if verified else None
         with self._lock:
-            self._ends[Credential.CLIENT_CERTIFICATE] = () if client is None else self._relevant_ends(client)
+            self._ends[Credential.CLIENT_CERTIFICATE] = self._relevant_ends(validities_in_pem(client_pem or "")[:1])
             if not verified:
                 self._ends[Credential.SERVER_CERTIFICATE] = ()
             if bundle != self._bundle or Credential.CA not in self._ends:
                 self._bundle = bundle
                 self._shown.pop(Credential.CA, None)
                 found = sorted(validities_in_pem(bundle or ""), key=lambda each: each.ends_at)
-                useful = bool(found and self._relevant_ends(found[-1]))
-                self._ends[Credential.CA] = tuple(end for each in found for end in self._relevant_ends(each) if useful)
+                last_matters = self._relevant_ends(found[-1:])
+                self._ends[Credential.CA] = self._relevant_ends(found) if last_matters else ()
 
     def note_chain(self, chain: Sequence[bytes]) -> None:
         """Note the chain (DER) of a handshake that succeeded: the server's certificate first, the trusted one last."""
@@ -90,30 +85,21 @@ class CredentialEnds:
                 return
             short_lived = end_that_counts(found, found.ends_at - 1) is None
             if not short_lived or fresh or found.ends_at > self._clock.epoch():
-                self._ends[Credential.TOKEN] = self._relevant_ends(found)
+                self._ends[Credential.TOKEN] = self._relevant_ends([found])
 
     def _note_shown(self, what: Credential, found: Validity) -> None:
         """Remember that a certificate was shown now, and forget those that were not shown within _SHOWN_SECONDS."""
-        now, seen, counting = self._clock.monotonic(), self._shown.setdefault(what, {}), self._relevant_ends(found)
+        now, seen, counting = self._clock.monotonic(), self._shown.setdefault(what, {}), self._relevant_ends([found])
         seen.update(dict.fromkeys(counting, now))
         if not counting:
             self._ends[what] = ()
         for end in [end for end, at in seen.items() if at <= now - _SHOWN_SECONDS]:
             del seen[end]
 
-    def _relevant_ends(self, found: Validity) -> tuple[float, ...]:
-        """The end of a credential; empty if nobody has to know it."""
-        end = end_that_counts(found, self._clock.epoch())
-        return () if end is None else (end,)
-
-
-def _validity_of_client(certificate: ClientCertificate | str | None) -> Validity | None:
-    """Read the validity of a client's own certificate, the first one in its file or text. None: it cannot be read."""
-    pem = certificate if isinstance(certificate, str) else ""
-    if isinstance(certificate, ClientCertificate):
-        with suppress(OSError, UnicodeDecodeError):
-            pem = Path(certificate.cert_file).read_text("ascii")
-    return next(iter(validities_in_pem(pem)), None)
+    def _relevant_ends(self, found: Sequence[Validity]) -> tuple[float, ...]:
+        """The ends of credentials, without those that nobody has to know."""
+        ends = (end_that_counts(each, self._clock.epoch()) for each in found)
+        return tuple(end for end in ends if end is not None)
 
 
 # 9999-12-31 23:59:59 UTC, the last date that a certificate can name (RFC 5280 section 4.1.2.5).
