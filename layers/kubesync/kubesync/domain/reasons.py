@@ -32,7 +32,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "RoutingNotPossible": "Correct what the message names. docs/names.md lists what each routing policy needs.",
     "InvalidTarget": "Correct the annotation.",
     "InvalidClusterIp": "Look at the Service's spec.clusterIPs.",
-    "InvalidStatus": "Look at the object's status.loadBalancer, and at the controller that writes it.",
+    "InvalidStatus": "Look at the addresses in the object's status, and at the controller that writes them.",
     "InvalidExternalName": "Correct the Service's spec.externalName.",
     "ExternalNameIsAddress": "Use a Service without selector and an EndpointSlice, or the target annotation.",
     "InvalidAddress": "Look at the Service's EndpointSlices. Those of address type FQDN have no addresses.",

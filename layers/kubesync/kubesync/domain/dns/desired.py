@@ -177,7 +177,7 @@ def replaced_targets(asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -
 
 
 def load_balancer_targets(status: Iterable[str], asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> Targets:
-    """The addresses and host names of ``status.loadBalancer``."""
+    """The addresses and host names in an object's status."""
     return classified(status, "InvalidStatus", plan, alias=_alias(asked, rules))
 
 

@@ -69,8 +69,8 @@ class Kind:
         option: how configurations name it, such as ``service``.
         api_version: of the object itself, for Events on it.
         schema: the schema version of a configuration with this kind, and at least that of an inflight item with its units. Releases that
-            do not know the kind leave both alone (ADR 0013), so each new kind has a version of its own: the first one that no kind, no
-            routing policy (``since``) and no form of ``aws.tables.items`` has. That is 7; whoever takes it writes the next one here.
+            do not know the kind leave both alone (ADR 0013), so each new kind has a version of its own: one above all those of
+            kinds, routing policies (``since``) and forms of one item (``aws.tables.items``). A test holds it.
         main: the resource of the object itself.
         others: the other resources that its parts may come from. Of those that exclude each other the cluster's configuration names one.
         created_at: the creationTimestamp of the object itself, RFC 3339: the older object gets a name that two want.

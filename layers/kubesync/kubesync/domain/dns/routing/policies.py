@@ -12,9 +12,11 @@ All sets of one name and type have the same policy. Each has a set identifier, a
     Geoproximity    a region, local zone group or point; a bias    its identifier
     Multivalue      none                                           its identifier
 
-Source: https://docs.aws.amazon.com/Route53/latest/APIReference/API_ResourceRecordSet.html. A further policy is a class here, how
-annotations ask for it (``reading``), what Route 53 refuses (``dns.publishing``), and its field of the API
-(``aws.route53.wire``). The stand-in of Route 53 needs its rules too (``standins/route53/zone``).
+Source: https://docs.aws.amazon.com/Route53/latest/APIReference/API_ResourceRecordSet.html.
+
+A further policy is a class here with a ``since`` of its own, and its place in ``Routing`` and ``POLICIES``; how annotations ask for it
+(``reading``: ``_POLICIES`` and ``_policy``); what Route 53 refuses (``dns.publishing``); and its field of the API (``aws.route53.wire``).
+The stand-in of Route 53 needs its rules too (``standins/route53/zone``).
 """
 
 import re
@@ -38,8 +40,9 @@ class _Policy:
     Of each policy:
         unique: its values belong to one set of the name.
         most: so many sets of one name and type may have it; 0: any number.
-        since: the schema version of items with it. Releases that do not know it leave them alone (ADR 0013), so each new policy has a
-            version of its own, as each new kind (``domain.sources.port``).
+        since: the schema version of items with it. Releases that do not know it leave them alone (ADR 0013). The first policies came
+            together, and have the one below. Each further one must say a version of its own, as each new kind: see ``Kind.schema``.
+            A test holds it.
     """
 
     kind: ClassVar[str]
