@@ -70,17 +70,16 @@ class ServiceEvents:
             if self._stopping.is_set() or self.report.refused:
                 return
             for problem in sorted(fresh):
-                # The same reason on the same object, at whatever version it was seen.
-                known = ServiceEvent(state.key, part.uid, 0, problem)
-                if known in self._seen:
+                event = ServiceEvent(state.key, part.uid, part.resource_version, problem)
+                if event in self._seen:
                     continue
-                self._seen[known] = None
+                self._seen[event] = None
                 if len(self._seen) > REMEMBERED:
                     self._seen.popitem(last=False)
                 if len(self._queue) >= QUEUED:
                     self.report.dropped += 1
                     continue
-                self._queue.append(ServiceEvent(state.key, part.uid, part.resource_version, problem))
+                self._queue.append(event)
                 self._wakeup.set()
             if self._queue and self._thread is None:
                 self._thread = self._scheduler.thread(f"{self._cluster}/events", self._work)
@@ -122,42 +121,39 @@ class ServiceEvents:
     def _next(self) -> ServiceEvent | None:
         """Wait for the next Event, and until the rate allows it. None: ``close`` was called."""
         while not self._stopping.is_set():
-            with self._lock:
-                event = self._queue.popleft() if self._queue else None
-            if event is None:
+            if not self._queue:
                 self._wakeup.wait(_LONGEST_SLEEP_SECONDS)
-            elif self._stopping.wait(self._bucket.take()):
+            elif not self._stopping.wait(self._bucket.take()):
                 with self._lock:
-                    self.report.dropped += 1
-            else:
-                return event
+                    if self._queue:  # else ``close`` has dropped it
+                        return self._queue.popleft()
         return None
 
     def _write(self, event: ServiceEvent) -> None:
         """Write one Event, and count what became of it. If the cluster denies it, give up all further Events."""
+        written = False
         try:
             if self._api is None:
                 api = self._connect()
                 with self._lock:
                     self._api = api
             post_event(self._api, event, self._scheduler.epoch())
+            written = True
         except StoppedError:
-            with self._lock:
-                self.report.dropped += 1
+            pass
         except DeniedError as error:
             logger.warning("the cluster does not allow writing events", cluster=self._cluster, reason=error.message)
             self._give_up(error.message)
         except ListenerError as error:
-            with self._lock:
-                self.report.dropped += 1
             logger.info("an event could not be written", cluster=self._cluster, reason=error.message)
-        else:
+        finally:
             with self._lock:
-                self.report.written += 1
+                self.report.written += written
+                self.report.dropped += not written
 
     def _give_up(self, reason: str) -> None:
         """Drop the queue, and let ``send`` accept nothing more in this session."""
         with self._lock:
             self.report.refused = reason
-            self.report.dropped += 1 + len(self._queue)
+            self.report.dropped += len(self._queue)
             self._queue.clear()

@@ -5,7 +5,7 @@ same object gives the same name, so the API server refuses a second one. It dele
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final
@@ -27,11 +27,14 @@ _ALREADY_EXISTS: Final = 409
 
 @dataclass(frozen=True, slots=True)
 class ServiceEvent:
-    """One problem to show on a Service. ``uid`` and ``resource_version`` are those of the Service as it was seen."""
+    """One problem to show on a Service. ``uid`` and ``resource_version`` are those of the Service as it was seen.
+
+    The same problem of the same object is equal, at whatever version it was seen.
+    """
 
     service: ObjectKey
     uid: str
-    resource_version: int
+    resource_version: int = field(compare=False)
     problem: Problem
 
 
