@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, dataclass_transform
 
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.drift import Drift, Known
@@ -48,11 +48,19 @@ class Reply[T](Protocol):
     def set_exception(self, error: BaseException) -> None: ...
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Message:
+    """What actors send to each other. Each kind of message is a frozen dataclass: threads share it."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(frozen=True)(cls)
+
+
 # --- cluster to zone ---
 
 
-@dataclass(frozen=True, slots=True)
-class Publish:
+class Publish(Message):
     """Tells a zone what keys of a cluster want there. The zone keeps some intents, and asks for the others again (``Want``).
 
     Args:
@@ -85,8 +93,7 @@ class Decision:
     conflict: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(Message):
     """Answers a zone's question, once everything that follows from it is durable. ``intents``: what the keys of the question want now."""
 
     cluster: str
@@ -96,8 +103,7 @@ class Closed:
     compared: Compared | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Forget:
+class Forget(Message):
     """The cluster is removed. The zone answers once nothing of it is under way here, and its inflight item names none of its keys."""
 
     cluster: str
@@ -106,22 +112,19 @@ class Forget:
 # --- zone to cluster ---
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Message):
     """What a zone asks of a cluster. ``question``: its number, which the answer (``Closed``) repeats."""
 
     zone: str
     question: int
 
 
-@dataclass(frozen=True, slots=True)
 class Want(Question):
     """The zone asks what these keys want."""
 
     keys: tuple[ObjectKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Landed(Question):
     """Tells a cluster that these units of a batch exist in the zone. Closing them is idempotent."""
 
@@ -139,7 +142,6 @@ class Refusal:
     code: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class Refused(Question):
     """Asks a cluster to judge units at fault in a refused batch, isolated from the rest.
 
@@ -150,14 +152,12 @@ class Refused(Question):
     until: float
 
 
-@dataclass(frozen=True, slots=True)
 class ConflictsChecked(Question):
     """Asks a cluster to recheck conflicts: what exists in this zone at the names where its keys are in conflict."""
 
     actual: Mapping[ObjectKey, Mapping[str, Sets]]
 
 
-@dataclass(frozen=True, slots=True)
 class Compare(Question):
     """Asks a cluster to do what ``asked`` says. Nothing is under way in the zone, and its inflight item is clear.
 
@@ -176,8 +176,7 @@ class Compared:
     moved: frozenset[ObjectKey] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
+class Forgotten(Message):
     """The answer to ``Forget``."""
 
     zone: str
@@ -186,15 +185,13 @@ class Forgotten:
 # --- session and operations to zone ---
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Message):
     """Asks a zone to answer once it is settled and has no batch under way. The answer is a ZoneError if nothing may be written there."""
 
     reply: Reply[None]
 
 
-@dataclass(frozen=True, slots=True)
-class CompareZone:
+class CompareZone(Message):
     """Compare keys of one cluster with the zone, between two batches, for a resync or a removal.
 
     Args:
@@ -215,15 +212,13 @@ class CompareZone:
     why: str = "resync"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckConflicts:
+class CheckConflicts(Message):
     """Asks a zone, for a person, to check the names in conflict of these keys as soon as possible."""
 
     keys: tuple[ObjectKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Drain:
+class Drain(Message):
     """The session ends: finish what can be done until this time (monotonic). ``abandon`` (named upstreams): write nothing."""
 
     until: float
@@ -233,29 +228,25 @@ class Drain:
 # --- session and operations to cluster ---
 
 
-@dataclass(frozen=True, slots=True)
-class Configure[C]:
+class Configure[C](Message):
     """Tells a cluster to use this configuration (``cluster.ports.Configured``) from now on. None: it is not served any more."""
 
     configured: C | None
 
 
-@dataclass(frozen=True, slots=True)
-class TakeUp[Q]:
+class TakeUp[Q](Message):
     """Tells a cluster to publish its open keys, and to drop old tombstones (``StateTable.queued``; None: it reads them itself)."""
 
     queued: Q | None
 
 
-@dataclass(frozen=True, slots=True)
-class Listen:
+class Listen(Message):
     """Watch the cluster until ``deadline`` (monotonic), or remove it if it is being deleted."""
 
     deadline: float
 
 
-@dataclass(frozen=True, slots=True)
-class StopListening:
+class StopListening(Message):
     """Tells a cluster to end its listeners at once. It still records what they have read, and then how they ended.
 
     The cluster waits for listeners that hang until ``listen_until`` (monotonic), and records until ``drain_until``. ``abandon``:
@@ -269,13 +260,11 @@ class StopListening:
     abandon: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class EndCluster:
+class EndCluster(Message):
     """Tells a cluster's actor to end: no zone needs it any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(Message):
     """Tells a cluster what its listener's thread saw. ``run``: the run that the listener belongs to."""
 
     run: int
@@ -284,15 +273,13 @@ class Observed:
     error: ListenerError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Promoted:
+class Promoted(Message):
     """Tells a cluster that its keys were given a name. Only a wake-up: a durable note says the same."""
 
     keys: tuple[ObjectKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Follow:
+class Follow(Message):
     """Tells a cluster that a key of another one has an alias to a name. From now on it sends ``Promoted`` when it changes the sets there.
 
     If it owns the name (``owns``), it also does so now: the sets may have changed meanwhile.
@@ -311,8 +298,7 @@ class ListingFailedError(KubesyncError):
         self.errors, self.seconds, self.problem = errors, seconds, problem
 
 
-@dataclass(frozen=True, slots=True)
-class Relist:
+class Relist(Message):
     """List the cluster again for a full resync, and record the lists: upstreams are compared with the table.
 
     ``forced``: let held deletions through (I5). ``deadline`` (monotonic): watch the cluster until then, if it is not watched yet; None:
@@ -333,31 +319,27 @@ class Relisted:
     missed: int
 
 
-@dataclass(frozen=True, slots=True)
-class WithdrawRelist:
+class WithdrawRelist(Message):
     """Tells a cluster that nobody waits for the lists any more: they are recorded in the normal mode. Answered with the listeners' last errors."""
 
     reply: Reply[Mapping[str, ListenerError]]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordLists:
+class RecordLists(Message):
     """Record complete lists that a recovery has read. Answered with what is held back, by listener."""
 
     content: WindowContent
     reply: Reply[Mapping[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Message):
     """Tells a cluster to adopt these sets, as a person asked: they exist in the zone exactly as their keys want them."""
 
     sets: Mapping[ObjectKey, Sets]
     reply: Reply[None]
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveOrphans:
+class RemoveOrphans(Message):
     """Remove these upstreams, unless a key knows them by now. Answered with how many were removed."""
 
     upstreams: Mapping[str, UpstreamState]
@@ -367,23 +349,20 @@ class RemoveOrphans:
 # --- named upstreams ---
 
 
-@dataclass(frozen=True, slots=True)
-class Refer:
+class Refer(Message):
     """Tells a cluster that named upstreams now refer to its upstreams. Answered with ``Noted``, before anything else is recorded."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Noted:
+class Noted(Message):
     """The answer to ``Refer``, with its number: whatever the cluster planned without the new references is written."""
 
     cluster: str
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class CompareNamed:
+class CompareNamed(Message):
     """Compare named upstreams for a full resync (empty ``cluster``: all). Answered with a row for each that differed and has no mark."""
 
     cluster: str

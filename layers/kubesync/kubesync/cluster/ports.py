@@ -16,6 +16,7 @@ from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.kubernetes.list_room import ListReservation, ListRoom
 from kubesync.kubernetes.ports import Lister, Reflector
 from kubesync.kubernetes.transport.client import ApiClient
+from kubesync.messages import Message
 
 _WRITE_SECONDS: Final = 2.0
 
@@ -98,9 +99,9 @@ class ClusterPorts:
     window_seconds: float
     window_bytes: int
     pause_seconds: float
-    to_cluster: Callable[[str, object], bool]
-    to_zone: Callable[[str, object], object]
-    to_named: Callable[[object], None]
+    to_cluster: Callable[[str, Message], bool]
+    to_zone: Callable[[str, Message], object]
+    to_named: Callable[[Message], None]
     zones: Callable[[], Sequence[str]]
     large: Lock
     not_master: Callable[[NotMasterError], None]

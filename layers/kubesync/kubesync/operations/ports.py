@@ -21,6 +21,7 @@ from kubesync.cluster.ports import Connector, Progress
 from kubesync.domain.errors import ErrorCode, KubesyncError, NotMasterError, ZoneError
 from kubesync.domain.report import ResyncEnded
 from kubesync.kubernetes.list_room import ListRoom
+from kubesync.messages import Message
 from kubesync.settings import Settings
 from kubesync.zone.actor import ZoneActor
 from kubesync.zone.progress import ZoneFigures
@@ -115,10 +116,10 @@ class Master(Protocol):
     @property
     def configs(self) -> Mapping[str, ClusterConfig]: ...
 
-    def send(self, cluster: str, message: object) -> bool:
+    def send(self, cluster: str, message: Message) -> bool:
         """Send to a cluster's actor. False: the cluster is not served here."""
 
-    def ask_named(self, message: object) -> None:
+    def ask_named(self, message: Message) -> None:
         """Send to the actor of named upstreams, which starts when it is first needed."""
 
     def previewer(self, config: ClusterConfig) -> Reconciler:
@@ -174,7 +175,7 @@ def wait_for[T](answer: Answer[T], check: Callable[[], None]) -> T:
     return answer.result()
 
 
-type Question[T] = Callable[[Answer[T]], object]
+type Question[T] = Callable[[Answer[T]], Message]
 """Makes the message to send. It is called with the answer into which the actor is to reply."""
 
 

@@ -32,7 +32,7 @@ from kubesync.domain.errors import ErrorCode, NewerSchemaError
 from kubesync.domain.report import SessionReport, percentiles
 from kubesync.kubernetes.list_room import ListRoom
 from kubesync.log import logger
-from kubesync.messages import Drain, Listen, TakeUp
+from kubesync.messages import Drain, Listen, Message, TakeUp
 from kubesync.operations.ports import MasterParts, Term, unpaused
 from kubesync.session.clusters import Clusters
 from kubesync.session.health import ACTOR_OF_ZONE, Registry, Reporter, harmless
@@ -109,11 +109,11 @@ class Master:
         """The configurations of the clusters that are served, also of those being deleted."""
         return self.served.configs
 
-    def send(self, cluster: str, message: object) -> bool:
+    def send(self, cluster: str, message: Message) -> bool:
         """Send a message to a cluster's actor, from any thread. False: no such cluster here."""
         return self.served.actors.send(cluster, message)
 
-    def ask_named(self, message: object) -> None:
+    def ask_named(self, message: Message) -> None:
         """Send a message to the named upstreams' actor, from any thread."""
         self.named.ask(message)
 

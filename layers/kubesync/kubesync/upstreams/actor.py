@@ -9,7 +9,7 @@ from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Activity, Host
 from kubesync.actors.backoff import Backoff
 from kubesync.domain.errors import KubesyncError, NotMasterError
 from kubesync.log import logger
-from kubesync.messages import CompareNamed, Drain, Noted
+from kubesync.messages import CompareNamed, Drain, Message, Noted
 from kubesync.upstreams.composer import Composer, NamedPorts, NamedReport, ReferencesError
 
 # A list is recorded in many transactions, each with marks. One round serves several of them.
@@ -55,7 +55,7 @@ class NamedUpstreams:
             self.wake()
             self.host.start()
 
-    def ask(self, message: object) -> None:
+    def ask(self, message: Message) -> None:
         """Send a message. Before ``start`` the actor answers, but does not compose for marks."""
         self.host.start()
         self.host.send(message)

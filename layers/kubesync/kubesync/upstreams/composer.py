@@ -41,7 +41,7 @@ from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import NewerSchemaError, NotMasterError, StoreBusyError
 from kubesync.domain.upstreams.named import PREFIX, NamedUpstream, below, compose, index_of, is_named, named_key
 from kubesync.domain.upstreams.nodes import node_of
-from kubesync.messages import CompareNamed, Refer
+from kubesync.messages import CompareNamed, Message, Refer
 
 # In one transaction, in addition to the fence check and the audit. Puts are slices of about 100 KB; the limit is 4 MB.
 _MAX_ACTIONS: Final = 90
@@ -74,7 +74,7 @@ class NamedPorts:
     tables: Tables
     fenced_writer: FencedWriter
     scheduler: Scheduler
-    to_cluster: Callable[[str, object], bool]
+    to_cluster: Callable[[str, Message], bool]
     not_master: Callable[[NotMasterError], None]
 
 

@@ -244,7 +244,7 @@ class Conversations:
 
     def _ask(
         self,
-        questions: Mapping[str, object],
+        questions: Mapping[str, messages.Question],
         on_end: Callable[[Conversation], None],
         seconds: float = _ANSWER_SECONDS,
         *,

@@ -10,6 +10,7 @@ from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.domain.batches import BatchLimits
 from kubesync.domain.errors import NotMasterError
+from kubesync.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class ZonePorts:
     client: ZoneClient
     inflight: InflightTable
     fenced_writer: FencedWriter
-    to_cluster: Callable[[str, object], bool]
+    to_cluster: Callable[[str, Message], bool]
     scheduler: Scheduler
     deployment: str
     shard: str

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import Name
+from kubesync.messages import Message
 
 
 @dataclass(slots=True)
@@ -21,7 +22,7 @@ class Dependents:
     wanted: dict[ObjectKey, dict[ObjectKey, Mapping[RecordKey, RecordSet]]] = field(default_factory=dict)
     looked: set[ObjectKey] = field(default_factory=set)
     followers: dict[Name, set[ObjectKey]] = field(default_factory=lambda: defaultdict(set))
-    tell: Callable[[str, object], object] = lambda _cluster, _message: None
+    tell: Callable[[str, Message], object] = lambda _cluster, _message: None
 
     def follow(self, name: Name, key: ObjectKey) -> bool:
         """Remember that an alias of the key leads to the name. Returns whether this is new."""
