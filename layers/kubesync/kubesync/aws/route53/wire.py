@@ -17,6 +17,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -119,31 +120,6 @@ def _as_number(value: str) -> tuple[int, int, str]:
     return address.version, int(address), value
 
 
-def to_fields(routing: Routing, identifier: str) -> dict[str, Any]:
-    """The fields of a policy. Raises ValueError if it is a simple one with an identifier, or another one without."""
-    if bool(identifier) is isinstance(routing, Simple):
-        raise ValueError("a set identifier goes with every routing policy but the simple one")
-    fields: dict[str, Any] = {"SetIdentifier": identifier} if identifier else {}
-    match routing:
-        case Simple():
-            pass
-        case NotPossible():
-            raise ValueError("nothing is sent that is not possible")
-        case Weighted():
-            fields["Weight"] = routing.weight
-        case Latency():
-            fields["Region"] = routing.region
-        case Failover():
-            fields["Failover"] = routing.role
-        case Multivalue():
-            fields["MultiValueAnswer"] = True
-        case Geolocation():
-            fields["GeoLocation"] = {_PLACES[name]: place for name, place in routing.details.items()}
-        case Geoproximity():
-            fields["GeoProximityLocation"] = _location(routing)
-    return fields | ({"HealthCheckId": routing.health_check} if routing.health_check else {})
-
-
 def _location(routing: Geoproximity) -> dict[str, Any]:
     where: dict[str, Any] = {"LocalZoneGroup": routing.local_zone_group}
     if routing.region:
@@ -154,33 +130,56 @@ def _location(routing: Geoproximity) -> dict[str, Any]:
     return where | {"Bias": routing.bias}
 
 
+def _values_of_location(where: Mapping[str, Any]) -> tuple[Any, ...]:
+    point = where.get("Coordinates")
+    at = "" if point is None else point_of(f"{point['Latitude']},{point['Longitude']}")
+    return where.get("AWSRegion", ""), where.get("LocalZoneGroup", ""), at, where.get("Bias", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """The field that only sets of one routing policy have. ``values``: of the policy's class, in its order, from the field's content."""
+
+    name: str
+    content: Callable[[Any], Any]
+    values: Callable[[Any], tuple[Any, ...]]
+
+
+_FIELDS: Final[Mapping[type[Routing], _Field]] = {
+    Weighted: _Field("Weight", lambda policy: policy.weight, lambda weight: (weight,)),
+    Latency: _Field("Region", lambda policy: policy.region, lambda region: (region,)),
+    Failover: _Field("Failover", lambda policy: policy.role, lambda role: (role,)),
+    Multivalue: _Field("MultiValueAnswer", lambda _policy: True, lambda _true: ()),
+    Geolocation: _Field(
+        "GeoLocation",
+        lambda policy: {_PLACES[name]: place for name, place in policy.details.items()},
+        lambda found: tuple(found.get(place, "") for place in _PLACES.values()),
+    ),
+    Geoproximity: _Field("GeoProximityLocation", _location, _values_of_location),
+}
+
+
+def to_fields(routing: Routing, identifier: str) -> dict[str, Any]:
+    """The fields of a policy. Raises ValueError if it is a simple one with an identifier, or another one without."""
+    if bool(identifier) is isinstance(routing, Simple):
+        raise ValueError("a set identifier goes with every routing policy but the simple one")
+    if isinstance(routing, NotPossible):
+        raise ValueError("nothing is sent that is not possible")
+    if isinstance(routing, Simple):
+        return {}
+    field = _FIELDS[type(routing)]
+    fields = {"SetIdentifier": identifier, field.name: field.content(routing)}
+    return fields | ({"HealthCheckId": routing.health_check} if routing.health_check else {})
+
+
 def from_fields(item: Mapping[str, Any]) -> tuple[Routing, str]:
     """The policy of a set as Route 53 lists it, and what of it kubesync never makes, also what a later Route 53 may add (I3)."""
-    health_check = item.get("HealthCheckId", "")
-    routing: Routing = SIMPLE
-    match item:
-        case {"Weight": weight}:
-            routing, field = Weighted(weight, health_check=health_check), "Weight"
-        case {"Region": region}:
-            routing, field = Latency(region, health_check=health_check), "Region"
-        case {"Failover": role}:
-            routing, field = Failover(role, health_check=health_check), "Failover"
-        case {"MultiValueAnswer": True}:
-            routing, field = Multivalue(health_check=health_check), "MultiValueAnswer"
-        case {"GeoLocation": places}:
-            found = {name: places.get(place, "") for name, place in _PLACES.items()}
-            routing, field = Geolocation(**found, health_check=health_check), "GeoLocation"
-        case {"GeoProximityLocation": where}:
-            point = where.get("Coordinates")
-            at = "" if point is None else point_of(f"{point['Latitude']},{point['Longitude']}")
-            place = (where.get("AWSRegion", ""), where.get("LocalZoneGroup", ""), at)
-            routing, field = (
-                Geoproximity(*place, where.get("Bias", 0), health_check=health_check),
-                "GeoProximityLocation",
-            )
-        case _:
-            return SIMPLE, _foreign(item, _OF_EVERY_SET)
-    return routing, _foreign(item, _OF_EVERY_SET | {"SetIdentifier", "HealthCheckId", field})
+    for policy, field in _FIELDS.items():
+        content = item.get(field.name, False)
+        if content is not False:  # MultiValueAnswer may be there, and false
+            routing = policy(*field.values(content), health_check=item.get("HealthCheckId", ""))
+            return routing, _foreign(item, _OF_EVERY_SET | {"SetIdentifier", "HealthCheckId", field.name})
+    return SIMPLE, _foreign(item, _OF_EVERY_SET)
 
 
 def _foreign(item: Mapping[str, Any], ours: frozenset[str]) -> str:

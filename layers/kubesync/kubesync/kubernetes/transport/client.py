@@ -3,9 +3,11 @@
 import io
 import json
 import math
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, Protocol
 
 import requests
@@ -117,10 +119,15 @@ class ApiClient:
         self._clock = clock or ThreadScheduler()
         self._ends = ends or CredentialEnds(self._clock)
         self._interrupter = Interrupter(self._clock)
-        self._ready: tuple[Server, ApiServerAdapter] | None = None
+        self._adapter: ApiServerAdapter | None = None
         self._token = ""
         self._renew_certificates = False
         self.date = ""
+
+    @cached_property
+    def _server(self) -> Server:
+        """Its address. Raises DomainNameError, at the first request."""
+        return parse_server(self._access.server)
 
     @property
     def policy(self) -> ReflectorPolicy:
@@ -138,14 +145,14 @@ class ApiClient:
         longest = max_bytes or self.policy.max_list_page_bytes
         seconds = self.policy.answer_seconds if longest <= self.policy.max_list_page_bytes else _NEVER
         deadline = min(deadline_monotonic, self._clock.monotonic() + seconds)
-        with self._exchange(request, "gzip", deadline) as (server, response):
-            return self._read_all(server, response, deadline, longest)
+        with self._exchange(request, "gzip", deadline) as response:
+            return self._read_all(response, deadline, longest)
 
     @contextmanager
     def stream(self, request: ApiRequest, *, deadline_monotonic: float = _NEVER) -> Iterator[LineStream]:
         """Send a request and yield the body of a 200 answer as lines, while they arrive. Raises like ``fetch``."""
-        with self._exchange(request, "identity", deadline_monotonic) as (server, response):
-            yield LineStream(response, self._interrupter, server.authority, self.policy.max_line_bytes)
+        with self._exchange(request, "identity", deadline_monotonic) as response:
+            yield LineStream(response, self._interrupter, self._server.authority, self.policy.max_line_bytes)
 
     def shutdown(self) -> None:
         """End a blocked call within a millisecond, and refuse later requests. Any thread may call it, any number of times."""
@@ -153,30 +160,26 @@ class ApiClient:
 
     def close(self) -> None:
         """Close the sockets. Only the thread that uses the client calls it."""
-        if self._ready is not None:
-            self._ready[1].close()
+        if self._adapter is not None:
+            self._adapter.close()
         self._interrupter.release()
 
     @contextmanager
-    def _exchange(
-        self, request: ApiRequest, encoding: str, deadline: float
-    ) -> Iterator[tuple[Server, requests.Response]]:
+    def _exchange(self, request: ApiRequest, encoding: str, deadline: float) -> Iterator[requests.Response]:
         """Connect, send, and yield an answer that was accepted. After a 401, send once more with fresh credentials.
 
         Hides the token in every ListenerError, also in those of the caller's block. Closes the response at the end.
         """
-        server, adapter = self._connect()
-        response = self._send(adapter, server.url(request.path), request, encoding, deadline, fresh=False)
+        response = self._send(request, encoding, deadline, fresh=False)
         try:
             if response.status_code == 401 and (self._access.token_source or self._access.certificates) is not None:
                 response.close()
                 if self._access.certificates is not None:
                     self._forget_certificates()
-                    server, adapter = self._connect()
-                response = self._send(adapter, server.url(request.path), request, encoding, deadline, fresh=True)
+                response = self._send(request, encoding, deadline, fresh=True)
             if response.status_code != 200 and (response.status_code != 201 or request.body is None):
-                raise self._error_of_status(server, response)
-            yield server, response
+                raise self._error_of_status(response)
+            yield response
         except ListenerError as error:
             # A server's text may repeat what was sent to it, in a refusal as well as in a stream (I8).
             error.message = without_secret(error.message, self._token)
@@ -190,54 +193,51 @@ class ApiClient:
     def _forget_certificates(self) -> None:
         """Close the connection. The next request reads the certificates again: they may have been rotated."""
         self._renew_certificates = True
-        if self._ready is not None:
-            self._ready[1].close()
-            self._ready = None
+        if self._adapter is not None:
+            self._adapter.close()
+            self._adapter = None
 
-    def _read_certificates(self) -> tuple[str | None, str | None]:
-        """Authorities and client certificate that the configuration refers to (PEM). Bypasses caches after ``_forget_certificates``."""
-        source = self._access.certificates
-        if source is None:
-            return None, None
-        fresh = self._renew_certificates
-        found = source.ca_pem(fresh=fresh), source.client_pem(fresh=fresh)
-        self._renew_certificates = False
-        return found
-
-    def _connect(self) -> tuple[Server, ApiServerAdapter]:
-        """The server and its connections. Makes them and their TLS rules at the first call; sends nothing.
+    def _connect(self) -> ApiServerAdapter:
+        """The connections to the server. Makes them and their TLS rules at the first call; sends nothing.
 
         Raises HandshakeError if a certificate cannot be read, StoppedError after ``shutdown``.
         """
         self._interrupter.raise_if_stopped()
-        if self._ready is None:
-            server = parse_server(self._access.server)
-            insecure = self._access.insecure_skip_tls_verify
-            ca_pem, client_pem = (None, None) if server.scheme == "http" else self._read_certificates()
-            try:
-                context = None
-                if server.scheme == "http":
-                    self._ends.note_configuration(verified=False)
-                else:  # reading the public authorities takes 20 ms
-                    ca_pem, client = ca_pem or self._access.ca_pem, client_pem or self._access.client_pem
-                    context = build_tls_context(ca_pem=ca_pem, insecure_skip_tls_verify=insecure, client_pem=client)
-                    lasting = None if client_pem and self._access.renews_token else client  # a plugin renews its own
-                    self._ends.note_configuration(verified=not insecure, ca_pem=ca_pem, client_pem=lasting)
-            except (OSError, ValueError):
-                raise HandshakeError(
-                    f"{server.authority}: the CA certificate or the client certificate cannot be read as PEM"
-                ) from None
-            if insecure and server.scheme == "https":
-                urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # our own warning appears once
-                logger.warning("TLS verification is switched off for a cluster", extra={"server": server.authority})
-            adapter = ApiServerAdapter(self._interrupter, context, self._access.tls_server_name, self._ends.note_chain)
-            self._ready = server, adapter
-        return self._ready
+        if self._adapter is None:
+            context = None
+            if self._server.scheme == "http":
+                self._ends.note_configuration(verified=False)
+            else:  # reading the public authorities takes 20 ms
+                context = self._tls_context()
+            server_name, noted = self._access.tls_server_name, self._ends.note_chain
+            self._adapter = ApiServerAdapter(self._interrupter, context, server_name, noted)
+        return self._adapter
 
-    def _send(
-        self, adapter: ApiServerAdapter, url: str, request: ApiRequest, encoding: str, deadline: float, *, fresh: bool
-    ) -> requests.Response:
+    def _tls_context(self) -> ssl.SSLContext:
+        """The TLS rules of the configuration. Reads the certificates that it refers to, and bypasses caches after ``_forget_certificates``."""
+        access, authority = self._access, self._server.authority
+        ca_pem, client_pem, insecure = access.ca_pem, access.client_pem, access.insecure_skip_tls_verify
+        renewed = False
+        if access.certificates is not None:
+            fresh = self._renew_certificates
+            ca, client = access.certificates.ca_pem(fresh=fresh), access.certificates.client_pem(fresh=fresh)
+            self._renew_certificates = False
+            ca_pem, client_pem = ca or ca_pem, client or client_pem
+            renewed = bool(client) and access.renews_token  # a plugin renews its own
+        try:
+            context = build_tls_context(ca_pem=ca_pem, insecure_skip_tls_verify=insecure, client_pem=client_pem)
+        except (OSError, ValueError):
+            said = f"{authority}: the CA certificate or the client certificate cannot be read as PEM"
+            raise HandshakeError(said) from None
+        self._ends.note_configuration(verified=not insecure, ca_pem=ca_pem, client_pem=None if renewed else client_pem)
+        if insecure:
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # our own warning appears once
+            logger.warning("TLS verification is switched off for a cluster", extra={"server": authority})
+        return context
+
+    def _send(self, request: ApiRequest, encoding: str, deadline: float, *, fresh: bool) -> requests.Response:
         """Send one request and wait for the header of its answer. ``fresh``: read the token again. Raises ListenerError, StoppedError."""
+        adapter = self._connect()
         headers = {**_HEADERS, "Accept-Encoding": encoding, **self._authorization(fresh=fresh)}
         if request.body is not None:
             headers["Content-Type"] = "application/json"
@@ -246,14 +246,14 @@ class ApiClient:
         left = max(deadline - self._clock.monotonic(), SHORTEST_TIMEOUT_SECONDS)
         timeout = (min(self.policy.connect_timeout, left), min(self.policy.read_timeout, left))
         self._interrupter.limit(self.policy.read_timeout, min(self.policy.header_seconds, left))
-        method = "GET" if request.body is None else "POST"
+        method, url = "GET" if request.body is None else "POST", self._server.url(request.path)
         try:
             prepared = requests.Request(method, url, headers, data=request.body, params=request.params).prepare()
             verify = not self._access.insecure_skip_tls_verify
             response = adapter.send(prepared, stream=True, timeout=timeout, verify=verify)
         except FOREIGN_ERRORS as error:
             self._interrupter.raise_if_stopped()
-            failure = classify(error, self._interrupter.phase, parse_server(self._access.server).authority)
+            failure = classify(error, self._interrupter.phase, self._server.authority)
             if isinstance(failure, HandshakeError) and self._access.certificates is not None:
                 self._forget_certificates()
             raise failure from None
@@ -288,7 +288,7 @@ class ApiClient:
             raise DeniedError("the token is empty or holds characters that are not allowed in an HTTP header")
         return token
 
-    def _read_all(self, server: Server, response: requests.Response, deadline: float, max_bytes: int) -> bytes:
+    def _read_all(self, response: requests.Response, deadline: float, max_bytes: int) -> bytes:
         """Read a body to its end. Raises BodyTooLongError beyond ``max_bytes``."""
         body = io.BytesIO()
         self._interrupter.limit(self.policy.read_timeout, deadline - self._clock.monotonic())
@@ -297,16 +297,16 @@ class ApiClient:
                 block = response.raw.read1(_BLOCK_BYTES, decode_content=True)
             except FOREIGN_ERRORS as error:
                 self._interrupter.raise_if_stopped()
-                raise classify(error, Phase.BODY, server.authority) from None
+                raise classify(error, Phase.BODY, self._server.authority) from None
             self._interrupter.raise_if_stopped()
             if not block:
                 return body.getvalue()  # without a copy
             body.write(block)
             if body.tell() > max_bytes:
-                said = f"{server.authority}: a body {TOO_LONG} {max_bytes} bytes"
+                said = f"{self._server.authority}: a body {TOO_LONG} {max_bytes} bytes"
                 raise BodyTooLongError(said, body.getvalue()[:_STATUS_BYTES])
 
-    def _error_of_status(self, server: Server, response: requests.Response) -> ListenerError:
+    def _error_of_status(self, response: requests.Response) -> ListenerError:
         """Make the error for a status other than 200. Reads the body for its message.
 
         401, 403: DeniedError. 410: TooOldError (list again). Others: StatusError, with the seconds of Retry-After where it is given.
@@ -315,7 +315,7 @@ class ApiClient:
         message, retry_after = self._read_status(response)
         # Hide the secret before the text is cut: a part of a token is secret too.
         said = without_secret(message, self._token)
-        text = one_line(f"{server.authority}: HTTP {status}{': ' if said else ''}{said}")
+        text = one_line(f"{self._server.authority}: HTTP {status}{': ' if said else ''}{said}")
         if status == 410:
             return TooOldError(text)
         if status in (401, 403):
