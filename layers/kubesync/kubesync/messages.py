@@ -107,6 +107,7 @@ class Forget(Message):
     """The cluster is removed. The zone answers once nothing of it is under way here, and its inflight item names none of its keys."""
 
     cluster: str
+    reply: Reply[None]
 
 
 # --- zone to cluster ---
@@ -174,12 +175,6 @@ class Compared:
 
     drifts: tuple[Drift, ...] = ()
     moved: frozenset[ObjectKey] = frozenset()
-
-
-class Forgotten(Message):
-    """The answer to ``Forget``."""
-
-    zone: str
 
 
 # --- session and operations to zone ---

@@ -4,10 +4,10 @@ from concurrent.futures import Future
 
 import pytest
 
-from harness.sessions.zone_alone import ZONE, World, a_key, a_set, asked, record
+from harness.sessions.zone_alone import World, a_key, a_set, record
 from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.domain.errors import StoreBusyError, ZoneError, ZoneUnavailableError
-from kubesync.messages import Compare, Compared, CompareZone, Forget, Forgotten, Reach
+from kubesync.messages import Compare, Compared, CompareZone, Forget, Reach
 
 
 def test_compare_comes_between_batches_with_a_clear_item() -> None:
@@ -61,13 +61,14 @@ def test_i3_forget_waits_for_what_is_under_way_and_clears_the_item() -> None:
     world.prod.publish("web", "10.0.0.1")
     test.publish("api", "10.0.0.2")
     world.pass_time()
-    world.actor.receive(Forget("prod"))
+    parted: Future[None] = Future()
+    world.actor.receive(Forget("prod", parted))
     world.pass_time()
-    assert not asked(world.prod, Forgotten), "the batch is not closed by all"
+    assert not parted.done(), "the batch is not closed by all"
     test.silent = False
     test.answer(test.asked[-1])
     world.pass_time()
-    assert asked(world.prod, Forgotten) == [Forgotten(ZONE)]
+    assert parted.done()
     assert not world.item().batch
 
 
@@ -79,12 +80,13 @@ def test_forget_does_not_wait_for_a_blocked_zone() -> None:
     world.prod.publish("api", "10.0.0.2")
     world.pass_time()
     assert world.actor.figures().report.blocked
-    world.actor.receive(Forget("prod"))
+    parted: Future[None] = Future()
+    world.actor.receive(Forget("prod", parted))
     world.pass_time()
-    assert not asked(world.prod, Forgotten), "its batch is under way"
+    assert not parted.done(), "its batch is under way"
     world.zone.denied = None
     world.pass_time(61)
-    assert asked(world.prod, Forgotten)
+    assert parted.done()
 
 
 def test_compare_is_answered_once_the_table_that_was_busy_takes_writes_again(monkeypatch: pytest.MonkeyPatch) -> None:

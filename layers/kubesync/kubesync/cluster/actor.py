@@ -84,9 +84,6 @@ class ClusterActor:
             case messages.Refer():
                 # Between two steps: whatever was planned is written.
                 self._ports.to_named(messages.Noted(serving.keys.states.config.name, message.number))
-            case messages.Forgotten():
-                if serving.removal is not None:
-                    serving.removal.forgotten(message.zone)
             case messages.WithdrawRelist():
                 if isinstance(self._relisting.under_way, Relisting):
                     self._relisting.under_way.withdraw()

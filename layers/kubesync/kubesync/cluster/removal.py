@@ -39,11 +39,6 @@ class Removal:
         self._config = served.states.config
         self._removed = removed
         self._compared: dict[ObjectKey, int] = {}
-        self._asked: set[str] = set()
-
-    def forgotten(self, zone_id: str) -> None:
-        """Note the answer of a zone: nothing of the cluster is under way there."""
-        self._asked.discard(zone_id)
 
     def due_at(self) -> float:
         return AT_ONCE
@@ -107,11 +102,12 @@ class Removal:
 
     def _wait_for_zones(self) -> Steps[None]:
         """Ask every zone to forget the cluster, and wait until all have answered."""
-        self._asked = set(self._ports.zones())
-        for zone_id in sorted(self._asked):
-            self._ports.to_zone(zone_id, Forget(self._config.name))
-        while self._asked:
+        answers = {zone_id: Answer[None](self._ports.scheduler) for zone_id in sorted(self._ports.zones())}
+        for zone_id, answer in answers.items():
+            self._ports.to_zone(zone_id, Forget(self._config.name, answer))
+        while not all(answer.done() for answer in answers.values()):
             yield _POLL_SECONDS
+        yield AT_ONCE  # first receive the messages that zones have sent before
 
     def _forget(self) -> Steps[None]:
         """Delete what is left of the cluster: slices, marks, listener items, and last the configuration."""

@@ -63,7 +63,7 @@ class ZoneActor:
         self._writer = BatchWriter(ports, self._journal, self.report, settled=settled)
         self._queue = ZoneQueue(zone_id, ports)
         self._conversations = Conversations(zone_id, ports, self._journal, self._queue, self.report.reasons)
-        self._forgetting: list[str] = []
+        self._forgetting: list[messages.Forget] = []
         self._not_before = 0.0
         self._blocked_by: KubesyncError | None = None
         self._failures = 0
@@ -96,7 +96,7 @@ class ZoneActor:
             case messages.Forget():
                 self._journal.served.discard(message.cluster)
                 self._queue.forget_cluster(message.cluster)
-                self._forgetting.append(message.cluster)
+                self._forgetting.append(message)
             case messages.Drain():
                 self._drain_until = message.until
             case _:
@@ -304,10 +304,10 @@ class ZoneActor:
 
     def _answer_forgets(self) -> None:
         """Answer clusters that are removed, once the zone has no work of theirs."""
-        for cluster in list(self._forgetting):
-            if not self._has_work_of(cluster):
-                self._forgetting.remove(cluster)
-                self._ports.to_cluster(cluster, messages.Forgotten(self.zone_id))
+        for forget in list(self._forgetting):
+            if not self._has_work_of(forget.cluster):
+                self._forgetting.remove(forget)
+                forget.reply.set_result(None)
 
     def _has_work_of(self, cluster: str) -> bool:
         """Whether a question or a batch of the cluster is open here. If only the inflight item still names the cluster, changes the item."""
