@@ -90,23 +90,28 @@ class Published:
 
     def publish(
         self, keys: Iterable[KeyState], since: float | None = None, *, inherited: bool = False, of_list: bool = False
-    ) -> None:
+    ) -> Sequence[ObjectKey]:
         """Tell zones what these keys, at most KEYS_AT_A_TIME, want there now: each zone where a key wants a change, or wanted one before.
 
-        ``since``, ``inherited``, ``of_list``: see ``Publish``.
+        ``keys`` are taken one after the other: many large ones do not fit into memory together. ``since``, ``inherited``, ``of_list``: see
+        ``Publish``. Returns the keys that want no change.
         """
         intents: dict[str, list[Intent]] = defaultdict(list)
+        idle: list[ObjectKey] = []
         for state in keys:
             changes = () if self._wants_nothing else changes_of(state, self._states.config.policy)
             wanted = frozenset(change.key.zone_id for change in changes)
             for zone_id in sorted(wanted | self._notified.get(state.key, frozenset())):
                 intents[zone_id].append(self._intent(state, zone_id))
             self._remember_zones(state.key, wanted)
+            if not wanted:
+                idle.append(state.key)
         self._listed = self._states.listed
         for zone_id, of_zone in intents.items():
             self._zones.add(zone_id)
             name = self._states.config.name
             self._send(zone_id, Publish(name, tuple(of_zone), since, inherited, of_list, listed=self._listed))
+        return idle
 
     def intents(self, keys: Iterable[ObjectKey], zone_id: str) -> tuple[Intent, ...]:
         """What these keys want in a zone now, to be sent to the zone as an answer. Remembers what the zone is told."""

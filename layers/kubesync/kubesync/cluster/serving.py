@@ -1,6 +1,6 @@
 """What a cluster's actor serves: one configuration after another, with a run of listeners or a removal; and lists that somebody waits for."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import batched
 from typing import Final
@@ -21,10 +21,7 @@ from kubesync.cluster.served_keys import KEYS_AT_A_TIME, ServedKeys
 from kubesync.cluster.tasks import Task
 from kubesync.domain.errors import ErrorCode, KubesyncError, NewerSchemaError, NotMasterError
 from kubesync.domain.large_keys import LargeKeys
-from kubesync.domain.objects import ObjectKey
 from kubesync.domain.open_keys import OpenCounts
-from kubesync.domain.plan import changes_of
-from kubesync.domain.state import KeyState
 from kubesync.domain.window import Mode
 from kubesync.log import logger
 
@@ -143,9 +140,9 @@ class Serving:
         try:
             queued = queued or self._ports.tables.state.queued(states.config.name)
             for marked in batched(queued.marks, KEYS_AT_A_TIME):
-                idle = list[ObjectKey]()
-                keys.published.publish(self._read(marked, idle), inherited=True)
-                keys.promoted.add(idle)
+                idle = keys.published.publish(states.each(marked), inherited=True)
+                # An open mark of a key that wants no change: somebody restored the item.
+                keys.promoted.add(() if states.config.deleting else idle)
                 yield AT_ONCE
             for _ in states.each(queued.unswept):  # now cached, so that a quiet moment sweeps them
                 pass
@@ -155,15 +152,6 @@ class Serving:
         else:
             keys.promoted.add(queued.promoted)
             keys.readers.changed(queued.changed)
-
-    def _read(self, keys: Iterable[ObjectKey], idle: list[ObjectKey]) -> Iterator[KeyState]:
-        """The states of open keys, one after the other: many large ones do not fit into memory together."""
-        states = self.keys.states
-        for state in states.each(keys):
-            # An open mark of a key that wants no change: somebody restored the item.
-            if not (states.config.deleting or changes_of(state, states.config.policy)):
-                idle.append(state.key)
-            yield state
 
     def _begin(self) -> None:
         """Start the listeners, or the removal of a cluster that is being deleted. Does nothing if a run goes on already."""
