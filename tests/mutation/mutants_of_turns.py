@@ -117,7 +117,7 @@ OF_TURNS: Final[tuple[Mutant, ...]] = (
         without="the next window waits until a long one is recorded",
         invariants="I9",
         file="cluster/run.py",
-        old="        later = None if self._served.commands or full else self._close_events()",
+        old="        later = None if self._served.commands or full else self._shared.close_events()",
         new="        later = None",
         caught_by=(_ATTACKS + "test_i9_change_that_comes_while_a_long_window_is_recorded_does_not_wait_for_its_end",),
     ),

@@ -67,7 +67,8 @@ def test_i9_no_window_joins_a_long_one_that_is_full() -> None:
     def joined(most_bytes: int) -> int:
         ports = SimpleNamespace(scheduler=ManualClock(), window_bytes=most_bytes)
         served: Any = SimpleNamespace(ports=ports, commands=())
-        window = LongWindow(content(1, 2), lambda: content(3), served)
+        shared: Any = SimpleNamespace(close=lambda: (content(1, 2), None), close_events=lambda: content(3))
+        window = LongWindow(shared, served)
         window.window()
         return len(window.content.events)
 

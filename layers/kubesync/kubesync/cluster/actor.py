@@ -49,7 +49,7 @@ class ClusterActor:
         self._clock = ports.scheduler
         self._serving = Serving(config, ports)
         self._published = Lane(self._clock, _PROMPT, lambda: (self._serving.keys.published,))
-        self._zones: dict[str, tuple[ZoneQuestions, Lane]] = {}
+        self._zones: dict[str, ZoneQuestions] = {}
         self._relisting = Lane(self._clock, _BACKOFF)
         self._errors = Lane(self._clock, _BACKOFF, lambda: (self._serving.errors,))
         self._work = Lane(self._clock, _BACKOFF, self._next_work)
@@ -99,16 +99,11 @@ class ClusterActor:
 
     def _queue_question(self, question: messages.Question) -> None:
         """Queue a question of a zone. ``_zones`` is in the order in which zones began to ask: so they are answered."""
-        asked, lane = self._zones.get(question.zone) or self._lane_of_zone()
+        asked = self._zones.get(question.zone) or ZoneQuestions(self._serving.keys, _BACKOFF)
         if asked.empty:  # it begins to ask: to the end of the line
             self._zones.pop(question.zone, None)
-        self._zones[question.zone] = asked, lane
-        if asked.ask(question):  # the zone has given up the question under way: its answer stops
-            lane.put(None)
-
-    def _lane_of_zone(self) -> tuple[ZoneQuestions, Lane]:
-        questions = ZoneQuestions(self._serving.keys)
-        return questions, Lane(self._clock, _BACKOFF, lambda: (questions,))
+        self._zones[question.zone] = asked
+        asked.ask(question)
 
     def _stop_listening(self, message: messages.StopListening) -> None:
         """Cut the listeners now, drop commands that would start them, and queue the rest of the stop as a command."""
@@ -152,7 +147,7 @@ class ClusterActor:
     def _lanes(self) -> Iterator[Lane]:
         """All lanes, first the one that goes first."""
         yield self._published
-        yield from (lane for _, lane in self._zones.values())
+        yield from (asked.lane for asked in self._zones.values())
         yield from (self._relisting, self._errors, self._work)
 
     @property

@@ -8,11 +8,13 @@ from typing import Final
 
 from kubesync import messages
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Steps
+from kubesync.actors.backoff import Backoff
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import Entry
 from kubesync.cluster.keys.key_writes import Recorded
 from kubesync.cluster.keys.outcomes import ConflictCheck, Outcome, Outcomes, judge
 from kubesync.cluster.served_keys import ServedKeys
+from kubesync.cluster.tasks import Lane
 from kubesync.domain.batches import Unit
 from kubesync.domain.dns.drift import Drift, as_it_stands, drifts_of
 from kubesync.domain.dns.records import RecordKey, in_the_way
@@ -27,23 +29,21 @@ _PARTS_OF_KEY: Final = 3
 
 
 class ZoneQuestions:
-    """Answers the questions of one zone, in order: a refusal before a batch that lands later. A task of the cluster's actor."""
+    """Answers the questions of one zone, in order: a refusal before a batch that lands later. The only task of its ``lane``."""
 
-    def __init__(self, served: ServedKeys) -> None:
+    def __init__(self, served: ServedKeys, backoff: Backoff) -> None:
+        self.lane = Lane(served.ports.scheduler, backoff, lambda: (self,))
         self._ports = served.ports
         self._served = served
         self._states = served.states
         self._questions: deque[messages.Question] = deque()
 
-    def ask(self, question: messages.Question) -> bool:
-        """Queue a question. Drops earlier questions of the zone, which has given them up, except about batches that landed.
-
-        Returns:
-            Whether another question comes first now, so that work on the former one has to stop.
-        """
+    def ask(self, question: messages.Question) -> None:
+        """Queue a question. Drops earlier questions of the zone, which has given them up, except about batches that landed."""
         first = next(iter(self._questions), question)
         self._questions = deque([*(each for each in self._questions if isinstance(each, messages.Landed)), question])
-        return self._questions[0] is not first
+        if self._questions[0] is not first:
+            self.lane.put(None)  # work on the one that was given up stops
 
     @property
     def empty(self) -> bool:

@@ -1,6 +1,6 @@
 """One run of a cluster's listeners: they fill the merge window, and the cluster's actor records window by window."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +10,7 @@ from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Host, Steps
 from kubesync.cluster.keys.key_writes import Recorded
 from kubesync.cluster.keys.observations import Following
 from kubesync.cluster.keys.reconciler import CHECKPOINT_SECONDS
-from kubesync.cluster.listener import Listener, Listeners, ListRound
+from kubesync.cluster.listener import Listener, Listeners, ListRound, SharedWindow
 from kubesync.cluster.listener_reports import CredentialDates, ListenerErrors
 from kubesync.cluster.served_keys import ServedKeys
 from kubesync.cluster.service_events import ServiceEvents
@@ -31,17 +31,18 @@ class LongWindow(Following):
     """A window that is being recorded. Publishes from time to time what is recorded, lets the next windows join, and runs other tasks.
 
     Args:
-        content: the window, with the windows that join. If a try fails, the next try records all of it. ``changed``: keys that were written.
-        close_events: closes the next window, if it is due and holds no list.
+        shared: the window to close, and to take later windows from.
         served: the keys whose window it is. Those that were given a name, and readers of shared objects, must not wait until all is recorded.
+
+    ``content``: the window, with the windows that join. If a try fails, the next try records all of it. ``requested``: the round that
+    requested its lists, decided once for all tries: before the next try another may be requested, or this one withdrawn. ``changed``: keys
+    that were written.
     """
 
-    def __init__(
-        self, content: WindowContent, close_events: Callable[[], WindowContent | None], served: ServedKeys
-    ) -> None:
+    def __init__(self, shared: SharedWindow, served: ServedKeys) -> None:
         super().__init__()
-        self.content = content
-        self._close_events = close_events
+        self.content, self.requested = shared.close()
+        self._shared = shared
         self._served = served
         self._clock = served.ports.scheduler
         self.changed: set[ObjectKey] = set()
@@ -61,7 +62,7 @@ class LongWindow(Following):
     def window(self) -> WindowContent | None:
         full = self.content.size > self._served.ports.window_bytes
         # Commands wait for the end of this window.
-        later = None if self._served.commands or full else self._close_events()
+        later = None if self._served.commands or full else self._shared.close_events()
         if later is not None:
             self.content = self.content.followed_by(later)
         return later
@@ -129,7 +130,6 @@ class ListeningRun:
         self._clock = served.ports.scheduler
         self._reservation = served.ports.room.for_cluster()
         self._recording: LongWindow | None = None  # the window that is closed, and not recorded yet
-        self._requested: ListRound | None = None  # the round that requested the lists in this window
         self._idle_at = 0.0  # when (monotonic) a window is recorded although nothing was read, to write checkpoints
         self._swept_at = 0.0
         # At the end: when the oldest event was read that the next session must read again.
@@ -197,13 +197,11 @@ class ListeningRun:
     def steps(self, *, flush: bool = False) -> Steps[None]:
         """Record the window. If a try fails, the next one records the same content: nothing later goes before it (I1)."""
         if self._recording is None:
-            # The round is decided once for all tries of this window: before the next try another may be requested, or this one withdrawn.
-            content, self._requested = self.listeners.window.close()
-            self._recording = LongWindow(content, self.listeners.window.close_events, self._served)
+            self._recording = LongWindow(self.listeners.window, self._served)
         yield 0.0  # first receive the messages that listeners have sent before
         window, began = self._recording, self._clock.monotonic()
         window.begin()
-        requested, mode = self._requested, self._requested.mode if self._requested else Mode()
+        mode = Mode() if window.requested is None else window.requested.mode
         recorded = yield from self._served.reconciler.record(window.content, mode, flush=flush, following=window)
         content, self._recording = window.content, None
         window.publish()
@@ -212,7 +210,7 @@ class ListeningRun:
         if not content.empty:
             self._count_window(content, len(window.changed), self._clock.monotonic() - began)
         if content.snapshots:
-            self._note_lists(content.snapshots, recorded, requested)
+            self._note_lists(content.snapshots, recorded, window.requested)
         self._credentials.update(self._served.states.config)
         yield from self._sweep_some(flush=flush, quiet=content.empty)
 
