@@ -8,7 +8,7 @@ import pytest
 
 from harness.fakes.manual_clock import ManualClock
 from harness.seen.builders import a_config
-from kubesync.aws.secrets.issued_tokens import EksToken
+from kubesync.aws.secrets.issued_tokens import IssuedToken
 from kubesync.bootstrap.application import Application, ConfiguredAccess
 from kubesync.domain.errors import DeniedError
 from kubesync.kubernetes.ports import ReflectorPolicy
@@ -68,8 +68,8 @@ def test_eks_cluster_is_named_plainly_or_by_its_arn(session: boto3.Session) -> N
     configured = ConfiguredAccess(session, ManualClock(), local=False)
     plain = configured(a_config(eks="prod"), POLICY).token_source
     by_arn = configured(a_config(eks="arn:aws:eks:us-east-1:123456789012:cluster/prod"), POLICY).token_source
-    assert isinstance(plain, EksToken)
-    assert isinstance(by_arn, EksToken)
+    assert isinstance(plain, IssuedToken)
+    assert isinstance(by_arn, IssuedToken)
     assert plain is not by_arn
 
 

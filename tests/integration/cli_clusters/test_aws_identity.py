@@ -10,7 +10,7 @@ from harness.fakes.manual_clock import ManualClock
 from harness.fakes.shifted_clock import ShiftedClock
 from harness.fakes.sts import StsStandIn
 from harness.secrets_watch import AWS_SECRET, TOKEN
-from kubesync.aws.secrets.issued_tokens import WebIdentityToken
+from kubesync.aws.secrets.issued_tokens import IssuedToken, web_identity_token
 from kubesync.domain.errors import DeniedError
 
 AUDIENCE = "https://prod.example.com/kubesync"
@@ -99,7 +99,8 @@ def test_other_sign_in_beside_it_is_wrong_use(stack: CliStack, options: tuple[st
 def test_token_is_fetched_again_after_13_minutes_or_when_refused(sts: StsStandIn) -> None:
     clock = ManualClock()
     with environment_of({"AWS_ENDPOINT_URL_STS": sts.url}):
-        source = WebIdentityToken(boto3.Session("AKIATEST", AWS_SECRET, region_name="eu-west-1"), AUDIENCE, clock)
+        session = boto3.Session("AKIATEST", AWS_SECRET, region_name="eu-west-1")
+        source = IssuedToken(lambda _fresh: web_identity_token(session, AUDIENCE), clock)
         assert source.token() == source.token() == TOKEN
         clock.advance(779.0)
         source.token()
@@ -112,8 +113,6 @@ def test_token_is_fetched_again_after_13_minutes_or_when_refused(sts: StsStandIn
 
 
 def test_token_without_a_region_is_a_denial(monkeypatch: pytest.MonkeyPatch) -> None:
-    with environment_of({"AWS_CONFIG_FILE": "/dev/null"}):
-        source = WebIdentityToken(boto3.Session("AKIATEST", AWS_SECRET), AUDIENCE, ManualClock())
-        with pytest.raises(DeniedError) as denied:
-            source.token()
+    with environment_of({"AWS_CONFIG_FILE": "/dev/null"}), pytest.raises(DeniedError) as denied:
+        web_identity_token(boto3.Session("AKIATEST", AWS_SECRET), AUDIENCE)
     assert "eyJ" not in str(denied.value)

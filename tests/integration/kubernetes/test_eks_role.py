@@ -10,7 +10,7 @@ import pytest
 from harness.fakes.manual_clock import ManualClock
 from harness.fakes.sts import StsStandIn
 from harness.secrets_watch import AWS_SECRET
-from kubesync.aws.secrets.issued_tokens import AssumedRole, EksToken
+from kubesync.aws.secrets.issued_tokens import AssumedRole, IssuedToken, eks_token
 from kubesync.domain.errors import DeniedError
 
 ROLE = "arn:aws:iam::222222222222:role/kubesync"
@@ -28,10 +28,10 @@ def sts(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[StsStan
         yield made
 
 
-def a_token(clock: ManualClock, external_id: str = "shared") -> EksToken:
+def a_token(clock: ManualClock, external_id: str = "shared") -> IssuedToken:
     session = boto3.Session(aws_access_key_id="AKIATEST", aws_secret_access_key=AWS_SECRET, region_name="eu-west-1")
     role = AssumedRole(session, ROLE, external_id, clock, "us-east-1")
-    return EksToken(session, "prod", clock, region="us-east-1", role=role)
+    return IssuedToken(lambda fresh: eks_token(session, "prod", "us-east-1", role, fresh=fresh), clock)
 
 
 def signer_of(token: str) -> str:

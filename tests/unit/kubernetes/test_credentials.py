@@ -7,7 +7,7 @@ import boto3
 import pytest
 
 from harness.fakes.manual_clock import ManualClock
-from kubesync.aws.secrets.issued_tokens import EksToken
+from kubesync.aws.secrets.issued_tokens import IssuedToken, eks_token
 from kubesync.domain.errors import DeniedError
 from kubesync.kubernetes.transport.client import without_secret
 from kubesync_local.workplace.file_tokens import FileToken, StaticToken
@@ -55,6 +55,10 @@ def session(monkeypatch: pytest.MonkeyPatch) -> boto3.Session:
     return boto3.Session("AKIDEXAMPLE", "secret-key", "session-token", region_name="eu-west-1")
 
 
+def token_for(session: boto3.Session, cluster_name: str, region: str | None = None) -> str:
+    return eks_token(session, cluster_name, region, None, fresh=False)
+
+
 def signed_url(token: str) -> str:
     encoded = token.removeprefix("k8s-aws-v1.")
     return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
@@ -62,7 +66,7 @@ def signed_url(token: str) -> str:
 
 @pytest.mark.usefixtures("no_network")
 def test_eks_token_is_a_signed_url_for_this_cluster(session: boto3.Session) -> None:
-    token = EksToken(session, "prod", ManualClock()).token()
+    token = token_for(session, "prod")
     assert token.startswith("k8s-aws-v1.")
     assert "=" not in token
     url = urlsplit(signed_url(token))
@@ -79,37 +83,33 @@ def test_eks_token_is_a_signed_url_for_this_cluster(session: boto3.Session) -> N
 @pytest.mark.usefixtures("no_network")
 def test_eks_token_is_good_for_its_cluster_only(session: boto3.Session) -> None:
     signatures = {
-        parse_qs(urlsplit(signed_url(EksToken(session, name, ManualClock()).token())).query)["X-Amz-Signature"][0]
-        for name in ("one", "two")
+        parse_qs(urlsplit(signed_url(token_for(session, name))).query)["X-Amz-Signature"][0] for name in ("one", "two")
     }
     assert len(signatures) == 2
 
 
 @pytest.mark.usefixtures("no_network")
 def test_eks_token_is_signed_in_the_region_of_the_cluster(session: boto3.Session) -> None:
-    token = EksToken(session, "prod", ManualClock(), region="cn-north-1").token()
+    token = token_for(session, "prod", "cn-north-1")
     assert urlsplit(signed_url(token)).netloc == "sts.cn-north-1.amazonaws.com.cn"
 
 
-class CountingEksToken(EksToken):
-    """Signs with a counter: real signatures of one second are equal."""
-
-    signed = 0
-
-    def _issued(self, *, fresh: bool) -> str:
-        self.signed += 1
-        return f"token-{self.signed}"
-
-
-def test_eks_token_is_renewed_after_13_minutes_or_when_refused(session: boto3.Session) -> None:
+def test_token_is_issued_again_after_13_minutes_or_when_refused() -> None:
     clock = ManualClock()
-    source = CountingEksToken(session, "prod", clock)
+    issued: list[bool] = []
+
+    def issue(fresh: bool) -> str:
+        issued.append(fresh)
+        return f"token-{len(issued)}"
+
+    source = IssuedToken(issue, clock)
     assert source.token() == "token-1"
     clock.advance(779.0)
     assert source.token() == "token-1"
     clock.advance(1.0)
     assert source.token() == "token-2"
     assert source.token(fresh=True) == "token-3"
+    assert issued == [False, False, True]
 
 
 def test_eks_token_without_a_region_is_a_denial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_eks_token_without_a_region_is_a_denial(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(DeniedError, match="no token for EKS cluster prod: "):
-        EksToken(boto3.Session(), "prod", ManualClock()).token()
+        token_for(boto3.Session(), "prod")
 
 
 @pytest.mark.parametrize(

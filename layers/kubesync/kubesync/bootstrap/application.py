@@ -20,7 +20,7 @@ from kubesync.aws.route53.accounts import RoutedZoneClient, ZoneAccounts
 from kubesync.aws.route53.rate import Buckets, TokenBucket
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.secrets.certificates import SecretCertificates
-from kubesync.aws.secrets.issued_tokens import AssumedRole, EksToken, WebIdentityToken
+from kubesync.aws.secrets.issued_tokens import AssumedRole, IssuedToken, eks_token, web_identity_token
 from kubesync.aws.secrets.references import SecretReference, SecretToken, build_secret_clients, parse_secret_reference
 from kubesync.aws.sessions import aws_session
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
@@ -138,13 +138,12 @@ class ConfiguredAccess:
             role = None
             if config.role_arn is not None:
                 role = AssumedRole(self._session, config.role_arn, config.external_id or "", self._clock, region)
-            return self._tokens.setdefault(
-                f"eks:{config.eks}@{config.role_arn}#{config.external_id}",
-                EksToken(self._session, name, self._clock, region=region, role=role),
-            )
+            issued = IssuedToken(lambda fresh: eks_token(self._session, name, region, role, fresh=fresh), self._clock)
+            return self._tokens.setdefault(f"eks:{config.eks}@{config.role_arn}#{config.external_id}", issued)
         if config.aws_identity is not None:
-            issued = WebIdentityToken(self._session, config.aws_identity, self._clock)
-            return self._tokens.setdefault(f"aws-identity:{config.aws_identity}", issued)
+            audience = config.aws_identity
+            issued = IssuedToken(lambda _fresh: web_identity_token(self._session, audience), self._clock)
+            return self._tokens.setdefault(f"aws-identity:{audience}", issued)
         if config.token is None:
             return None
         known = f"{config.token} for {config.server}"

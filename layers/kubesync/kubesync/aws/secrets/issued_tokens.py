@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -71,23 +71,24 @@ class AssumedRole:
         return given, given.expires_at - _TOKEN_LIFETIME_SECONDS, given.expires_at
 
 
-class _IssuedToken(ABC):
-    """A token that is issued again after 13 of its 15 minutes, and when a server refuses it. Threads may share one."""
+class IssuedToken:
+    """A token that is issued again after 13 of its 15 minutes, and when a server refuses it. Threads may share one.
 
-    def __init__(self, session: boto3.Session, clock: Clock) -> None:
-        self._session = session
-        self._kept = Kept(
-            lambda fresh, now: (self._issued(fresh=fresh), now + _KEPT_SECONDS, math.inf), clock.monotonic
-        )
+    Args:
+        issue: issues one now, and is told whether a server has refused the last one.
+    """
+
+    def __init__(self, issue: Callable[[bool], str], clock: Clock) -> None:
+        self._kept = Kept(lambda fresh, now: (issue(fresh), now + _KEPT_SECONDS, math.inf), clock.monotonic)
 
     def token(self, *, fresh: bool = False) -> str:
+        """The token. Raises what ``issue`` raises."""
         return self._kept.value(fresh=fresh)
 
-    @abstractmethod
-    def _issued(self, *, fresh: bool) -> str: ...
 
-
-class EksToken(_IssuedToken):
+def eks_token(
+    session: boto3.Session, cluster_name: str, region: str | None, role: AssumedRole | None, *, fresh: bool
+) -> str:
     """A token for an EKS cluster: a signed STS GetCallerIdentity URL that the cluster calls to learn who we are.
 
     Signing makes no network call beyond what the session's credentials need.
@@ -96,40 +97,27 @@ class EksToken(_IssuedToken):
         session: the identity that signs. Its region chooses the STS endpoint unless ``region`` is given.
         cluster_name: its name in EKS. The token is valid for this cluster only.
         role: a role to assume for signing; None: the session's own identity signs.
+        fresh: the last token was refused: assume the role again.
 
-    Raises (at ``token``): DeniedError if there are no AWS credentials or no region, or the role may not be assumed.
+    Raises:
+        DeniedError: there are no AWS credentials or no region, or the role may not be assumed.
     """
+    if role is not None:
+        role.credentials(fresh=fresh)
 
-    def __init__(
-        self,
-        session: boto3.Session,
-        cluster_name: str,
-        clock: Clock,
-        region: str | None = None,
-        role: AssumedRole | None = None,
-    ) -> None:
-        super().__init__(session, clock)
-        self._role = role
-        self._cluster_name = cluster_name
-        self._region = region
+    def add_cluster(request: Any, **_: Any) -> None:
+        request.headers[_EKS_HEADER] = cluster_name
 
-    def _issued(self, *, fresh: bool) -> str:
-        session, role, region = self._session, self._role, self._region
-        if role is not None:
-            role.credentials(fresh=fresh)
-        try:
-            # Each set of credentials needs its own client, and they can change from call to call.
-            client: Any = session.client("sts", region_name=region) if role is None else role.client("sts")
-            client.meta.events.register("before-sign.sts.GetCallerIdentity", self._add_cluster)
-            url: str = client.generate_presigned_url(
-                "get_caller_identity", Params={}, ExpiresIn=_EKS_URL_SECONDS, HttpMethod="GET"
-            )
-        except (BotoCoreError, ClientError, ValueError) as error:
-            raise DeniedError(f"no token for EKS cluster {self._cluster_name}: {type(error).__name__}") from None
-        return _EKS_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
-
-    def _add_cluster(self, request: Any, **_: Any) -> None:
-        request.headers[_EKS_HEADER] = self._cluster_name
+    try:
+        # Each set of credentials needs its own client, and they can change from call to call.
+        client: Any = session.client("sts", region_name=region) if role is None else role.client("sts")
+        client.meta.events.register("before-sign.sts.GetCallerIdentity", add_cluster)
+        url: str = client.generate_presigned_url(
+            "get_caller_identity", Params={}, ExpiresIn=_EKS_URL_SECONDS, HttpMethod="GET"
+        )
+    except (BotoCoreError, ClientError, ValueError) as error:
+        raise DeniedError(f"no token for EKS cluster {cluster_name}: {type(error).__name__}") from None
+    return _EKS_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
 
 
 # As long as an EKS token. STS issues 60 to 3,600 s; the policy of the template allows 900:
@@ -143,28 +131,23 @@ _IDENTITY_HINTS: Final = {
 }
 
 
-class WebIdentityToken(_IssuedToken):
+def web_identity_token(session: boto3.Session, audience: str) -> str:
     """A token of this process's own AWS identity, for API servers that trust the account's issuer. STS signs it for one audience.
 
     Args:
         session: the identity. STS's global endpoint issues no such tokens, so the session needs a region.
         audience: what the API server expects as ``aud``.
 
-    Raises (at ``token``): DeniedError if STS refuses or cannot be reached, or there are no credentials or no region.
+    Raises:
+        DeniedError: STS refuses or cannot be reached, or there are no credentials or no region.
     """
-
-    def __init__(self, session: boto3.Session, audience: str, clock: Clock) -> None:
-        super().__init__(session, clock)
-        self._audience = audience
-
-    def _issued(self, *, fresh: bool) -> str:  # noqa: ARG002 - STS keeps none
-        try:
-            sts: Any = self._session.client("sts", config=STS_CONFIG)
-            answer = sts.get_web_identity_token(
-                Audience=[self._audience], SigningAlgorithm=_IDENTITY_ALGORITHM, DurationSeconds=_IDENTITY_SECONDS
-            )
-        except (BotoCoreError, ClientError, ValueError) as error:
-            code = code_of(error)
-            hint = f": {_IDENTITY_HINTS[code]}" if code in _IDENTITY_HINTS else ""
-            raise DeniedError(f"no token for audience {self._audience} from STS ({code}){hint}") from None
-        return str(answer["WebIdentityToken"])
+    try:
+        sts: Any = session.client("sts", config=STS_CONFIG)
+        answer = sts.get_web_identity_token(
+            Audience=[audience], SigningAlgorithm=_IDENTITY_ALGORITHM, DurationSeconds=_IDENTITY_SECONDS
+        )
+    except (BotoCoreError, ClientError, ValueError) as error:
+        code = code_of(error)
+        hint = f": {_IDENTITY_HINTS[code]}" if code in _IDENTITY_HINTS else ""
+        raise DeniedError(f"no token for audience {audience} from STS ({code}){hint}") from None
+    return str(answer["WebIdentityToken"])
