@@ -19,7 +19,7 @@ import pytest
 
 from harness.dynamodb import a_table_prefix, dynamodb_url
 from harness.fakes.memory_store import MemoryStore
-from harness.fakes.route53 import wire_change
+from harness.fakes.route53 import wire_change, zone_client
 from harness.fakes.shifted_clock import ShiftedClock
 from harness.golden.item_kinds import why_unknown
 from harness.secrets_watch import AWS_SECRET, TOKEN as TOKEN, leak_in
@@ -31,7 +31,7 @@ from kubesync.actors.threads import ThreadScheduler
 from kubesync.aws.dynamodb.client import DynamoStore, build_dynamodb_client
 from kubesync.aws.dynamodb.store import KEY_ATTRIBUTES, Store, table_names
 from kubesync.aws.dynamodb.store_calls import StoreCalls
-from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
+from kubesync.aws.route53.client import build_route53_client
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
@@ -152,7 +152,7 @@ class Stack:
         self.prefix = prefix
         self.boto = a_boto_session()
         self.clock = ShiftedClock()
-        self.zones: ZoneClient = Route53ZoneClient(build_route53_client(self.boto, r53.url), ThreadScheduler())
+        self.zones: ZoneClient = zone_client(build_route53_client(self.boto, r53.url), ThreadScheduler())
         self.zone_id = self.add_zone("example.com")
         self.usual: dict[str, Any] = {}  # settings of all its sessions
         self._running: list[RunningSession] = []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.fakes.manual_clock import ManualClock
-from harness.fakes.route53 import WireZone, a_client
+from harness.fakes.route53 import WireZone, a_client, zone_client
 from kubesync.aws.route53.client import Route53ZoneClient
 from kubesync_local.standins.route53 import StrictRoute53
 
@@ -45,4 +45,4 @@ def clock() -> ManualClock:
 @pytest.fixture
 def adapter(boto: Route53Client, clock: ManualClock) -> Route53ZoneClient:
     """The adapter on the stand-in; pauses take no time and are always half of their bound."""
-    return Route53ZoneClient(boto, clock)
+    return zone_client(boto, clock)

@@ -10,7 +10,7 @@ import pytest
 from botocore.session import Session as BotocoreSession
 
 from harness.fakes.manual_clock import ManualClock
-from harness.fakes.route53 import a_change, a_client, a_set
+from harness.fakes.route53 import a_change, a_client, a_set, zone_client
 from harness.waiting import wait_until
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.rate import Buckets, TokenBucket
@@ -85,7 +85,7 @@ def test_change_that_gets_no_answer_in_time_is_unknown(r53: StrictRoute53, zone_
     client = session.client("route53", endpoint_url=r53.url, config=config)
     r53.faults.stall()
     with pytest.raises(ZoneOutcomeUnknownError):
-        Route53ZoneClient(client, ManualClock()).change(zone_id, [_A])
+        zone_client(client, ManualClock()).change(zone_id, [_A])
     wait_until(lambda: r53.held == 1)
     client.close()
     r53.release()
@@ -98,14 +98,14 @@ def test_change_that_finds_no_server_was_not_sent() -> None:
         port = unused.getsockname()[1]
     client = a_client(f"http://127.0.0.1:{port}")
     with pytest.raises(ZoneThrottledError, match="nothing was sent"):
-        Route53ZoneClient(client, ManualClock()).change("Z1", [_A])
+        zone_client(client, ManualClock()).change("Z1", [_A])
     client.close()
 
 
 def test_server_name_that_does_not_resolve_was_not_sent() -> None:
     client = a_client("http://nowhere.invalid")
     with pytest.raises(ZoneThrottledError, match="nothing was sent"):
-        Route53ZoneClient(client, ManualClock()).change("Z1", [_A])
+        zone_client(client, ManualClock()).change("Z1", [_A])
     client.close()
 
 
@@ -115,7 +115,7 @@ def test_missing_credentials_say_what_to_do(r53: StrictRoute53) -> None:
     bare.set_config_variable("region", "us-east-1")
     client = build_route53_client(boto3.Session(botocore_session=bare), r53.url)
     with pytest.raises(ZoneUnavailableError, match="set AWS_PROFILE"):
-        Route53ZoneClient(client, ManualClock()).change("Z1", [_A])
+        zone_client(client, ManualClock()).change("Z1", [_A])
     client.close()
     assert r53.calls == []
 
@@ -144,7 +144,7 @@ def test_older_form_of_refusal_is_understood(names: list[str], messages: tuple[s
         zone_id = r53.create_zone("example.com")
         client = a_client(r53.url)
         with pytest.raises(BatchRefusedError) as refused:
-            Route53ZoneClient(client, ManualClock()).change(
+            zone_client(client, ManualClock()).change(
                 zone_id, [a_change("CREATE", zone_id, name, "A", "192.0.2.1") for name in names]
             )
         client.close()

@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from harness.fakes.manual_clock import ManualClock
-from harness.fakes.route53 import a_change, a_client
+from harness.fakes.route53 import a_change, a_client, zone_client
 from harness.waiting import wait_until
 from kubesync.aws.route53.client import Route53ZoneClient
 from kubesync.aws.route53.rate import TokenBucket
@@ -222,7 +222,7 @@ class TestFaults:
         with StrictRoute53(requests=AccountBucket(10, 3, clock), changes=AccountBucket(100, 5, clock)) as r53:
             zone_id = r53.create_zone("example.com")
             client = a_client(r53.url)
-            adapter = Route53ZoneClient(client, ManualClock())
+            adapter = zone_client(client, ManualClock())
             _fill(adapter, zone_id, *(f"n{number}.example.com" for number in range(5)))
             with pytest.raises(ZoneThrottledError, match="Throttling: Rate exceeded"):
                 _fill(adapter, zone_id, "one.example.com")
@@ -299,7 +299,7 @@ def test_changes_from_several_threads_are_judged_one_after_another(r53: StrictRo
     def compete(number: int) -> None:
         change = a_change("CREATE", zone_id, "a.example.com", "A", f"192.0.2.{number}")
         try:
-            Route53ZoneClient(clients[number], ManualClock()).change(zone_id, [change])
+            zone_client(clients[number], ManualClock()).change(zone_id, [change])
             accepted.append(number)
         except BatchRefusedError:
             refused.append(number)
@@ -326,7 +326,7 @@ def test_server_ends_with_idle_and_stalled_connections_open() -> None:
 
     def change() -> None:
         try:
-            _fill(Route53ZoneClient(stalled, ManualClock()), zone_id, "a.example.com")
+            _fill(zone_client(stalled, ManualClock()), zone_id, "a.example.com")
         except ZoneError as error:
             outcomes.append(type(error))
 

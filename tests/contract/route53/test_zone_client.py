@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import boto3
 import pytest
 
-from harness.fakes.route53 import a_change, a_client, a_set
+from harness.fakes.route53 import a_change, a_client, a_set, zone_client
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
+from kubesync.aws.route53.client import build_route53_client
 from kubesync.aws.route53.zones import BatchChange, ZoneClient
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import BatchRefusedError, ZoneUnavailableError
@@ -58,7 +58,7 @@ def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
             boto = build_route53_client(boto3.Session(), None if _ENDPOINT == "aws" else _ENDPOINT)
             zone_id = os.environ["KUBESYNC_TEST_ROUTE53_ZONE"]
         stack.callback(boto.close)
-        client = Route53ZoneClient(boto, ThreadScheduler())
+        client = zone_client(boto, ThreadScheduler())
         subject = Subject(client, zone_id, f"t{uuid.uuid4().hex[:12]}.{client.zone(zone_id).name}")
         yield subject
         left = [BatchChange("DELETE", key, found) for key, found in subject.below()]

@@ -10,7 +10,9 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from kubesync.aws.route53.client import build_route53_client
+from kubesync.actors.scheduler import Scheduler
+from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
+from kubesync.aws.route53.rate import Buckets, TokenBucket
 from kubesync.aws.route53.zones import BatchChange
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync_local.standins.route53 import StrictRoute53
@@ -22,6 +24,12 @@ if TYPE_CHECKING:
 def a_client(url: str) -> Route53Client:
     """A client as the adapter uses it, for the stand-in: made-up credentials, a region to sign for."""
     return build_route53_client(_session(), url)
+
+
+def zone_client(client: Route53Client, scheduler: Scheduler) -> Route53ZoneClient:
+    """The adapter, which never waits for our share of the account's limits."""
+    buckets = Buckets(TokenBucket(1e9, 1e9, scheduler), TokenBucket(1e9, 1e9, scheduler))
+    return Route53ZoneClient(client, scheduler, buckets)
 
 
 @cache

@@ -205,7 +205,7 @@ class DynamoStore:
             "transact_write_items", request, {action.key.table for action in actions}, repeat_lost=True
         )
         if isinstance(result, Failure):
-            raise _transaction_error(result)
+            raise _write_error(result)
 
     def _read(self, method: str, request: dict[str, Any], tables: Iterable[str]) -> dict[str, Any]:
         """Call a read, with retries. Raises StoreBusyError or StoreUnavailableError."""
@@ -268,6 +268,9 @@ def _key_of(table: str, item: Mapping[str, Value]) -> Key:
 
 def _write_error(failure: Failure) -> StoreError:
     match failure.outcome:
+        case Outcome.REFUSED if failure.failed:
+            indices = ", ".join(map(str, failure.failed))
+            return TransactionRefusedError(f"conditions of actions {indices} of a transaction failed", failure.failed)
         case Outcome.REFUSED:
             return ConditionFailedError("a condition of the write failed", failure.item)
         case Outcome.BUSY:
@@ -276,13 +279,6 @@ def _write_error(failure: Failure) -> StoreError:
             return StoreOutcomeUnknownError(f"no answer to a write ({failure.name}): it may have happened")
         case Outcome.UNSENT | Outcome.FAULT:
             return StoreUnavailableError(failure.advice)
-
-
-def _transaction_error(failure: Failure) -> StoreError:
-    if failure.outcome is Outcome.REFUSED:
-        indices = ", ".join(map(str, failure.failed))
-        return TransactionRefusedError(f"conditions of actions {indices} of a transaction failed", failure.failed)
-    return _write_error(failure)
 
 
 def _busy(failure: Failure) -> str:

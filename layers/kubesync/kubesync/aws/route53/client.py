@@ -62,8 +62,8 @@ def build_route53_client(
 class Route53ZoneClient:
     """Route 53 over boto3. Thread-safe."""
 
-    def __init__(self, client: Route53Client, scheduler: Scheduler, buckets: Buckets | None = None) -> None:
-        """Wrap a client made by ``build_route53_client``. It sleeps until requests and changes are available; None: they always are."""
+    def __init__(self, client: Route53Client, scheduler: Scheduler, buckets: Buckets) -> None:
+        """Wrap a client made by ``build_route53_client``. It sleeps until requests and changes are available."""
         self._client = client
         self._scheduler = scheduler
         self._buckets = buckets
@@ -75,7 +75,7 @@ class Route53ZoneClient:
         return Zone(found["Id"].removeprefix("/hostedzone/"), from_route53(found["Name"]), private)
 
     def change(self, zone_id: str, changes: Sequence[BatchChange], comment: str = "") -> None:
-        """Implements ``ZoneClient``. Waits for the token buckets first, if there are any."""
+        """Implements ``ZoneClient``. Waits for the token buckets first."""
         batch = [to_change(change) for change in changes]
         self._wait_for_tokens(changes=len(batch))
         began = self._scheduler.monotonic()
@@ -137,8 +137,6 @@ class Route53ZoneClient:
 
     def _wait_for_tokens(self, changes: int = 0) -> None:
         """Wait until our share of the account's limits allows one request with so many changes."""
-        if self._buckets is None:
-            return
         if changes and (seconds := self._buckets.changes.take(changes)) > 0:
             self._scheduler.sleep(seconds)
         if (seconds := self._buckets.requests.take()) > 0:

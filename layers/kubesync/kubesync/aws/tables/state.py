@@ -209,18 +209,17 @@ class StateTable(Table):
 
         For few keys it makes one query each; for more it queries the whole queue once, as every take-over does.
         """
-        wanted = list(keys)
-        if len(wanted) <= OPEN_PARTITIONS:
-            places = [(open_key(key), key) for key in wanted]
-            marks = [(key, self._store.query(STATE, p.partition, prefix=f"{p.sort}#heir#")) for p, key in places]
-            return {key: [_delete(item) for item in items] for key, items in marks}
-        found: dict[ObjectKey, list[Action]] = {key: [] for key in wanted}
-        for partition in range(OPEN_PARTITIONS):
-            for item in self._store.query(STATE, f"{cluster}#open#{partition}"):
-                path, _, mark = item["sk"].partition("#")
-                key = ObjectKey.at(cluster, path)
-                if mark.startswith("heir#") and key in found:
-                    found[key].append(_delete(item))
+        found: dict[ObjectKey, list[Action]] = {key: [] for key in keys}
+        if len(found) <= OPEN_PARTITIONS:
+            places = map(open_key, found)
+            queries = [self._store.query(STATE, at.partition, prefix=f"{at.sort}#heir#") for at in places]
+        else:
+            queries = [self._store.query(STATE, f"{cluster}#open#{each}") for each in range(OPEN_PARTITIONS)]
+        for item in chain.from_iterable(queries):
+            path, _, mark = item["sk"].partition("#")
+            key = ObjectKey.at(cluster, path)
+            if mark.startswith("heir#") and key in found:
+                found[key].append(_delete(item))
         return found
 
     def readers(self, cluster: str, reference: Reference) -> Iterator[ObjectKey]:

@@ -90,15 +90,11 @@ class Interrupter:
 
         Raises StoppedError if ``interrupt`` was called.
         """
+        self.release()  # the last one
         handle = sock.dup()
         with self._lock:
-            before, self._handle = self._handle, handle
-            duplicated, stopped = self._duplicated, self._stopped
-            self._duplicated = True
-        if before is not None and duplicated:
-            before.close()
-        if stopped:
-            raise StoppedError
+            self._handle, self._duplicated = handle, True
+        self.raise_if_stopped()
         return handle
 
     def replace_duplicate(self, handle: socket.socket, sock: socket.socket) -> socket.socket:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
 from itertools import accumulate
 from typing import Annotated, Final, Self
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
@@ -272,16 +272,12 @@ def retains(config: ClusterConfig) -> bool:
     return config.on_delete is OnDelete.RETAIN or config.policy is not Policy.SYNC
 
 
-def _split(server: str) -> SplitResult:
-    try:
-        return urlsplit(server)
-    except ValueError:  # an unclosed brace
-        return urlsplit("")
-
-
 def _why_no_server(server: str) -> str:
     """Why it is no address of an API server; empty if it is one."""
-    parts = _split(server)
+    try:
+        parts = urlsplit(server)
+    except ValueError:  # an unclosed brace
+        parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return f"server {server!r} is not a URL such as https://host:6443"
     if parts.username or parts.password or parts.query or parts.fragment:

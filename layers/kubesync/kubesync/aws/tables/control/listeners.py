@@ -186,18 +186,17 @@ class ListenerTable(Table):
         """Replace a checkpoint. ``checkpoint.version`` is the new version; the item must have the one before it."""
         fields = {**asdict(checkpoint.basis), "tx": token, "works_since": round(checkpoint.works_since * 1000)}
         fields |= {name: getattr(checkpoint, name) for name in ("resource_version", "generation", "version")}
-        if checkpoint.selector:
-            fields["selector"] = checkpoint.selector
-        if checkpoint.unwanted:
-            fields["unwanted"] = checkpoint.unwanted
-        if checkpoint.believed.by_minute:
-            fields["believed"] = [list(each) for each in sorted(checkpoint.believed.by_minute.items())]
-        if checkpoint.believed.pending is not None:
-            fields["pending"] = list(checkpoint.believed.pending)
-        if checkpoint.believed.by_minute or checkpoint.believed.pending:
-            fields["limit"] = checkpoint.believed.limit
-        if checkpoint.believed.holding:
-            fields["holding"] = True
+        believed = checkpoint.believed
+        where_there_is_some = {
+            "selector": checkpoint.selector,
+            "unwanted": checkpoint.unwanted,
+            "believed": [list(each) for each in sorted(believed.by_minute.items())],
+            "pending": list(believed.pending or ()),
+            "holding": believed.holding,
+        }
+        fields |= {name: value for name, value in where_there_is_some.items() if value}
+        if believed.by_minute or believed.pending:
+            fields["limit"] = believed.limit
         return put(_place(cluster, f"checkpoint#{resource}"), unchanged(checkpoint.version - 1), **fields)
 
     @staticmethod
