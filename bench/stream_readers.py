@@ -33,6 +33,7 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     from kubesync.domain.objects import RawEvent, Resource
     from kubesync.domain.sources.scope import Scope
     from kubesync.kubernetes.list_room import ListRoom
+    from kubesync.kubernetes.lister import KubernetesLister
     from kubesync.kubernetes.ports import ReflectorPolicy
     from kubesync.kubernetes.reflector import KubernetesReflector
     from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
@@ -51,7 +52,8 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     window = SharedWindow(1.0, clock, lambda: None, 1 << 26)  # of a function with 1,024 MB
     access = ClusterAccess(url, policy=ReflectorPolicy())
     reservation = ListRoom(math.inf, clock).for_cluster().for_list()
-    reflector = KubernetesReflector(ApiClient(access, clock), Resource(resource), Scope(), reservation, clock)
+    lists = KubernetesLister(ApiClient(access, clock), Resource(resource), Scope(), reservation, clock)
+    reflector = KubernetesReflector(lists, clock)
     listener = UntilLast("bench", Resource(resource), reflector, window, _raise, clock)
     reflector.run(listener, FIRST_VERSION, clock.monotonic() + 600)
     content, _ = window.close()

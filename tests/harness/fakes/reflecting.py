@@ -15,6 +15,7 @@ from kubesync.domain.errors import ListenerError
 from kubesync.domain.objects import RawEvent, Resource, Snapshot
 from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.list_room import ListReservation
+from kubesync.kubernetes.lister import KubernetesLister
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.reflector import KubernetesReflector
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
@@ -155,6 +156,12 @@ class _Pauses(threading.Event):
         return self.is_set()
 
 
+def a_reflector(api: ApiClient, clock: Scheduler, reservation: ListReservation | None = None) -> KubernetesReflector:
+    """A reflector of services. Its lists need not wait for room, without a ``reservation``."""
+    room = reservation or unlimited_reservation(clock)
+    return KubernetesReflector(KubernetesLister(api, Resource.SERVICES, Scope(), room, clock), clock)
+
+
 @contextmanager
 def reflecting(
     script: Sequence[Answer],
@@ -173,9 +180,7 @@ def reflecting(
     with ScriptedServer(script) as server:
         api = ApiClient(ClusterAccess(server.url, policy=policy), clock)
         sink = sink or RecordingSink()
-        reflector = KubernetesReflector(
-            api, Resource.SERVICES, Scope(), reservation or unlimited_reservation(clock), pauses
-        )
+        reflector = a_reflector(api, pauses, reservation or unlimited_reservation(clock))
         deadline = clock.monotonic() + deadline_seconds
         thread = threading.Thread(target=reflector.run, args=(sink, resume_from, deadline), name="reflector")
         thread.start()

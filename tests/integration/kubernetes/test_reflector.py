@@ -11,6 +11,7 @@ from harness.fakes.reflecting import (
     POLICY,
     RecordedPauses,
     RecordingSink,
+    a_reflector,
     bookmark,
     error_event,
     event,
@@ -31,9 +32,6 @@ from harness.wire.scripted_server import (
 )
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.errors import BodyError
-from kubesync.domain.objects import Resource
-from kubesync.domain.sources.scope import Scope
-from kubesync.kubernetes.reflector import KubernetesReflector
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess
 
 WATCHING = watch_answer(then=silence)  # accepted, then quiet until the client goes away
@@ -262,9 +260,7 @@ def test_refused_connection_backs_off_until_the_deadline_and_does_not_raise() ->
         port = listener.getsockname()[1]
     clock, sink = ManualClock(), RecordingSink()
     api = ApiClient(ClusterAccess(f"http://127.0.0.1:{port}", policy=POLICY), clock)
-    reflector = KubernetesReflector(
-        api, Resource.SERVICES, Scope(), unlimited_reservation(clock), RecordedPauses(clock)
-    )
+    reflector = a_reflector(api, RecordedPauses(clock), unlimited_reservation(clock))
     reflector.run(sink, 7, clock.monotonic() + 10.0)
     assert sink.told == [("error", 7, 1), ("error", 7, 2), ("error", 7, 3), ("error", 7, 4)]
     assert clock.monotonic() == 1010.0
@@ -387,7 +383,7 @@ def test_stop_ends_a_backoff_at_once() -> None:
         port = listener.getsockname()[1]
     sink, clock = RecordingSink(), ThreadScheduler()
     api = ApiClient(ClusterAccess(f"http://127.0.0.1:{port}", policy=policy), clock)
-    reflector = KubernetesReflector(api, Resource.SERVICES, Scope(), unlimited_reservation(clock), clock)
+    reflector = a_reflector(api, clock)
     thread = threading.Thread(target=reflector.run, args=(sink, 7, clock.monotonic() + 7200.0))
     thread.start()
     sink.wait_until_told(("error", 7, 1))
@@ -399,7 +395,7 @@ def test_stop_ends_a_backoff_at_once() -> None:
 def test_stop_before_run_asks_nothing() -> None:
     sink, clock = RecordingSink(), ManualClock()
     api = ApiClient(ClusterAccess("http://127.0.0.1:1", policy=POLICY), clock)
-    reflector = KubernetesReflector(api, Resource.SERVICES, Scope(), unlimited_reservation(clock), clock)
+    reflector = a_reflector(api, clock)
     reflector.stop()
     reflector.run(sink, None, clock.monotonic() + 600.0)
     assert sink.told == []

@@ -35,7 +35,7 @@ from kubesync.domain.objects import Observation, RawEvent, Resource
 from kubesync.domain.report import SessionReport
 from kubesync.kubernetes.list_room import ListReservation
 from kubesync.kubernetes.lister import KubernetesLister, cluster_identity
-from kubesync.kubernetes.ports import Lister, Reflector, ReflectorPolicy
+from kubesync.kubernetes.ports import Reflector, ReflectorPolicy
 from kubesync.kubernetes.reflector import KubernetesReflector
 from kubesync.kubernetes.transport.client import ApiClient, ClusterAccess, TokenSource
 from kubesync.kubernetes.transport.credential_ends import CredentialEnds
@@ -79,10 +79,9 @@ class KubernetesConnector:
         )
 
     def reflector(self, config: ClusterConfig, resource: Resource, reservation: ListReservation) -> Reflector:
-        api = self.client(config)
-        return KubernetesReflector(api, resource, config.scope, reservation, self._scheduler)
+        return KubernetesReflector(self.lister(config, resource, reservation), self._scheduler)
 
-    def lister(self, config: ClusterConfig, resource: Resource, reservation: ListReservation) -> Lister:
+    def lister(self, config: ClusterConfig, resource: Resource, reservation: ListReservation) -> KubernetesLister:
         return KubernetesLister(self.client(config), resource, config.scope, reservation, self._scheduler)
 
     def identity(self, config: ClusterConfig) -> str | None:

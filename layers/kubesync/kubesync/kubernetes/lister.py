@@ -1,18 +1,18 @@
 """Reads complete lists of one resource, and the cluster's identity. An incomplete list is an error, never a shorter list (I5)."""
 
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 
 from kubesync.actors.scheduler import Clock
-from kubesync.domain.errors import TOO_LONG, BodyError, DeniedError, ListenerError, StatusError, TooOldError
+from kubesync.domain.errors import TOO_LONG, BodyError, DeniedError, StatusError, TooOldError
 from kubesync.domain.objects import EndpointsObject, Observation, Resource, Snapshot, bytes_of, equal_share
 from kubesync.domain.sources.registry import IDENTITY
 from kubesync.domain.sources.scope import Scope
 from kubesync.kubernetes.list_room import ListReservation, NoRoomError
+from kubesync.kubernetes.ports import WatchSink
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.failures import BodyTooLongError
@@ -26,14 +26,18 @@ _EXPIRED_BEFORE_ONE_PIECE: Final = 2  # a continue token may expire
 class KubernetesLister:
     """Implements ``ports.Lister``. Reads lists of one resource in pages. After two lists that expired in a row, it reads one without pages.
 
-    ``room``: its lists wait for room there. ``expired``: how many lists in a row have expired.
+    Args:
+        api: a client of its own.
+        room: its lists wait for room there.
+
+    ``expired``: how many lists in a row have expired.
     """
 
     def __init__(self, api: ApiClient, resource: Resource, scope: Scope, room: ListReservation, clock: Clock) -> None:
-        self._api = api
+        self.api = api
         self._policy = api.policy
-        self._resource = resource
-        self._scope = scope
+        self.resource = resource
+        self.scope = scope
         self._room = room
         self._clock = clock
         self.expired = 0
@@ -41,7 +45,7 @@ class KubernetesLister:
     def stop(self) -> None:
         """End ``run`` and ``read`` at once, also while they block. Any thread may call it, any number of times."""
         self._room.end()
-        self._api.shutdown()
+        self.api.shutdown()
 
     def run(self, deadline_monotonic: float) -> Snapshot:
         """Read one list, try again if it expires, and close the client. Raises StoppedError if ``stop`` was called."""
@@ -51,20 +55,13 @@ class KubernetesLister:
                     return self.read(deadline_monotonic)
             raise StatusError("the list kept expiring while it was read", status=410)
         finally:
-            self._api.close()
+            self.api.close()
 
-    def read(
-        self,
-        deadline_monotonic: float,
-        *,
-        on_long_wait: Callable[[ListenerError], None] = lambda _error: None,
-        on_page: Callable[[int, int | None], None] = lambda _items, _left: None,
-    ) -> Snapshot:
+    def read(self, deadline_monotonic: float, sink: WatchSink | None = None) -> Snapshot:
         """Wait for room, and read every page of one consistent list.
 
         Args:
-            on_long_wait: called with an error to show to people, every LONG_SECONDS that the list waits for room.
-            on_page: called after each page but the last, with the number of items read so far, and of those left if the server says it.
+            sink: told of each page but the last, and of an error every LONG_SECONDS that the list waits for room. The caller hands it the list.
 
         Raises:
             TooOldError: the ``continue`` token expired, or pages have different versions. The caller starts over.
@@ -78,14 +75,15 @@ class KubernetesLister:
         came = clock.monotonic()
 
         def report_long_wait(seconds: float) -> None:
-            said = f"has waited {seconds:.0f} s for room: lists of other clusters are being read and recorded"
-            on_long_wait(BodyError(f"the list of {self._resource} {said}"))
+            if sink is not None:
+                said = f"has waited {seconds:.0f} s for room: lists of other clusters are being read and recorded"
+                sink.on_error(BodyError(f"the list of {self.resource} {said}"), consecutive=1)
 
         while room.take(needed, deadline_monotonic, report_long_wait):
             began = clock.monotonic()
             until = min(deadline_monotonic, began + policy.list_timeout)
             try:
-                found = self._read_pages(policy.page_limit if in_pages else 0, until, on_page)
+                found = self._read_pages(policy.page_limit if in_pages else 0, until, sink)
             except NoRoomError as error:
                 needed = error.needed
             except BaseException as error:
@@ -96,16 +94,14 @@ class KubernetesLister:
                 self.expired = 0
                 size = room.release(found.size)
                 return replace(found, size=size, waited_seconds=began - came, seconds=clock.monotonic() - began)
-        raise BodyError(f"the list of {self._resource} got no room in time: lists of other clusters are being read")
+        raise BodyError(f"the list of {self.resource} got no room in time: lists of other clusters are being read")
 
-    def _read_pages(
-        self, page_limit: int, deadline_monotonic: float, on_page: Callable[[int, int | None], None]
-    ) -> Snapshot:
+    def _read_pages(self, page_limit: int, deadline_monotonic: float, sink: WatchSink | None) -> Snapshot:
         """Read all pages of one list. Grow the room before each page.
 
         ``page_limit``: objects a page; 0: no pages. Raises NoRoomError if the rest does not fit now, besides what ``read`` raises.
         """
-        policy, resource, scope = self._policy, self._resource, self._scope
+        policy, resource, scope = self._policy, self.resource, self.scope
         items: list[Observation] = []
         token, version, limit = "", None, page_limit
         kept = seen = pages = 0
@@ -130,7 +126,8 @@ class KubernetesLister:
             if page.continue_token == token:
                 raise BodyError(f"the list of {resource} does not advance: the same continue token came twice")
             token = page.continue_token
-            on_page(seen, page.remaining)
+            if sink is not None:
+                sink.on_page(seen, page.remaining)
             # The rest takes as much for each item as the items so far. Where the server does not say how many are left: as much again.
             rest = kept if page.remaining is None else kept * page.remaining // max(1, seen)
             needed = min(kept + max(rest, policy.page_bytes), policy.max_list_bytes)
@@ -144,7 +141,7 @@ class KubernetesLister:
         Returns the page and the limit for the next one: twice as many objects after a small page. Raises NoRoomError if a single
         object does not fit beside the ``kept`` bytes.
         """
-        policy, resource, scope = self._policy, self._resource, self._scope
+        policy, resource, scope = self._policy, self.resource, self.scope
         while True:
             # A single object may be longer than a page.
             if limit == 1 and not self._room.try_grow(alone := kept + policy.max_list_page_bytes):
@@ -154,7 +151,7 @@ class KubernetesLister:
             )
             longest = {0: policy.max_list_bytes, 1: policy.max_list_page_bytes}.get(limit, policy.page_bytes)
             try:
-                body = self._api.fetch(request, deadline_monotonic=deadline_monotonic, max_bytes=longest)
+                body = self.api.fetch(request, deadline_monotonic=deadline_monotonic, max_bytes=longest)
             except BodyTooLongError as error:
                 if limit > 1:
                     limit //= 2

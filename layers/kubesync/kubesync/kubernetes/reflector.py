@@ -29,13 +29,9 @@ from typing import Final
 from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
 from kubesync.domain.errors import BodyError, ListenerError, StatusError, TooOldError
-from kubesync.domain.objects import Resource
-from kubesync.domain.sources.scope import Scope
-from kubesync.kubernetes.list_room import ListReservation
 from kubesync.kubernetes.lister import KubernetesLister
 from kubesync.kubernetes.ports import ReflectorPolicy, WatchSink
 from kubesync.kubernetes.transport import urls
-from kubesync.kubernetes.transport.client import ApiClient
 from kubesync.kubernetes.transport.connections import StoppedError
 from kubesync.kubernetes.watch import FilteredSink, Position, WatchEnd, follow
 from kubesync.kubernetes.wire.decode import read_list_page
@@ -77,24 +73,14 @@ class KubernetesReflector:
     """Implements ``ports.Reflector``. Good for one ``run``, which closes the client at its end.
 
     Args:
-        api: a client of its own.
-        reservation: its lists wait for room there.
+        lists: of the resource that it also watches. Its client serves the watch, too.
     """
 
-    def __init__(
-        self,
-        api: ApiClient,
-        resource: Resource,
-        scope: Scope,
-        reservation: ListReservation,
-        scheduler: Scheduler,
-    ) -> None:
-        self._api = api
-        self._resource = resource
-        self._scope = scope
+    def __init__(self, lists: KubernetesLister, scheduler: Scheduler) -> None:
+        self._lists = lists
+        self._api, self._resource, self._scope = lists.api, lists.resource, lists.scope
         self._clock = scheduler
-        self._lists = KubernetesLister(api, resource, scope, reservation, scheduler)
-        self._backoff = ReflectorBackoff(api.policy, scheduler)
+        self._backoff = ReflectorBackoff(self._api.policy, scheduler)
         self._stopped = scheduler.event()
         self._deadline = 0.0
         self._position: Position | None = None  # None: list first
@@ -145,11 +131,7 @@ class KubernetesReflector:
     def _list(self, sink: WatchSink) -> None:
         """Read a list, hand it to the sink and set the position. Returns without one if the list expired for the first time."""
         try:
-            found = self._lists.read(
-                self._deadline,
-                on_long_wait=lambda error: sink.on_error(error, consecutive=1),
-                on_page=sink.on_page,
-            )
+            found = self._lists.read(self._deadline, sink)
         except TooOldError as error:
             if self._lists.expired > 1:
                 raise StatusError(str(error), status=410) from None
