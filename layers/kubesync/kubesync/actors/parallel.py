@@ -1,5 +1,6 @@
 """Makes the same call for many things at the same time, in a limited number of threads."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -31,16 +32,14 @@ class ParallelMap:
     def __call__[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
         results: dict[int, R] = {}
         errors: dict[int, BaseException] = {}
-        left = list(enumerate(things))
-        left.reverse()
-        taking = self._scheduler.lock()
+        left = deque(enumerate(things))  # several threads may take from a deque at the same time
 
         def work() -> None:
-            while True:
-                with taking:
-                    if errors or not left:
-                        return
-                    at, thing = left.pop()
+            while not errors:
+                try:
+                    at, thing = left.popleft()
+                except IndexError:  # nothing is left
+                    return
                 try:
                     results[at] = call(thing)
                 except BaseException as error:  # noqa: BLE001 - the caller's thread raises it again
