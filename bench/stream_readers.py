@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import bench  # noqa: F401 - puts this tree on the path
@@ -54,7 +55,8 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     reservation = ListRoom(math.inf, clock).for_cluster().for_list()
     lists = KubernetesLister(ApiClient(access, clock), Resource(resource), Scope(), reservation, clock)
     reflector = KubernetesReflector(lists, clock)
-    listener = UntilLast("bench", Resource(resource), reflector, window, _raise, clock)
+    ports: Any = SimpleNamespace(scheduler=clock)
+    listener = UntilLast("bench", 1, Resource(resource), reflector, window, ports, _raise)
     reflector.run(listener, FIRST_VERSION, clock.monotonic() + 600)
     content, _ = window.close()
     if parse:
@@ -62,9 +64,9 @@ def _into_window(url: str, resource: str, events: int, *, parse: bool) -> int:
     return content.received
 
 
-def _raise(_resource: object, _what: str, error: Exception | None) -> None:
-    if error is not None:
-        raise error
+def _raise(seen: Any) -> None:
+    if seen.error is not None:
+        raise seen.error
 
 
 def through_kubernetes(url: str, resource: str, events: int) -> int:

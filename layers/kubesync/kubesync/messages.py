@@ -260,7 +260,10 @@ class EndCluster(Message):
 
 
 class Observed(Message):
-    """Tells a cluster what its listener's thread saw. ``run``: the run that the listener belongs to."""
+    """Tells a cluster what its listener's thread saw. ``run``: the run that the listener belongs to.
+
+    ``what``: its view is complete again (``resumed``) or out of date (``stale``), or there is an ``error`` to persist.
+    """
 
     run: int
     resource: Resource

@@ -38,7 +38,8 @@ def begun() -> tuple[Sends, SharedWindow, Listener]:
     """A listener in front of a window that has room for one event."""
     scheduler, reflector = ThreadScheduler(), Sends()
     window = SharedWindow(1.0, scheduler, lambda: None, 1500)
-    listener = Listener("prod", SERVICES, reflector, window, lambda *_: None, scheduler)
+    ports: Any = SimpleNamespace(scheduler=scheduler)
+    listener = Listener("prod", 1, SERVICES, reflector, window, ports, lambda _seen: None)
     listener.start(None, math.inf)
     wait_until(window.full)
     return reflector, window, listener

@@ -10,7 +10,7 @@ from kubesync.actors.actor import Host
 from kubesync.actors.scheduler import Scheduler, Thread
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.listener_reports import ListenerErrors
-from kubesync.cluster.ports import ClusterPorts, Progress
+from kubesync.cluster.ports import ClusterPorts
 from kubesync.domain.errors import ErrorCode, ListenerError
 from kubesync.domain.objects import ObjectKey, RawEvent, Resource, Snapshot
 from kubesync.domain.report import ListenerReport
@@ -140,40 +140,39 @@ class Listener:
     ``last_error``: the newest error. ``failing``: the newest error, after several in a row without a success; None otherwise.
 
     Args:
-        observed: called in the listener's thread. ``resumed``: the view is complete again. ``stale``: it is out of date.
-            ``error``: an error to persist.
+        run: the number of the run that it belongs to.
+        send: called in the listener's thread.
         lists_for: the round that its lists belong to.
-        progress: called with how far a list is.
     """
 
     def __init__(
         self,
         cluster: str,
+        run: int,
         resource: Resource,
         reflector: Reflector,
         window: SharedWindow,
-        observed: Callable[[Resource, str, ListenerError | None], None],
-        scheduler: Scheduler,
+        ports: ClusterPorts,
+        send: Callable[[Observed], None],
         lists_for: ListRound | None = None,
-        progress: Progress = lambda _what, _details: None,
     ) -> None:
         self.resource = resource
+        self._run = run
         self._counted = ListenerReport(cluster, resource.value)
         self.last_error: ListenerError | None = None
         self.failing: ListenerError | None = None
         self._reflector = reflector
         self._window = window
-        self._observed = observed
+        self._ports = ports
+        self._send = send
         self._lists_for = lists_for
-        self._scheduler = scheduler
-        self._progress = progress
-        self._ended = scheduler.event()
+        self._ended = ports.scheduler.event()
         self._thread: Thread | None = None
 
     def start(self, resume_from: int | None, deadline_monotonic: float) -> None:
         """Start the thread. ``resume_from``: version to watch from; None: list first."""
         run = partial(self._reflector.run, self, resume_from, deadline_monotonic)
-        self._thread = self._scheduler.thread(f"{self._counted.cluster}/{self.resource}", run)
+        self._thread = self._ports.scheduler.thread(f"{self._counted.cluster}/{self.resource}", run)
         self._thread.start()
 
     def stop(self, code: ErrorCode) -> None:
@@ -217,22 +216,22 @@ class Listener:
 
     def on_page(self, items: int, left: int | None) -> None:
         listener = {"cluster": self._counted.cluster, "resource": self.resource.value}
-        self._progress("list", {**listener, "items": items, "left": left})
+        self._ports.progress("list", {**listener, "items": items, "left": left})
 
     def on_resumed(self) -> None:
         self._counted.resumed = self._counted.resumed or not self._counted.lists
         self.failing = None
-        self._observed(self.resource, "resumed", None)
+        self._send(Observed(self._run, self.resource, "resumed"))
 
     def on_stale(self) -> None:
-        self._observed(self.resource, "stale", None)
+        self._send(Observed(self._run, self.resource, "stale"))
 
     def on_error(self, error: ListenerError, *, consecutive: int) -> None:
         errors, key = self._counted.errors, error.code.key
         self._counted.errors = {**errors, key: errors.get(key, 0) + 1}
         self.last_error = error
         self.failing = error if consecutive >= _REFUSED_AFTER else None
-        self._observed(self.resource, "error", error)
+        self._send(Observed(self._run, self.resource, "error", error))
 
 
 def log_list(cluster: str, snapshot: Snapshot) -> None:
@@ -301,25 +300,17 @@ class Listeners:
 
         Persists the error in that case.
         """
-        config, number, send = self._states.config, self._number, self._host.send
+        config, ports = self._states.config, self._ports
         try:
-            reflector = self._ports.connector.reflector(config, resource, room.for_list())
+            reflector = ports.connector.reflector(config, resource, room.for_list())
         except ListenerError as error:
             self._fails(resource)
             self._errors.add(resource, error)
             self._unreachable[resource.value] = error
             return None
         self._unreachable.pop(resource.value, None)
-        listener = Listener(
-            config.name,
-            resource,
-            reflector,
-            self.window,
-            lambda *seen: send(Observed(number, *seen)),
-            self._ports.scheduler,
-            made_for,
-            self._ports.progress,
-        )
+        send = self._host.send
+        listener = Listener(config.name, self._number, resource, reflector, self.window, ports, send, made_for)
         stored = self._states.listeners[resource].checkpoint
         if stored is not None and stored.basis == self._states.basis and made_for is None:
             return listener, stored.resource_version
