@@ -9,7 +9,6 @@ from kubesync.domain.dns.addresses import parse_address
 from kubesync.domain.dns.desired import Desired, DnsRules, Keeping
 from kubesync.domain.dns.names import zones_of
 from kubesync.domain.dns.permissions import permitted
-from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.publishing import RecordPlan, Targets
 from kubesync.domain.dns.records import Node, Problem, RecordKey, RecordSet
 from kubesync.domain.objects import Resource
@@ -60,8 +59,8 @@ def _desired(state: KeyState, _complete: AbstractSet[Resource], rules: DnsRules,
     plan.problems.update(allowed.problems)
     addresses = [address for text in toy.addresses if (address := parse_address(text)) is not None]
     if toy.host not in allowed.refused:
-        plan.explain(toy.host, Origin("spec.host", "spec.addresses"))
-        plan.publish(toy.host, Targets(frozenset(addresses)))
+        plan.want(toy.host, Targets("spec.addresses", frozenset(addresses)), "spec.host")
+    plan.publish()
     nodes = tuple(Node(address.text, toy.port, True) for address in sorted(addresses))
     upstreams = {upstream_key(state.key, toy.port, "TCP"): nodes} if toy.port else {}
     records = dict(plan.finish())

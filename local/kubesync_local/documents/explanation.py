@@ -7,7 +7,7 @@ from typing import Any, Final
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.upstreams import StoredUpstream, timestamp
 from kubesync.cluster.keys.key_states import rules_of
-from kubesync.domain.dns.annotations import annotation_used, read_annotations
+from kubesync.domain.dns.annotations import read_annotations
 from kubesync.domain.dns.desired import Desired, asked_of
 from kubesync.domain.dns.provenance import Origin
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
@@ -102,11 +102,10 @@ def _object(part_id: PartId, part: Part) -> dict[str, Any]:
 
 
 def _ttl(service: Service, config: ClusterConfig) -> dict[str, Any]:
-    prefixes = config.annotation_prefixes
-    asked = read_annotations(service.annotations, prefixes, max_ttl=config.max_ttl).ttl_seconds
-    if asked is None:
+    asked = read_annotations(service.annotations, config.annotation_prefixes, max_ttl=config.max_ttl)
+    if asked.ttl_seconds is None:
         return {"seconds": config.ttl, "rule": "the cluster's default"}
-    return {"seconds": asked, "rule": f"annotation {annotation_used(service.annotations, 'ttl', prefixes)}"}
+    return {"seconds": asked.ttl_seconds, "rule": asked.given.origin("ttl")}
 
 
 def _routing(found: Evidence) -> dict[str, str] | None:
@@ -117,9 +116,8 @@ def _routing(found: Evidence) -> dict[str, str] | None:
     if not asked.identifier:
         return None
     names = ("set-identifier", "aws-health-check-id", *sorted(POLICY_ANNOTATIONS))
-    keys = [annotation_used(given, name, config.annotation_prefixes) for name in names]
     rules = [f"the cluster's --routing {config.routing}"] if config.routing else []
-    rules += [f"annotation {key}" for key in keys if key in dict(given)]
+    rules += [asked.given.origin(name) for name in names if asked.given.find(name)[1] is not None]
     return {"policy": asked.routing.words, "identifier": asked.identifier, "rule": ", ".join(rules)}
 
 

@@ -21,7 +21,7 @@ _GIVEN_IN: Final = (
     "local/kubesync_local/documents",
 )
 # What carries a code, and at which position.
-_MAKERS: Final = {"Problem": 0, "Finding": 1, "Outcome": 4, "OpenMark": 3, "Refusal": 3, "classified": 1}
+_MAKERS: Final = {"Problem": 0, "Finding": 1, "Outcome": 4, "OpenMark": 3, "Refusal": 3, "classified": 2}
 _ROW: Final = re.compile(r"^\| `(\w+)` \| (.+) \| (.+) \|$", re.MULTILINE)
 
 

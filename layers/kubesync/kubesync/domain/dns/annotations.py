@@ -8,7 +8,7 @@ source/annotations and provider/aws.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from typing import Final
@@ -156,6 +156,25 @@ _SECONDS_OF_UNIT: Final = {
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """Annotations by their whole keys, and the prefixes of external-dns that count: the first that has an annotation wins."""
+
+    texts: Mapping[str, str]
+    prefixes: tuple[str, ...]
+
+    def find(self, name: str) -> tuple[str, str | None]:
+        """The whole key under which an annotation is read, and its value."""
+        for prefix in self.prefixes:
+            if (key := prefix + name) in self.texts:
+                return key, self.texts[key]
+        return self.prefixes[0] + name, None
+
+    def origin(self, name: str) -> str:
+        """For people: ``annotation``, and the key under which it is read."""
+        return f"annotation {self.find(name)[0]}"
+
+
+@dataclass(frozen=True, slots=True)
 class DnsAnnotations:
     """What a Service asks for. Names and targets are canonical but not checked. ``ttl_seconds`` None: use the default.
 
@@ -166,7 +185,7 @@ class DnsAnnotations:
     ``alias_types``: those that it asks for by annotation. ``alias_zone``: the hosted zone of their targets. ``zone_id``: the only zone for its names.
 
     ``only_held``: an annotation asks for what is not possible, or leaves the Service to another controller. It keeps the
-    names that it holds, and gets no others. ``prefixes`` are those under which the annotations were read.
+    names that it holds, and gets no others. ``given``: what all this was read from.
     """
 
     exclude: bool = False
@@ -184,8 +203,8 @@ class DnsAnnotations:
     zone_id: str = ""
     evaluate_health: bool | None = None
     only_held: bool = False
-    prefixes: tuple[str, ...] = PREFIXES
     problems: tuple[Problem, ...] = ()
+    given: Given = field(default=Given({}, PREFIXES), compare=False)
 
 
 def read_annotations(
@@ -203,7 +222,7 @@ def read_annotations(
         max_ttl: in seconds; a longer one is reported, and counts as missing.
         routing: what the cluster says of it (``routing_of_cluster``).
     """
-    given = _Given(dict(annotations), prefixes)
+    given = Given(dict(annotations), prefixes)
     problems: list[Problem] = []
     exclude, include = (given.texts.get(name, "").strip().lower() for name in (EXCLUDE, INCLUDE))
     if exclude not in {"", "true", "false"}:
@@ -254,28 +273,13 @@ def read_annotations(
         zone_id=zone_id,
         evaluate_health=health,
         only_held=bool(withheld) or routed.routing == NOT_POSSIBLE,
-        prefixes=prefixes,
         problems=tuple(problems),
+        given=given,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """Annotations by their whole keys, and the prefixes that count."""
-
-    texts: dict[str, str]
-    prefixes: tuple[str, ...]
-
-    def find(self, name: str) -> tuple[str, str | None]:
-        """The whole key under which an annotation is read, and its value."""
-        for prefix in self.prefixes:
-            if (key := prefix + name) in self.texts:
-                return key, self.texts[key]
-        return self.prefixes[0] + name, None
-
-
 def _switch(
-    given: _Given, name: str, code: str, otherwise: str, problems: list[Problem], words: str = '"true" or "false"'
+    given: Given, name: str, code: str, otherwise: str, problems: list[Problem], words: str = '"true" or "false"'
 ) -> bool | None:
     key, text = given.find(name)
     word = (text or "").strip().lower()
@@ -285,11 +289,11 @@ def _switch(
     return word == "true" if word else None
 
 
-def _zone_id(given: _Given, name: str) -> str:
+def _zone_id(given: Given, name: str) -> str:
     return (given.find(name)[1] or "").strip().removeprefix("/hostedzone/")
 
 
-def _unsupported(given: _Given, kind: str) -> Iterator[Problem]:
+def _unsupported(given: Given, kind: str) -> Iterator[Problem]:
     """Annotations that ask for something else than kubesync would publish.
 
     row of the table         refused
@@ -303,14 +307,14 @@ def _unsupported(given: _Given, kind: str) -> Iterator[Problem]:
             yield Problem("UnsupportedAnnotation", key, f"kubesync does not do this ({row.text}): {_HOLDS_ON}")
 
 
-def _other_controller(given: _Given) -> Iterator[Problem]:
+def _other_controller(given: Given) -> Iterator[Problem]:
     key, text = given.find("controller")
     if text is not None and text not in CONTROLLERS:
         message = f"neither {CONTROLLERS[0]} nor {CONTROLLERS[1]}: {_HOLDS_ON}"
         yield Problem("OtherController", key, message)
 
 
-def _unknown(given: _Given) -> Iterator[Problem]:
+def _unknown(given: Given) -> Iterator[Problem]:
     for key in given.texts:
         if (name := bare_name(key, given.prefixes)) and find_known(name) is None:
             close = nearest(name)
@@ -329,11 +333,6 @@ def parse_ttl(text: str) -> int | None:
     parts = _DURATION_PART.findall(text)
     seconds = int(sum(Fraction(number.rstrip(".")) * _SECONDS_OF_UNIT[unit] for number, unit in parts))
     return -seconds if text.startswith("-") else seconds
-
-
-def annotation_used(annotations: Iterable[tuple[str, str]], name: str, prefixes: tuple[str, ...] = PREFIXES) -> str:
-    """The full key under which an annotation is read: with the first prefix that has it."""
-    return _Given(dict(annotations), prefixes).find(name)[0]
 
 
 def _names(text: str | None) -> tuple[str, ...]:

@@ -173,12 +173,14 @@ def replaced_targets(asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -
     """The targets of the ``target`` annotation, which replace an object's own. None: there is no such annotation."""
     if asked.targets is None:
         return None
-    return classified(asked.targets, "InvalidTarget", plan, alias=_alias(asked, rules))
+    return classified(asked.targets, asked.given.origin("target"), "InvalidTarget", plan, alias=_alias(asked, rules))
 
 
-def load_balancer_targets(status: Iterable[str], asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> Targets:
-    """The addresses and host names in an object's status."""
-    return classified(status, "InvalidStatus", plan, alias=_alias(asked, rules))
+def load_balancer_targets(
+    status: Iterable[str], source: str, asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan
+) -> Targets:
+    """The addresses and host names in an object's status. ``source``: the field."""
+    return classified(status, source, "InvalidStatus", plan, alias=_alias(asked, rules))
 
 
 def _alias(asked: DnsAnnotations, rules: DnsRules) -> bool:
@@ -239,8 +241,8 @@ def with_zone_aliases(
     return replace(want, records=records, problems=tuple(sorted(problems)))
 
 
-def classified(texts: Iterable[str], code: str, plan: RecordPlan, *, alias: bool = False) -> Targets:
-    """Separate addresses from host names. A text that is neither is reported under ``code``."""
+def classified(texts: Iterable[str], source: str, code: str, plan: RecordPlan, *, alias: bool = False) -> Targets:
+    """Separate addresses from host names. A text that is neither is reported under ``code``. ``source``: see ``Origin``."""
     addresses, hosts = set(), set()
     for text in texts:
         host = canonical_name(text)
@@ -250,7 +252,7 @@ def classified(texts: Iterable[str], code: str, plan: RecordPlan, *, alias: bool
             plan.problems.add(Problem(code, text, f"neither an IP address nor a DNS name: {reason}"))
         else:
             hosts.add(host)
-    return Targets(frozenset(addresses), frozenset(hosts), alias)
+    return Targets(source, frozenset(addresses), frozenset(hosts), alias)
 
 
 def why_no_host(host: str) -> str:

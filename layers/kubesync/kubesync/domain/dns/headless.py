@@ -8,8 +8,8 @@ from typing import Final
 from kubesync.domain.dns.addresses import Address
 from kubesync.domain.dns.endpoints import AddressedGroup
 from kubesync.domain.dns.names import canonical_name, why_illegal
-from kubesync.domain.dns.provenance import OF_PORTS, Origin, endpoints_source
-from kubesync.domain.dns.publishing import MAX_VALUES, RecordPlan, Targets
+from kubesync.domain.dns.provenance import OF_PORTS
+from kubesync.domain.dns.publishing import MAX_VALUES, RecordPlan
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.objects import Endpoint, Service, equal_share
 
@@ -26,6 +26,11 @@ def published_groups(service: Service, groups: Sequence[AddressedGroup]) -> tupl
     return tuple(group._replace(members=tuple(m for m in group.members if m[0].ready)) for group in groups)
 
 
+def endpoints_source(service: Service) -> str:
+    """Where the values of a headless Service come from, for people."""
+    return "endpoints, ready or not" if service.publish_not_ready else "ready endpoints"
+
+
 def addresses_of(groups: Sequence[AddressedGroup]) -> frozenset[Address]:
     """The addresses of these groups, whatever their ports."""
     return frozenset(address for group in groups for _, address in group.members)
@@ -33,11 +38,11 @@ def addresses_of(groups: Sequence[AddressedGroup]) -> frozenset[Address]:
 
 def endpoint_host_names(
     name: str, groups: Sequence[AddressedGroup], plan: RecordPlan
-) -> tuple[dict[str, Targets], dict[str, str]]:
-    """The names ``<hostname>.<name>`` of endpoints that have a host name, and their targets.
+) -> tuple[dict[str, set[Address]], dict[str, str]]:
+    """The names ``<hostname>.<name>`` of endpoints that have a host name, and their addresses.
 
     Returns:
-        the targets by full name, and the full name by the endpoint's ``hostname`` as written. A host name is in neither, and
+        the addresses by full name, and the full name by the endpoint's ``hostname`` as written. A host name is in neither, and
         reported, if it is not one label, its full name is in no zone, or ``MAX_HOST_NAMES`` come before it: those that the key
         holds first, then in order.
     """
@@ -52,8 +57,7 @@ def endpoint_host_names(
         plan.problems.add(Problem("TooManyValues", name, f"{message}a Service has at most {MAX_HOST_NAMES}"))
         first = sorted(addresses, key=lambda full: (full not in plan.held.names, full))[:MAX_HOST_NAMES]
         addresses = {full: addresses[full] for full in first}
-    usable = {host: full for host, full in names.items() if full in addresses}
-    return {full: Targets(frozenset(found)) for full, found in addresses.items()}, usable
+    return addresses, {host: full for host, full in names.items() if full in addresses}
 
 
 def publish_headless_srv(
@@ -85,7 +89,7 @@ def publish_headless_srv(
         plan.problems.add(Problem("TooManyValues", name, message))
     for owner, count, found in sets:
         weight = max(1, 100 // count)
-        plan.explain(owner, Origin(OF_PORTS, endpoints_source(service)))
+        plan.explain(owner, OF_PORTS, endpoints_source(service))
         values = (f"0 {weight} {number}{host}" for number, of_number in found for host in of_number)
         plan.publish_srv(owner, islice(values, most), count if most == MAX_VALUES else 0)
 

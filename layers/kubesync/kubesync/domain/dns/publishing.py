@@ -43,14 +43,16 @@ MAX_CHARACTERS: Final = 15_500
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What a name leads to: addresses and canonical host names. ``alias``: an alias may replace a CNAME."""
+    """What a name leads to: addresses and canonical host names. ``alias``: an alias may replace a CNAME. ``source``: see ``Origin``."""
 
+    source: str
     addresses: frozenset[Address] = frozenset()
     hosts: frozenset[str] = frozenset()
     alias: bool = False
 
     def union(self, other: Targets) -> Targets:
-        return Targets(self.addresses | other.addresses, self.hosts | other.hosts, self.alias or other.alias)
+        addresses, hosts = self.addresses | other.addresses, self.hosts | other.hosts
+        return Targets(self.source, addresses, hosts, self.alias or other.alias)
 
 
 @dataclass(slots=True)
@@ -58,7 +60,7 @@ class RecordPlan:
     """Collects the record sets of one service, and the problems of what cannot be published.
 
     ``asked``: what its annotations ask for. ``networks``: only addresses of these are published; empty: all. ``excluded``: none of these.
-    ``held``: what the key has.
+    ``held``: what the key has. ``wanted``: the names that rules want, and what each leads to.
     """
 
     zones: tuple[Zone, ...]
@@ -67,13 +69,19 @@ class RecordPlan:
     networks: tuple[Network, ...] = ()
     held: Held = NOTHING_HELD
     excluded: tuple[Network, ...] = ()
+    wanted: dict[str, Targets] = field(default_factory=dict)
     sets: dict[RecordKey, RecordSet] = field(default_factory=dict)
     problems: set[Problem] = field(default_factory=set)
     origins: dict[str, set[Origin]] = field(default_factory=dict)
 
-    def explain(self, name: str, origin: Origin) -> None:
+    def want(self, name: str, targets: Targets, rule: str) -> None:
+        """A rule wants a name to lead to these targets. If several want one name, their targets are united."""
+        self.wanted[name] = self.wanted[name].union(targets) if name in self.wanted else targets
+        self.explain(name, rule, targets.source)
+
+    def explain(self, name: str, rule: str, source: str) -> None:
         """Record why a name is wanted. A name can be wanted for several reasons."""
-        self.origins.setdefault(name, set()).add(origin)
+        self.origins.setdefault(name, set()).add(Origin(rule, source))
 
     def place(self, name: str) -> tuple[Zone, ...]:
         """The zones of a name. Reports a name that is illegal or matches no zone, and returns none."""
@@ -85,8 +93,12 @@ class RecordPlan:
             self.problems.add(Problem("NoZone", name, "the name fits none of the cluster's hosted zones"))
         return zones
 
-    def publish(self, name: str, targets: Targets) -> bool:
-        """Plan the sets in the table above. Returns whether the name then has addresses; an alias counts."""
+    def publish(self) -> frozenset[str]:
+        """Plan the sets of all wanted names. Returns those that then have addresses; an alias counts."""
+        return frozenset(name for name, targets in self.wanted.items() if self._publish(name, targets))
+
+    def _publish(self, name: str, targets: Targets) -> bool:
+        """Plan the sets in the table above. Returns whether the name then has addresses."""
         zones = self.place(name)
         if not zones:
             return False

@@ -24,7 +24,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, Final
 
-from kubesync.domain.dns.annotations import DnsAnnotations, annotation_used
+from kubesync.domain.dns.annotations import DnsAnnotations
 from kubesync.domain.dns.desired import (
     Desired,
     DnsRules,
@@ -40,7 +40,6 @@ from kubesync.domain.dns.desired import (
 )
 from kubesync.domain.dns.names import canonical_name
 from kubesync.domain.dns.permissions import permitted
-from kubesync.domain.dns.provenance import Origin, by_annotation
 from kubesync.domain.dns.records import NOTHING_HELD, Held, Problem
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.port import Kind, Shared, Source, row_of, with_tuples
@@ -85,24 +84,23 @@ def desired(key: ObjectKey, ingress: Ingress | None, rules: DnsRules, held: Held
     wanted = names_wanted(ingress, asked, rules)
     if wanted is None:
         message = f"must be {_ANNOTATION_ONLY} or {_HOSTS_ONLY}; nothing is published"
-        plan.problems.add(Problem("InvalidHostnameSource", _key_of(HOSTNAME_SOURCE, ingress, asked), message))
+        plan.problems.add(Problem("InvalidHostnameSource", asked.given.find(HOSTNAME_SOURCE)[0], message))
     if asked.internal_hostnames:
         message = "has no effect: an Ingress has no cluster IP"
-        plan.problems.add(Problem("UnknownAnnotation", _key_of("internal-hostname", ingress, asked), message))
+        plan.problems.add(Problem("UnknownAnnotation", asked.given.find("internal-hostname")[0], message))
     allowed = permitted(wanted or (), key, rules.names, held.names)
     plan.problems.update(allowed.problems)
     if asked.unpublishable or not wanted:
         return Desired({}, {}, bounded(plan.problems, key.kind), counted=allowed.counted, only_held=asked.only_held)
-    targets, source = replaced_targets(asked, rules, plan), by_annotation(ingress.annotations, asked, "target")
+    targets = replaced_targets(asked, rules, plan)
     if targets is None:
-        status, source = (*ingress.ingress_ips, *ingress.ingress_hostnames), "status.loadBalancer"
-        targets = load_balancer_targets(status, asked, rules, plan)
+        status = (*ingress.ingress_ips, *ingress.ingress_hostnames)
+        targets = load_balancer_targets(status, "status.loadBalancer", asked, rules, plan)
     report_alias(asked, targets, plan)
-    for name, why in wanted.items():
-        if name not in allowed.refused:
-            for rule in why:
-                plan.explain(name, Origin(rule, source))
-            plan.publish(name, targets)
+    for name, places in wanted.items():
+        for place in () if name in allowed.refused else places:
+            plan.want(name, targets, place)
+    plan.publish()
     records = plan.finish()
     origins = {name: tuple(sorted(found)) for name, found in plan.origins.items()}
     return Desired(records, {}, bounded(plan.problems, key.kind), origins, allowed.counted, asked.only_held)
@@ -114,21 +112,20 @@ def of_our_class(ingress: Ingress, rules: DnsRules) -> bool:
 
 
 def names_wanted(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> dict[str, list[str]] | None:
-    """Canonical names in the order in which a limit counts them, and the rules that want them. None: nobody can tell which it wants."""
+    """Canonical names in the order in which a limit counts them, and the places that give them. None: nobody can tell which it wants."""
     given = names_given(ingress, asked, rules)
     if given is None:
         return None
     wanted: dict[str, list[str]] = {}
-    for rule, names, left_out_by in given:
+    for place, names, left_out_by in given:
         for name in () if left_out_by else names:
-            wanted.setdefault(name, []).append(rule)
+            wanted.setdefault(name, []).append(place)
     return wanted
 
 
 def names_given(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> list[tuple[str, list[str], str]] | None:
     """Where an Ingress gives names: the place, its canonical names, and what leaves them out (empty: nothing). None: nobody can tell."""
-    key = _key_of(HOSTNAME_SOURCE, ingress, asked)
-    text = dict(ingress.annotations).get(key)
+    key, text = asked.given.find(HOSTNAME_SOURCE)
     only = None if text is None else text.strip().lower()
     if only not in (None, _ANNOTATION_ONLY, _HOSTS_ONLY):
         return None
@@ -139,13 +136,9 @@ def names_given(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> lis
     places = (
         ("spec.rules", ingress.hosts, no_rules),
         ("spec.tls", ingress.tls_hosts, no_tls),
-        (by_annotation(ingress.annotations, asked, "hostname"), asked.hostnames, no_annotation),
+        (asked.given.origin("hostname"), asked.hostnames, no_annotation),
     )
     return [(place, [*filter(None, map(canonical_name, names))], left) for place, names, left in places]
-
-
-def _key_of(name: str, ingress: Ingress, asked: DnsAnnotations) -> str:
-    return annotation_used(ingress.annotations, name, asked.prefixes)
 
 
 def _ingress(state: KeyState) -> Ingress | None:

@@ -31,7 +31,7 @@ from operator import attrgetter
 from sys import intern
 from typing import Any, Final
 
-from kubesync.domain.dns.addresses import Address, parse_address
+from kubesync.domain.dns.addresses import parse_address
 from kubesync.domain.dns.annotations import HEADLESS, DnsAnnotations
 from kubesync.domain.dns.desired import (
     Desired,
@@ -51,22 +51,14 @@ from kubesync.domain.dns.endpoints import AddressedGroup, addressed_groups
 from kubesync.domain.dns.headless import (
     addresses_of,
     endpoint_host_names,
+    endpoints_source,
     publish_headless_srv,
     published_groups,
     srv_owner,
 )
 from kubesync.domain.dns.names import NO_NAMES, canonical_name, service_name
 from kubesync.domain.dns.permissions import permitted
-from kubesync.domain.dns.provenance import (
-    OF_ENDPOINTS,
-    OF_PORTS,
-    OF_TEMPLATE,
-    Origin,
-    by_annotation,
-    endpoints_source,
-    internal_source,
-    public_source,
-)
+from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.publishing import RecordPlan, Targets
 from kubesync.domain.dns.records import NOTHING_HELD, Held, Problem, RecordKey, RecordSet
 from kubesync.domain.objects import (
@@ -86,6 +78,7 @@ from kubesync.domain.upstreams.nodes import let_in
 _ENDPOINT_FIELDS: Final = attrgetter("ip", "ready", "serving", "terminating", "node", "zone", "hostname", "pod")
 _OF_ENDPOINTS: Final = (Resource.ENDPOINTSLICES, Resource.ENDPOINTS)
 _OF_SERVICE: Final = frozenset({Resource.SERVICES})
+_CLUSTER_IPS: Final = "spec.clusterIPs"
 
 
 def desired(
@@ -162,31 +155,19 @@ def _records(
     shown = published_groups(service, groups)
     public, internal = _public_and_internal(service, asked, shown, rules, plan)
     report_alias(asked, public, plan)
-    wanted: dict[str, Targets] = {}
-
-    def want(name: str, targets: Targets, rule: str, source: str) -> None:
-        wanted[name] = wanted[name].union(targets) if name in wanted else targets
-        plan.explain(name, Origin(rule, source))
-
-    source = public_source(service, asked, cluster_ips=rules.load_balancer_cluster_ips)
     for name in own:
-        want(name, public, f"{OF_TEMPLATE}{rules.template}", source)
+        plan.want(name, public, f"{OF_TEMPLATE}{rules.template}")
     for name in asked.hostnames:
-        want(name, public, by_annotation(service.annotations, asked, "hostname"), source)
+        plan.want(name, public, asked.given.origin("hostname"))
     for name in asked.internal_hostnames:
-        rule = by_annotation(service.annotations, asked, "internal-hostname")
-        want(name, internal, rule, internal_source(service, asked))
+        plan.want(name, internal, asked.given.origin("internal-hostname"))
     host_names: dict[str, str] = {}
     for name in own:
         if service.headless and asked.targets is None and plan.place(name):
             by_name, host_names = endpoint_host_names(name, shown, plan)
-            for host_name, targets in by_name.items():
-                want(host_name, targets, OF_ENDPOINTS, endpoints_source(service))
-    have_addresses = set[str]()
-    for name, targets in wanted.items():
-        if plan.publish(name, targets):
-            have_addresses.add(name)
-
+            for host_name, found in by_name.items():
+                plan.want(host_name, Targets(endpoints_source(service), frozenset(found)), OF_ENDPOINTS)
+    have_addresses = plan.publish()
     for name in own if rules.srv and asked.targets is None else ():
         if service.headless:
             usable = {host: full for host, full in host_names.items() if full in have_addresses}
@@ -199,12 +180,12 @@ def _records(
 def _public_and_internal(
     service: Service, asked: DnsAnnotations, shown: Sequence[AddressedGroup], rules: DnsRules, plan: RecordPlan
 ) -> tuple[Targets, Targets]:
-    """Targets of the own name and of ``hostname``, and those of ``internal-hostname``. The annotation ``target`` replaces both."""
+    """The targets at the own name and in ``hostname``, and those at ``internal-hostname``. The annotation ``target`` replaces both."""
     replaced = replaced_targets(asked, rules, plan)
     if replaced is not None:
         return replaced, replaced
     public = _public_targets(service, asked, shown, rules, plan)
-    internal = Targets(_cluster_addresses(service, plan)) if asked.internal_hostnames else Targets()
+    internal = _cluster_ips(service, plan) if asked.internal_hostnames else Targets(_CLUSTER_IPS)
     if not internal.addresses:
         for name in asked.internal_hostnames:
             plan.problems.add(Problem("NoClusterIp", name, "the service has no cluster IP to publish"))
@@ -222,28 +203,31 @@ def _public_targets(
     service: Service, asked: DnsAnnotations, shown: Sequence[AddressedGroup], rules: DnsRules, plan: RecordPlan
 ) -> Targets:
     if service.headless:
-        return Targets(addresses_of(shown))
+        return Targets(endpoints_source(service), addresses_of(shown))
     if service.type == "ExternalName":
-        host = canonical_name(service.external_name)
+        host, source = canonical_name(service.external_name), "spec.externalName"
         if parse_address(host) is not None:
             plan.problems.add(
                 Problem("ExternalNameIsAddress", service.external_name, "an external name must be a DNS name")
             )
-            return Targets()
+            return Targets(source)
         # The cluster's setting is about load balancers; an annotation is about this Service.
-        return classified((host,), "InvalidExternalName", plan, alias=asked.alias is True)
-    if service.type == "LoadBalancer" and not rules.load_balancer_cluster_ips:
-        return load_balancer_targets((*service.ingress_ips, *service.ingress_hostnames), asked, rules, plan)
-    return Targets(_cluster_addresses(service, plan))
+        return classified((host,), source, "InvalidExternalName", plan, alias=asked.alias is True)
+    if service.type != "LoadBalancer":
+        return _cluster_ips(service, plan)
+    if rules.load_balancer_cluster_ips:
+        return _cluster_ips(service, plan, f"{_CLUSTER_IPS}, by --load-balancer-cluster-ips")
+    status = (*service.ingress_ips, *service.ingress_hostnames)
+    return load_balancer_targets(status, "status.loadBalancer", asked, rules, plan)
 
 
-def _cluster_addresses(service: Service, plan: RecordPlan) -> frozenset[Address]:
+def _cluster_ips(service: Service, plan: RecordPlan, source: str = _CLUSTER_IPS) -> Targets:
     if service.headless or service.type == "ExternalName":
-        return frozenset()
-    found = classified(filter(None, service.cluster_ips), "InvalidClusterIp", plan)
+        return Targets(source)
+    found = classified(filter(None, service.cluster_ips), source, "InvalidClusterIp", plan)
     for host in found.hosts:
         plan.problems.add(Problem("InvalidClusterIp", host, "not an IP address"))
-    return found.addresses
+    return Targets(source, found.addresses)
 
 
 def _publish_srv(name: str, service: Service, plan: RecordPlan) -> None:
@@ -253,7 +237,7 @@ def _publish_srv(name: str, service: Service, plan: RecordPlan) -> None:
             owner = srv_owner(port.name, port.protocol, name)
             values.setdefault(owner, []).append(f"0 100 {port.port} {name}.")
     for owner, found in values.items():
-        plan.explain(owner, Origin(OF_PORTS, "spec.ports"))
+        plan.explain(owner, OF_PORTS, "spec.ports")
         plan.publish_srv(owner, found)
 
 
