@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from kubesync.aws.tables.control.clusters import LABELS, ClusterConfig
 from kubesync.domain.dns.names import zones_of
-from kubesync.domain.dns.routing.policies import Routing, Simple
+from kubesync.domain.dns.routing.policies import SIMPLE, Routing, Simple
 from kubesync.domain.dns.routing.reading import read_routing, routing_of_cluster
 from kubesync_local.registration.scopes import whys_no_scope
 from kubesync_local.registration.templates import NameForm, shared_name, why_ambiguous
@@ -105,7 +105,7 @@ def _share(config: ClusterConfig, other: ClusterConfig) -> bool:
 def policy_of(config: ClusterConfig) -> Routing:
     """The routing policy of its record sets, as far as no annotation says otherwise."""
     texts = routing_of_cluster(config.routing, config.health_check, config.name)
-    return read_routing(lambda name: (name, None), texts).routing
+    return read_routing(lambda name: (name, None), [], texts)[1] or SIMPLE
 
 
 def remarks_on_routing(config: ClusterConfig, others: Iterable[ClusterConfig]) -> Iterator[str]:

@@ -224,11 +224,8 @@ def read_annotations(
     """
     given = Given(dict(annotations), prefixes)
     problems: list[Problem] = []
-    exclude, include = (given.texts.get(name, "").strip().lower() for name in (EXCLUDE, INCLUDE))
-    if exclude not in {"", "true", "false"}:
-        problems.append(Problem("InvalidExclude", EXCLUDE, 'must be "true" or "false"; the service is not left out'))
-    if include not in {"", "true", "false"}:
-        problems.append(Problem("InvalidInclude", INCLUDE, 'must be "true" or "false"; it counts as "false"'))
+    exclude = _switch((EXCLUDE, given.texts.get(EXCLUDE)), "InvalidExclude", "the service is not left out", problems)
+    include = _switch((INCLUDE, given.texts.get(INCLUDE)), "InvalidInclude", 'it counts as "false"', problems)
     ttl_key, ttl_text = given.find("ttl")
     ttl = None
     if ttl_text is not None:
@@ -239,17 +236,15 @@ def read_annotations(
             limits = f"{MIN_TTL_SECONDS} to {max_ttl} seconds{option}"
             why = f"must be seconds or a duration such as 1m30s, {limits}; the default is used"
             problems.append(Problem("InvalidTtl", ttl_key, why))
-    routed = read_routing(given.find, routing)
-    problems += routed.problems
+    identifier, policy = read_routing(given.find, problems, routing)
     family = (given.find("alias")[1] or "").strip().upper()
     types = (family,) if family in ("A", "AAAA") else ()
     alias: bool | None = True
     if not types:
-        alias = _switch(given, "alias", "InvalidAlias", "the cluster's setting is used", problems, _ALIAS_WORDS)
+        alias = _switch(given.find("alias"), "InvalidAlias", "the cluster's setting is used", problems, _ALIAS_WORDS)
     zone_id, alias_zone = _zone_id(given, "aws-hosted-zone-id"), _zone_id(given, "aws-target-hosted-zone")
-    health = _switch(
-        given, "aws-evaluate-target-health", "InvalidEvaluateTargetHealth", "health is evaluated", problems
-    )
+    of_health = given.find("aws-evaluate-target-health")
+    health = _switch(of_health, "InvalidEvaluateTargetHealth", "health is evaluated", problems)
     withheld = [*_unsupported(given, kind), *_other_controller(given)]
     if alias_zone.lower() == "same-zone":
         alias_zone = "same-zone"
@@ -258,30 +253,31 @@ def read_annotations(
         withheld.append(Problem("UnsupportedAnnotation", key, f"is no id of a hosted zone: {_HOLDS_ON}"))
     problems += [*withheld, *_unknown(given)]
     return DnsAnnotations(
-        exclude=exclude == "true",
-        include=include == "true",
+        exclude=exclude is True,
+        include=include is True,
         hostnames=_names(given.find("hostname")[1]),
         internal_hostnames=_names(given.find("internal-hostname")[1]),
         targets=_names(given.find("target")[1]) or None,
         ttl_seconds=ttl,
         alias=alias,
-        identifier=routed.identifier,
-        routing=routed.routing,
-        unpublishable=routed.unpublishable,
+        identifier=identifier,
+        routing=policy or SIMPLE,
+        unpublishable=policy is None,
         alias_types=types or (("A", "AAAA") if alias else ()),
         alias_zone=alias_zone,
         zone_id=zone_id,
         evaluate_health=health,
-        only_held=bool(withheld) or routed.routing == NOT_POSSIBLE,
+        only_held=bool(withheld) or policy == NOT_POSSIBLE,
         problems=tuple(problems),
         given=given,
     )
 
 
 def _switch(
-    given: Given, name: str, code: str, otherwise: str, problems: list[Problem], words: str = '"true" or "false"'
+    found: tuple[str, str | None], code: str, otherwise: str, problems: list[Problem], words: str = '"true" or "false"'
 ) -> bool | None:
-    key, text = given.find(name)
+    """The value of an annotation, by its key and text; None, and reported where there is another text: it does not say."""
+    key, text = found
     word = (text or "").strip().lower()
     if word not in {"", "true", "false"}:
         problems.append(Problem(code, key, f"must be {words}; {otherwise}"))

@@ -187,8 +187,7 @@ def _why_outside(labels: Sequence[str], namespace: str, rules: NameRules) -> str
     index = _index(rules)
     for start in range(len(labels)):
         domain = ".".join(labels[start:])
-        owners = index.get(domain, _NOT_LISTED)
-        if owners is _NOT_LISTED:
+        if (owners := index.get(domain)) is None:
             continue
         if not owners:
             return f"{domain} is excluded (--exclude-domains)"
@@ -201,7 +200,6 @@ def _why_outside(labels: Sequence[str], namespace: str, rules: NameRules) -> str
 
 
 _EVERYBODY: Final = ""
-_NOT_LISTED: Final = frozenset({"not a namespace"})
 
 
 @lru_cache(maxsize=64)

@@ -115,13 +115,8 @@ class RecordPlan:
             self.problems.add(Problem("CnameLoop", name, "the name would lead to itself"))
             return False
         if targets.alias and (zone_id := self.alias_zone_id(host)) is not None:
-            if zone_id == SAME_ZONE:
-                for zone in zones:
-                    self._put_zone_alias(zone, name, host)
-                return False  # it may become a CNAME
-            health = zone_id != CLOUDFRONT_ZONE if self.asked.evaluate_health is None else self.asked.evaluate_health
-            self._put_alias(zones, name, AliasTarget(zone_id, host, health))
-            return True
+            self._put_alias(zones, name, host, zone_id)
+            return zone_id != SAME_ZONE  # there it may become a CNAME
         self._put_cname(zones, name, host)
         return False
 
@@ -181,19 +176,20 @@ class RecordPlan:
             else:
                 self._plan(zone, name, "CNAME", RecordSet(self.ttl_seconds, (f"{host}.",), routing=self.asked.routing))
 
-    def _put_alias(self, zones: Iterable[Zone], name: str, target: AliasTarget) -> None:
+    def _put_alias(self, zones: Iterable[Zone], name: str, host: str, zone_id: str) -> None:
+        """Plan aliases. One to a name of the same zone also holds the CNAME that it falls back to: ``with_zone_aliases`` decides.
+
+        That CNAME has no TTL where there can be none.
+        """
         # The name of a load balancer does not show whether it has IPv6. If it has none, an AAAA alias answers with no data,
         # which is right. external-dns makes both for the same reason, and evaluates health by default.
-        for zone in zones:
-            for record_type in self.asked.alias_types or ("A", "AAAA"):
-                self._plan(zone, name, record_type, RecordSet(None, (), alias=target, routing=self.asked.routing))
-
-    def _put_zone_alias(self, zone: Zone, name: str, host: str) -> None:
-        """Both an alias and the CNAME that it falls back to, which has no TTL where there can be none: ``with_zone_aliases`` decides."""
-        ttl = None if name == zone.name else self.ttl_seconds
-        target = AliasTarget(zone.id, host, self.asked.evaluate_health is not False)
-        for record_type in self.asked.alias_types or ("A", "AAAA"):
-            self._plan(zone, name, record_type, RecordSet(ttl, (f"{host}.",), alias=target, routing=self.asked.routing))
+        health = zone_id != CLOUDFRONT_ZONE if self.asked.evaluate_health is None else self.asked.evaluate_health
+        same = zone_id == SAME_ZONE
+        for zone, record_type in product(zones, self.asked.alias_types or ("A", "AAAA")):
+            target = AliasTarget(zone.id if same else zone_id, host, health)
+            ttl = self.ttl_seconds if same and name != zone.name else None
+            values = (f"{host}.",) if same else ()
+            self._plan(zone, name, record_type, RecordSet(ttl, values, target, routing=self.asked.routing))
 
     def _plan(self, zone: Zone, name: str, record_type: str, record_set: RecordSet) -> None:
         if why := why_not_possible(record_type, record_set, private=zone.private):

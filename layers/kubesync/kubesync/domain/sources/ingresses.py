@@ -90,17 +90,16 @@ def desired(key: ObjectKey, ingress: Ingress | None, rules: DnsRules, held: Held
         plan.problems.add(Problem("UnknownAnnotation", asked.given.find("internal-hostname")[0], message))
     allowed = permitted(wanted or (), key, rules.names, held.names)
     plan.problems.update(allowed.problems)
-    if asked.unpublishable or not wanted:
-        return Desired({}, {}, bounded(plan.problems, key.kind), counted=allowed.counted, only_held=asked.only_held)
-    targets = replaced_targets(asked, rules, plan)
-    if targets is None:
-        status = (*ingress.ingress_ips, *ingress.ingress_hostnames)
-        targets = load_balancer_targets(status, "status.loadBalancer", asked, rules, plan)
-    report_alias(asked, targets, plan)
-    for name, places in wanted.items():
-        for place in () if name in allowed.refused else places:
-            plan.want(name, targets, place)
-    plan.publish()
+    if wanted and not asked.unpublishable:
+        targets = replaced_targets(asked, rules, plan)
+        if targets is None:
+            status = (*ingress.ingress_ips, *ingress.ingress_hostnames)
+            targets = load_balancer_targets(status, "status.loadBalancer", asked, rules, plan)
+        report_alias(asked, targets, plan)
+        for name, places in wanted.items():
+            for place in () if name in allowed.refused else places:
+                plan.want(name, targets, place)
+        plan.publish()
     records = plan.finish()
     origins = {name: tuple(sorted(found)) for name, found in plan.origins.items()}
     return Desired(records, {}, bounded(plan.problems, key.kind), origins, allowed.counted, asked.only_held)

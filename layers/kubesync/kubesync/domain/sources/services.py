@@ -25,7 +25,7 @@ are united first. The table in ``dns.publishing`` then says what each name becom
 Every port of every Service except ExternalName has an upstream. Upstreams are unknown while the endpoints are unknown.
 """
 
-from collections.abc import Collection, Iterable, Sequence, Set as AbstractSet
+from collections.abc import Collection, Sequence, Set as AbstractSet
 from dataclasses import replace
 from operator import attrgetter
 from sys import intern
@@ -75,7 +75,8 @@ from kubesync.domain.sources.port import Kind, Shared, Source, row_of, with_tupl
 from kubesync.domain.state import KeyState
 from kubesync.domain.upstreams.nodes import let_in
 
-_ENDPOINT_FIELDS: Final = attrgetter("ip", "ready", "serving", "terminating", "node", "zone", "hostname", "pod")
+_ENDPOINT_ROW: Final = row_of(Endpoint)
+_NODE_AND_ZONE: Final = slice(4, 6)  # in this row
 _OF_ENDPOINTS: Final = (Resource.ENDPOINTSLICES, Resource.ENDPOINTS)
 _OF_SERVICE: Final = frozenset({Resource.SERVICES})
 _CLUSTER_IPS: Final = "spec.clusterIPs"
@@ -105,8 +106,8 @@ def desired(
     if allowed.refused:
         asked = replace(
             asked,
-            hostnames=_without(asked.hostnames, allowed.refused),
-            internal_hostnames=_without(asked.internal_hostnames, allowed.refused),
+            hostnames=tuple(name for name in asked.hostnames if name not in allowed.refused),
+            internal_hostnames=tuple(name for name in asked.internal_hostnames if name not in allowed.refused),
         )
         plan.problems.update(allowed.problems)
     groups = None
@@ -133,10 +134,6 @@ def desired(
 
 def _asked(service: Service, rules: DnsRules) -> DnsAnnotations:
     return asked_of(service.annotations, rules, HEADLESS if service.headless else service.type)
-
-
-def _without(names: Iterable[str], refused: Collection[str]) -> tuple[str, ...]:
-    return tuple(name for name in names if name not in refused)
 
 
 def _records(
@@ -274,27 +271,21 @@ def _encode_endpoints(value: EndpointsObject) -> list[object]:
 def _decode_endpoints(row: Sequence[Any]) -> EndpointsObject:
     service, groups, truncated, *fqdn = row
     decoded = tuple(
-        EndpointGroup(tuple(_decode_endpoint(*e) for e in endpoints), tuple(map(Port._make, ports)))
+        EndpointGroup(tuple(map(_decode_endpoint, endpoints)), tuple(map(Port._make, ports)))
         for endpoints, ports in groups
     )
     return EndpointsObject(service, decoded, truncated, bool(fqdn))
 
 
-def _decode_endpoint(
-    ip: str,
-    ready: bool = True,
-    serving: bool | None = None,
-    terminating: bool | None = None,
-    node: str = "",
-    zone: str = "",
-    *names: str,
-) -> Endpoint:
+def _decode_endpoint(row: list[Any]) -> Endpoint:
     # One text for all endpoints of a node, and of a zone: they take much of the memory.
-    return Endpoint(ip, ready, serving, terminating, intern(node), intern(zone), *names)
+    row[_NODE_AND_ZONE] = [intern(text) for text in row[_NODE_AND_ZONE]]
+    return Endpoint(*row)
 
 
 def _encode_endpoint(endpoint: Endpoint) -> list[object]:
-    row = list(_ENDPOINT_FIELDS(endpoint))
+    """Its fields in their order, without those at the end that say nothing."""
+    row = list(_ENDPOINT_ROW(endpoint))
     while row and row[-1] in ("", None):
         row.pop()
     return row

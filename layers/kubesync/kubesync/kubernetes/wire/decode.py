@@ -147,9 +147,8 @@ def read_list_page(resource: Resource, body: bytes, prefixes: tuple[str, ...] = 
     Raises:
         BodyError: the answer is not a list of that resource. It must never count as an empty list (I5).
     """
-    reader = WIRE[resource]
     try:
-        page = reader.page.validate_json(body, context=prefixes)
+        page = WIRE[resource].page.validate_json(body, context=prefixes)
     except ValidationError:
         return _read_list_item_by_item(resource, body, prefixes)
     return _list_page(page["metadata"], tuple(page["items"] or ()), ())

@@ -194,8 +194,6 @@ def encode_routing(routing: Routing) -> int | list[object] | None:
     weighted, without health check     its weight: older releases read this form too
     other                              the policy, the health check, and the values in the order of the class
     """
-    if isinstance(routing, Simple):
-        return None
     if is_old_form(routing):
         return routing.weight if isinstance(routing, Weighted) else None
     return [routing.kind, *astuple(routing)]

@@ -20,7 +20,7 @@ An annotation of an object replaces only what it names: the identifier, the poli
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
@@ -103,16 +103,6 @@ _OF_CLUSTERS: Final = {
 NOTHING_SAID: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class AskedRouting:
-    """``routing`` is ``NOT_POSSIBLE`` where it is. ``unpublishable``: Route 53 does not accept the identifier."""
-
-    identifier: str = ""
-    routing: Routing = SIMPLE
-    unpublishable: bool = False
-    problems: tuple[Problem, ...] = ()
-
-
 class _NotPossibleError(Exception):
     """``subject``: the name of an annotation."""
 
@@ -150,40 +140,45 @@ def routing_of_cluster(option: str, health_check: str, cluster: str) -> Mapping[
 
 
 def read_routing(
-    find: Callable[[str], tuple[str, str | None]], of_cluster: Mapping[str, str] = NOTHING_SAID
-) -> AskedRouting:
+    find: Callable[[str], tuple[str, str | None]], problems: list[Problem], of_cluster: Mapping[str, str] = NOTHING_SAID
+) -> tuple[str, Routing | None]:
     """Read the annotations. An empty identifier or weight counts as missing.
 
     Args:
         find: an annotation's whole key, and its value.
+        problems: takes what is reported.
         of_cluster: what counts where an object does not say it: ``routing_of_cluster``.
+
+    Returns:
+        the set identifier, and the policy; None: Route 53 does not accept the identifier.
     """
-    names = ("aws-health-check-id", *(name for each in _POLICIES.values() for name in each))
+    names = ("aws-health-check-id", *POLICY_ANNOTATIONS)
     texts = {name: text.strip() for name in names if (text := find(name)[1]) is not None}
     texts = {name: text for name, text in texts.items() if text or name != "aws-weight"}
     identifier = (find("set-identifier")[1] or "").strip() or of_cluster.get("set-identifier", "")
     if len(identifier) > MAX_IDENTIFIER_CHARACTERS or not (identifier.isascii() and identifier.isprintable()):
         message = f"must be 1 to {MAX_IDENTIFIER_CHARACTERS} printable ASCII characters; nothing is published"
-        return AskedRouting(
-            unpublishable=True, problems=(Problem("InvalidSetIdentifier", find("set-identifier")[0], message),)
-        )
+        problems.append(Problem("InvalidSetIdentifier", find("set-identifier")[0], message))
+        return "", None
     if not identifier and texts.keys() <= {"aws-weight"}:
         why = "has no effect: give a set-identifier as well"
-        return AskedRouting(problems=tuple(Problem("WeightWithoutIdentifier", find(name)[0], why) for name in texts))
-    problems: tuple[Problem, ...] = ()
-    if texts.keys() & POLICY_ANNOTATIONS == {"aws-weight"} and not _is_weight(texts["aws-weight"]):
-        used = "the cluster's --routing" if of_cluster else DEFAULT_WEIGHT
-        why = f"must be a whole number from 0 to {MAX_WEIGHT}; {used} is used"
-        problems = (Problem("InvalidWeight", find("aws-weight")[0], why),)
+        problems += [Problem("WeightWithoutIdentifier", find(name)[0], why) for name in texts]
+        return "", SIMPLE
+    no_weight = texts.keys() & POLICY_ANNOTATIONS == {"aws-weight"} and not _is_weight(texts["aws-weight"])
+    if no_weight:
         del texts["aws-weight"]
     asks = texts.keys() & POLICY_ANNOTATIONS
     texts = {name: text for name, text in of_cluster.items() if not asks or name not in POLICY_ANNOTATIONS} | texts
     try:
         routing = _policy(identifier, texts)
     except _NotPossibleError as error:
-        found = Problem("RoutingNotPossible", find(error.subject)[0], str(error))
-        return AskedRouting(identifier, NOT_POSSIBLE, problems=(found,))
-    return AskedRouting(identifier, routing, problems=problems)
+        problems.append(Problem("RoutingNotPossible", find(error.subject)[0], str(error)))
+        return identifier, NOT_POSSIBLE
+    if no_weight:
+        used = "the cluster's --routing" if of_cluster else DEFAULT_WEIGHT
+        why = f"must be a whole number from 0 to {MAX_WEIGHT}; {used} is used"
+        problems.append(Problem("InvalidWeight", find("aws-weight")[0], why))
+    return identifier, routing
 
 
 def _is_weight(text: str) -> bool:
