@@ -169,27 +169,26 @@ def keeping(
     return Keeping(kept, identifier, asked.routing.seat(asked.identifier), asked.zone_id)
 
 
-def replaced_targets(asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan) -> Targets | None:
+def replaced_targets(rules: DnsRules, plan: RecordPlan) -> Targets | None:
     """The targets of the ``target`` annotation, which replace an object's own. None: there is no such annotation."""
+    asked = plan.asked
     if asked.targets is None:
         return None
-    return classified(asked.targets, asked.given.origin("target"), "InvalidTarget", plan, alias=_alias(asked, rules))
+    return classified(asked.targets, asked.given.origin("target"), "InvalidTarget", plan, alias=_alias(rules, plan))
 
 
-def load_balancer_targets(
-    status: Iterable[str], source: str, asked: DnsAnnotations, rules: DnsRules, plan: RecordPlan
-) -> Targets:
+def load_balancer_targets(status: Iterable[str], source: str, rules: DnsRules, plan: RecordPlan) -> Targets:
     """The addresses and host names in an object's status. ``source``: the field."""
-    return classified(status, source, "InvalidStatus", plan, alias=_alias(asked, rules))
+    return classified(status, source, "InvalidStatus", plan, alias=_alias(rules, plan))
 
 
-def _alias(asked: DnsAnnotations, rules: DnsRules) -> bool:
-    return rules.load_balancer_alias if asked.alias is None else asked.alias
+def _alias(rules: DnsRules, plan: RecordPlan) -> bool:
+    return rules.load_balancer_alias if plan.asked.alias is None else plan.asked.alias
 
 
-def report_alias(asked: DnsAnnotations, targets: Targets, plan: RecordPlan) -> None:
+def report_alias(targets: Targets, plan: RecordPlan) -> None:
     """Report that an alias was asked for where the hosted zone of the host name is not known."""
-    host = min(targets.hosts, default="")
+    asked, host = plan.asked, min(targets.hosts, default="")
     if asked.alias and host and not targets.addresses and plan.alias_zone_id(host) is None:
         why = (
             "lies in no zone of the cluster, as it should (aws-target-hosted-zone)"

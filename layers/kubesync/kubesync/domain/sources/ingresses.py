@@ -91,11 +91,11 @@ def desired(key: ObjectKey, ingress: Ingress | None, rules: DnsRules, held: Held
     allowed = permitted(wanted or (), key, rules.names, held.names)
     plan.problems.update(allowed.problems)
     if wanted and not asked.unpublishable:
-        targets = replaced_targets(asked, rules, plan)
+        targets = replaced_targets(rules, plan)
         if targets is None:
             status = (*ingress.ingress_ips, *ingress.ingress_hostnames)
-            targets = load_balancer_targets(status, "status.loadBalancer", asked, rules, plan)
-        report_alias(asked, targets, plan)
+            targets = load_balancer_targets(status, "status.loadBalancer", rules, plan)
+        report_alias(targets, plan)
         for name, places in wanted.items():
             for place in () if name in allowed.refused else places:
                 plan.want(name, targets, place)

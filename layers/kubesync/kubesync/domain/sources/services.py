@@ -101,7 +101,6 @@ def desired(
     asked = _asked(service, rules)
     if (nothing := left_out(asked, rules)) is not None:
         return nothing
-    plan = plan_for(asked, rules, held)
     allowed = permitted((*asked.hostnames, *asked.internal_hostnames), key, rules.names, held.names)
     if allowed.refused:
         asked = replace(
@@ -109,7 +108,8 @@ def desired(
             hostnames=tuple(name for name in asked.hostnames if name not in allowed.refused),
             internal_hostnames=tuple(name for name in asked.internal_hostnames if name not in allowed.refused),
         )
-        plan.problems.update(allowed.problems)
+    plan = plan_for(asked, rules, held)
+    plan.problems.update(allowed.problems)
     groups = None
     if endpoints is not None:
         used = endpoints if service.type != "ExternalName" else ()
@@ -119,7 +119,7 @@ def desired(
     if asked.unpublishable:
         records = {}
     elif groups is not None or not service.headless:
-        records = _records(key, service, asked, groups or (), rules, plan)
+        records = _records(key, service, groups or (), rules, plan)
     upstreams = None
     if groups is not None:
         upstreams = {} if service.type == "ExternalName" else let_in(key, service, groups, held, plan.problems)
@@ -137,21 +137,16 @@ def _asked(service: Service, rules: DnsRules) -> DnsAnnotations:
 
 
 def _records(
-    key: ObjectKey,
-    service: Service,
-    asked: DnsAnnotations,
-    groups: Sequence[AddressedGroup],
-    rules: DnsRules,
-    plan: RecordPlan,
+    key: ObjectKey, service: Service, groups: Sequence[AddressedGroup], rules: DnsRules, plan: RecordPlan
 ) -> dict[RecordKey, RecordSet]:
     """The record sets of a Service, by the table at the top: its targets, the names that want them, and then SRV at names with addresses.
 
     ``own``: the name that the template gives, if it gives one.
     """
-    own = _own_names(key, rules)
+    own, asked = _own_names(key, rules), plan.asked
     shown = published_groups(service, groups)
-    public, internal = _public_and_internal(service, asked, shown, rules, plan)
-    report_alias(asked, public, plan)
+    public, internal = _public_and_internal(service, shown, rules, plan)
+    report_alias(public, plan)
     for name in own:
         plan.want(name, public, f"{OF_TEMPLATE}{rules.template}")
     for name in asked.hostnames:
@@ -175,16 +170,16 @@ def _records(
 
 
 def _public_and_internal(
-    service: Service, asked: DnsAnnotations, shown: Sequence[AddressedGroup], rules: DnsRules, plan: RecordPlan
+    service: Service, shown: Sequence[AddressedGroup], rules: DnsRules, plan: RecordPlan
 ) -> tuple[Targets, Targets]:
     """The targets at the own name and in ``hostname``, and those at ``internal-hostname``. The annotation ``target`` replaces both."""
-    replaced = replaced_targets(asked, rules, plan)
+    replaced = replaced_targets(rules, plan)
     if replaced is not None:
         return replaced, replaced
-    public = _public_targets(service, asked, shown, rules, plan)
-    internal = _cluster_ips(service, plan) if asked.internal_hostnames else Targets(_CLUSTER_IPS)
+    public = _public_targets(service, shown, rules, plan)
+    internal = _cluster_ips(service, plan) if plan.asked.internal_hostnames else Targets(_CLUSTER_IPS)
     if not internal.addresses:
-        for name in asked.internal_hostnames:
+        for name in plan.asked.internal_hostnames:
             plan.problems.add(Problem("NoClusterIp", name, "the service has no cluster IP to publish"))
     return public, internal
 
@@ -196,9 +191,7 @@ def _own_names(key: ObjectKey, rules: DnsRules) -> tuple[str, ...]:
     return (service_name(rules.template, service=key.name, namespace=key.namespace, domain=domain, cluster=cluster),)
 
 
-def _public_targets(
-    service: Service, asked: DnsAnnotations, shown: Sequence[AddressedGroup], rules: DnsRules, plan: RecordPlan
-) -> Targets:
+def _public_targets(service: Service, shown: Sequence[AddressedGroup], rules: DnsRules, plan: RecordPlan) -> Targets:
     if service.headless:
         return Targets(endpoints_source(service), addresses_of(shown))
     if service.type == "ExternalName":
@@ -209,13 +202,13 @@ def _public_targets(
             )
             return Targets(source)
         # The cluster's setting is about load balancers; an annotation is about this Service.
-        return classified((host,), source, "InvalidExternalName", plan, alias=asked.alias is True)
+        return classified((host,), source, "InvalidExternalName", plan, alias=plan.asked.alias is True)
     if service.type != "LoadBalancer":
         return _cluster_ips(service, plan)
     if rules.load_balancer_cluster_ips:
         return _cluster_ips(service, plan, f"{_CLUSTER_IPS}, by --load-balancer-cluster-ips")
     status = (*service.ingress_ips, *service.ingress_hostnames)
-    return load_balancer_targets(status, "status.loadBalancer", asked, rules, plan)
+    return load_balancer_targets(status, "status.loadBalancer", rules, plan)
 
 
 def _cluster_ips(service: Service, plan: RecordPlan, source: str = _CLUSTER_IPS) -> Targets:

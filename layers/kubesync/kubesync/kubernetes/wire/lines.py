@@ -93,19 +93,19 @@ class LineSplitter:
         """
         lines: list[bytes] = []
         for piece in pieces:
-            start = 0
-            while end := piece.find(b"\n", start) + 1:
-                self._check_length(self._tail_bytes + end - start)
-                lines.append(b"".join([*self._tail, piece[start:end]]))
-                self._tail, self._tail_bytes, start = [], 0, end
-            if start < len(piece):
-                self._tail.append(piece[start:])
-                self._tail_bytes += len(piece) - start
-                self._check_length(self._tail_bytes)
+            *ends, begun = piece.split(b"\n")
+            for end in ends:
+                self._add(end + b"\n")
+                lines.append(b"".join(self._tail))
+                self._tail, self._tail_bytes = [], 0
+            if begun:
+                self._add(begun)
         return lines
 
-    def _check_length(self, length: int) -> None:
-        if length > self._max_line_bytes:
+    def _add(self, part: bytes) -> None:
+        self._tail.append(part)
+        self._tail_bytes += len(part)
+        if self._tail_bytes > self._max_line_bytes:
             raise MalformedBodyError(f"a line is longer than {self._max_line_bytes} bytes")
 
 
