@@ -16,7 +16,7 @@ from kubesync.cluster.keys.outcomes import ConflictCheck, Outcome, Outcomes, jud
 from kubesync.cluster.served_keys import ServedKeys
 from kubesync.cluster.tasks import Lane
 from kubesync.domain.batches import Unit
-from kubesync.domain.dns.drift import Drift, as_it_stands, drifts_of
+from kubesync.domain.dns.drift import Drift, Known, as_it_stands
 from kubesync.domain.dns.records import RecordKey, in_the_way
 from kubesync.domain.errors import KubesyncError
 from kubesync.domain.objects import ObjectKey
@@ -177,7 +177,7 @@ class ZoneQuestions:
         for key in asked.keys:
             here = {each.name for each in states[key].applied if each.zone_id == question.zone}
             if here <= asked.names:
-                drifts += drifts_of(states[key], question.zone, question.actual)
+                drifts += Known.of(states[key], question.zone).drifts(question.actual)
             else:
                 moved |= {key}
         drifts = self._without_sets_of_others(drifts)

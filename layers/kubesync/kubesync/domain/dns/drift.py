@@ -140,11 +140,6 @@ def _seen(state: KeyState) -> frozenset[tuple[str, int, int]]:
     return frozenset((part.uid, part.generation, part.resource_version) for part in state.parts.values())
 
 
-def drifts_of(state: KeyState, zone_id: str, actual: Mapping[RecordKey, RecordSet]) -> list[Drift]:
-    """Sets of one Service that do not stand in the zone as they were applied."""
-    return Known.of(state, zone_id).drifts(actual)
-
-
 def as_it_stands(state: KeyState, drifts: Iterable[Drift]) -> KeyState:
     """The state with what was found in the zone taken as known; what has been written or let go since stays."""
     applied = dict(state.applied)

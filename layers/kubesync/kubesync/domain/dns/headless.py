@@ -8,10 +8,9 @@ from typing import Final
 from kubesync.domain.dns.addresses import Address
 from kubesync.domain.dns.endpoints import AddressedGroup
 from kubesync.domain.dns.names import canonical_name, why_illegal
-from kubesync.domain.dns.provenance import OF_PORTS
 from kubesync.domain.dns.publishing import MAX_VALUES, RecordPlan
 from kubesync.domain.dns.records import Problem
-from kubesync.domain.objects import Endpoint, Service, equal_share
+from kubesync.domain.objects import Service, equal_share
 
 MAX_HOST_NAMES: Final = 10_000
 """Of a Service (I9). A hosted zone holds no more record sets by default, and each name takes 3 KB of memory while it is planned."""
@@ -46,12 +45,15 @@ def endpoint_host_names(
         reported, if it is not one label, its full name is in no zone, or ``MAX_HOST_NAMES`` come before it: those that the key
         holds first, then in order.
     """
-    addresses: dict[str, set[Address]] = {}
-    names: dict[str, str] = {}
+    by_host: dict[str, set[Address]] = {}
     for group in groups:
         for endpoint, address in group.members:
-            if endpoint.hostname and (full := _full_name(endpoint, name, names, plan)):
-                addresses.setdefault(full, set()).add(address)
+            if endpoint.hostname:
+                by_host.setdefault(endpoint.hostname, set()).add(address)
+    names = {host: full for host in by_host if (full := _full_name(host, name, plan))}
+    addresses: dict[str, set[Address]] = {}
+    for host, full in names.items():  # several, such as ``web-0`` and ``WEB-0``, may have one name
+        addresses.setdefault(full, by_host[host]).update(by_host[host])
     if len(addresses) > MAX_HOST_NAMES:
         message = f"{len(addresses) - MAX_HOST_NAMES} of {len(addresses)} host names of endpoints have no names: "
         plan.problems.add(Problem("TooManyValues", name, f"{message}a Service has at most {MAX_HOST_NAMES}"))
@@ -89,9 +91,8 @@ def publish_headless_srv(
         plan.problems.add(Problem("TooManyValues", name, message))
     for owner, count, found in sets:
         weight = max(1, 100 // count)
-        plan.explain(owner, OF_PORTS, endpoints_source(service))
         values = (f"0 {weight} {number}{host}" for number, of_number in found for host in of_number)
-        plan.publish_srv(owner, islice(values, most), count if most == MAX_VALUES else 0)
+        plan.publish_srv(owner, islice(values, most), endpoints_source(service), count if most == MAX_VALUES else 0)
 
 
 def srv_owner(port_name: str, protocol: str, name: str) -> str:
@@ -99,16 +100,11 @@ def srv_owner(port_name: str, protocol: str, name: str) -> str:
     return f"_{port_name}._{protocol}.{name}".lower()
 
 
-def _full_name(endpoint: Endpoint, name: str, known: dict[str, str], plan: RecordPlan) -> str:
-    """``<hostname>.<name>``; empty, and reported, if it is not legal or matches no zone. Checked once for each host name (``known``)."""
-    full = known.get(endpoint.hostname)
-    if full is None:
-        label = canonical_name(endpoint.hostname)
-        full = f"{label}.{name}"
-        if "." in label or why_illegal(label):
-            plan.problems.add(Problem("InvalidName", full, "an endpoint's host name is not one DNS label"))
-            full = ""
-        elif not plan.place(full):
-            full = ""
-        known[endpoint.hostname] = full
-    return full
+def _full_name(host: str, name: str, plan: RecordPlan) -> str:
+    """``<hostname>.<name>``; empty, and reported, if it is not legal or matches no zone."""
+    label = canonical_name(host)
+    full = f"{label}.{name}"
+    if "." in label or why_illegal(label):
+        plan.problems.add(Problem("InvalidName", full, "an endpoint's host name is not one DNS label"))
+        return ""
+    return full if plan.place(full) else ""

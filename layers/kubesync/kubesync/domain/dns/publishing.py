@@ -29,7 +29,7 @@ from kubesync.domain.dns.annotations import DnsAnnotations
 from kubesync.domain.dns.elb_zones import CLOUDFRONT_ZONE, alias_zone_id, elb_zone_id
 from kubesync.domain.dns.endpoints import not_let_in
 from kubesync.domain.dns.names import why_illegal, zones_of
-from kubesync.domain.dns.provenance import Origin
+from kubesync.domain.dns.provenance import OF_PORTS, Origin
 from kubesync.domain.dns.records import NOTHING_HELD, AliasTarget, Held, Problem, RecordKey, RecordSet, Zone
 from kubesync.domain.dns.routing.policies import NOT_POSSIBLE, PRIMARY, Failover, Multivalue
 
@@ -77,11 +77,7 @@ class RecordPlan:
     def want(self, name: str, targets: Targets, rule: str) -> None:
         """A rule wants a name to lead to these targets. If several want one name, their targets are united."""
         self.wanted[name] = self.wanted[name].union(targets) if name in self.wanted else targets
-        self.explain(name, rule, targets.source)
-
-    def explain(self, name: str, rule: str, source: str) -> None:
-        """Record why a name is wanted. A name can be wanted for several reasons."""
-        self.origins.setdefault(name, set()).add(Origin(rule, source))
+        self.origins.setdefault(name, set()).add(Origin(rule, targets.source))
 
     def place(self, name: str) -> tuple[Zone, ...]:
         """The zones of a name. Reports a name that is illegal or matches no zone, and returns none."""
@@ -129,8 +125,9 @@ class RecordPlan:
         same = self.asked.alias_zone in ("", SAME_ZONE, *(zone.id for zone in self.zones))
         return (SAME_ZONE if zones_of(host, self.zones) else None) if same else self.asked.alias_zone
 
-    def publish_srv(self, name: str, values: Iterable[str], count: int = 0) -> None:
+    def publish_srv(self, name: str, values: Iterable[str], source: str, count: int = 0) -> None:
         """Plan an SRV set at an owner name such as ``_http._tcp.web.shop.svc.example.com``. ``count``: of how many values these are the first."""
+        self.origins.setdefault(name, set()).add(Origin(OF_PORTS, source))
         self._put(self.place(name), name, "SRV", sorted(set(values)), count)
 
     def finish(self) -> dict[RecordKey, RecordSet]:

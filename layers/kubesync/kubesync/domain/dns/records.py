@@ -102,7 +102,7 @@ def in_the_way(current_key: RecordKey, current: RecordSet, wanted_key: RecordKey
 
     A set of a policy that kubesync never makes reads as a simple one, so nothing of ours stands beside it.
     """
-    if current_key == wanted_key or exclude_each_other(current_key, wanted_key):
+    if clash(current_key, wanted_key):
         return True
     if current_key.type != wanted_key.type:
         return False

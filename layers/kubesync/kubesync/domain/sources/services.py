@@ -58,7 +58,7 @@ from kubesync.domain.dns.headless import (
 )
 from kubesync.domain.dns.names import NO_NAMES, canonical_name, service_name
 from kubesync.domain.dns.permissions import permitted
-from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
+from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_TEMPLATE
 from kubesync.domain.dns.publishing import RecordPlan, Targets
 from kubesync.domain.dns.records import NOTHING_HELD, Held, Problem, RecordKey, RecordSet
 from kubesync.domain.objects import (
@@ -227,8 +227,7 @@ def _publish_srv(name: str, service: Service, plan: RecordPlan) -> None:
             owner = srv_owner(port.name, port.protocol, name)
             values.setdefault(owner, []).append(f"0 100 {port.port} {name}.")
     for owner, found in values.items():
-        plan.explain(owner, OF_PORTS, "spec.ports")
-        plan.publish_srv(owner, found)
+        plan.publish_srv(owner, found, "spec.ports")
 
 
 def _desired(state: KeyState, complete: AbstractSet[Resource], rules: DnsRules, _shared: Shared) -> Desired:
