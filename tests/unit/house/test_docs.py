@@ -191,7 +191,7 @@ def test_cost_page_compares_what_its_formula_gives() -> None:
         "a function, 1,024 MB on x86_64": round(function(1.0, "x86_64"), 2),
         "one container, 0.25 vCPU and 0.5 GB": round(containers(1), 2),
         "two containers": round(containers(2), 2),
-        "two containers without addresses of their own": round(containers(2) - addresses, 2),
+        "two containers without public addresses": round(containers(2) - addresses, 2),
         "a pod in each of 5 clusters": round(pods(5), 2),
         "a pod in each of 20 clusters": round(pods(20), 2),
     }
@@ -250,7 +250,7 @@ def test_cost_page_says_in_words_what_its_formula_and_the_bench_give() -> None:
     )
     for said in (
         f"cost {sum(before.values()) - before['Secrets']:.2f} for one quiet cluster",
-        f"stands by: {hand_overs * names['HAND_OVER'] * function:.2f}. Sessions that find a master",
+        f"stands by: {hand_overs * names['HAND_OVER'] * function:.2f}.",
         f"{names['AT_ONCE'] * 1000:.0f} ms of CPU each, {at_once:.1f} s at 512 MB: {(minutes - hand_overs) * at_once * function:.2f} a month",
         f"Standing by costs {names['STAND_BY_READS'] * names['HOURS'] * read:.2f}.",
         f"a quiet one costs {minutes * of_clusters * 100:.0f} cents a month, and {listed * 100:.0f} for each 1,000 Services",
