@@ -9,7 +9,7 @@ from kubesync.aws.tables.upstreams import StoredUpstream, timestamp
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.annotations import read_annotations
 from kubesync.domain.dns.desired import Desired, asked_of
-from kubesync.domain.dns.provenance import Origin
+from kubesync.domain.dns.publishing import Origin
 from kubesync.domain.dns.records import RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.dns.routing.reading import POLICY_ANNOTATIONS
 from kubesync.domain.objects import ObjectKey, Resource, Service

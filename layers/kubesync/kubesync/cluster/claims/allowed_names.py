@@ -12,8 +12,7 @@ from dataclasses import replace
 from kubesync.aws.tables.name_counts import NAMES, SETS, WAITS, NameCounts, Taken
 from kubesync.domain.dns.desired import Desired, DnsRules, bounded
 from kubesync.domain.dns.permissions import OF_NAMESPACE, too_many
-from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
-from kubesync.domain.dns.publishing import why_not_possible
+from kubesync.domain.dns.publishing import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE, why_not_possible
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet, clash
 from kubesync.domain.dns.routing.policies import DEFAULT_WEIGHT, NOT_POSSIBLE, SIMPLE, Routing, Weighted
 from kubesync.domain.objects import EMPTY_SET, ObjectKey, neighbours

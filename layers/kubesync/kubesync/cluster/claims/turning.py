@@ -15,7 +15,7 @@ from typing import Final
 from kubesync.aws.dynamodb.store import Action
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.domain.dns.desired import Desired, DnsRules
-from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
+from kubesync.domain.dns.publishing import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE
 from kubesync.domain.dns.records import Problem, RecordKey, RecordSet, exclude_each_other
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Assignment, waits_for

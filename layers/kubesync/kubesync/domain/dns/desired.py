@@ -11,8 +11,7 @@ from kubesync.domain.dns.addresses import Network, parse_address
 from kubesync.domain.dns.annotations import MAX_TTL_SECONDS, PREFIXES, DnsAnnotations, read_annotations
 from kubesync.domain.dns.names import canonical_name, why_illegal
 from kubesync.domain.dns.permissions import NameRules, most_looked_at, refusal
-from kubesync.domain.dns.provenance import Origin
-from kubesync.domain.dns.publishing import RecordPlan, Targets, why_not_possible
+from kubesync.domain.dns.publishing import Origin, RecordPlan, Targets, why_not_possible
 from kubesync.domain.dns.records import Held, Node, Problem, RecordKey, RecordSet, Zone
 from kubesync.domain.dns.routing.policies import NOT_POSSIBLE
 from kubesync.domain.dns.routing.reading import routing_of_cluster

@@ -15,6 +15,8 @@ What one name becomes in each of its zones:
 Addresses that are not let in (``_lets_in``) do not count.
 
 A name with a CNAME has no other records (RFC 1034 3.6.2): where SRV sets share the name, the CNAME is left out and reported.
+
+For each name the plan also remembers its ``Origin``.
 """
 
 from __future__ import annotations
@@ -29,7 +31,6 @@ from kubesync.domain.dns.annotations import DnsAnnotations
 from kubesync.domain.dns.elb_zones import CLOUDFRONT_ZONE, alias_zone_id, elb_zone_id
 from kubesync.domain.dns.endpoints import not_let_in
 from kubesync.domain.dns.names import why_illegal, zones_of
-from kubesync.domain.dns.provenance import OF_PORTS, Origin
 from kubesync.domain.dns.records import NOTHING_HELD, AliasTarget, Held, Problem, RecordKey, RecordSet, Zone
 from kubesync.domain.dns.routing.policies import NOT_POSSIBLE, PRIMARY, Failover, Multivalue
 
@@ -39,6 +40,19 @@ SAME_ZONE: Final = "same-zone"
 """In place of the id of an alias target's hosted zone, as in external-dns: the zone of the alias itself."""
 # A change is DELETE plus CREATE in one batch of 32,000 characters of Value. The batch also holds the journal swap.
 MAX_CHARACTERS: Final = 15_500
+
+OF_TEMPLATE: Final = "template "
+"""Begins the rule of a Service's own name; the template follows."""
+OF_ENDPOINTS: Final = "host names of endpoints"
+OF_PORTS: Final = "named ports"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Origin:
+    """Why a name is wanted: ``rule`` makes the name; ``source`` provides its values. Both are phrases for people, made of stable words."""
+
+    rule: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)

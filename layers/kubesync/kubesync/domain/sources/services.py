@@ -58,8 +58,7 @@ from kubesync.domain.dns.headless import (
 )
 from kubesync.domain.dns.names import NO_NAMES, canonical_name, service_name
 from kubesync.domain.dns.permissions import permitted
-from kubesync.domain.dns.provenance import OF_ENDPOINTS, OF_TEMPLATE
-from kubesync.domain.dns.publishing import RecordPlan, Targets
+from kubesync.domain.dns.publishing import OF_ENDPOINTS, OF_TEMPLATE, RecordPlan, Targets
 from kubesync.domain.dns.records import NOTHING_HELD, Held, Problem, RecordKey, RecordSet
 from kubesync.domain.objects import (
     SERVICE,

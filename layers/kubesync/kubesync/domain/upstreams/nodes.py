@@ -214,6 +214,17 @@ def _chosen(
     most: int,
     target: _Target,
 ) -> ChosenNodes:
+    """The nodes of one target: of each address and port the best endpoint, and of these as many as fit.
+
+    A node is known by one number, its address' place plus its port, so that it sorts by address and port.
+
+    Args:
+        addresses: all, sorted.
+        of_groups: see ``_Places``.
+        sizes: see ``_share``.
+        share: how many bytes the nodes may have.
+        most: how many endpoints are looked at.
+    """
     found: dict[int, Endpoint] = {}
     found_by = sum(len(groups[at].members) for at, _ in target)
     each = found_by if found_by <= most else max(1, most // len(target))
