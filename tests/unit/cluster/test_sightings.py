@@ -1,5 +1,7 @@
 """Observations by service key, the notes about slices, and what lists imply for parts."""
 
+from collections.abc import Iterable
+
 from harness.seen.builders import ENDPOINTS, SERVICES, SLICES, a_key, a_list, a_service, an_endpoints, saw
 from kubesync.aws.dynamodb.store import Delete, Put
 from kubesync.aws.tables.state import slice_key
@@ -88,8 +90,8 @@ def compared(listed: Snapshot, *parts: tuple[str, int], generation: int = 1, of:
     return found
 
 
-def names(found: list[StoredPart]) -> list[str]:
-    return [part.part_id.name for part in found]
+def names(found: Iterable[StoredPart]) -> list[str]:
+    return [part_id.name for _, part_id in found]
 
 
 def test_absent_are_parts_that_are_not_listed_and_not_newer_i5() -> None:
@@ -106,7 +108,7 @@ def test_absent_parts_of_other_namespaces_are_not_listed_but_not_missing_i5() ->
 def test_tombstones_are_counted_and_neither_live_nor_absent() -> None:
     found = compared(a_list(20))
     found.see(a_key(), PartId(SERVICES, "web"), Part("uid", 7, 1, None, deleted=True))
-    assert (found.tombstones, found.live, found.missing) == ({7: 1}, 0, [])
+    assert (found.tombstones, found.live, found.missing) == ({7: 1}, 0, {})
 
 
 def test_parts_of_an_older_generation_are_never_newer_than_a_list() -> None:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set as AbstractSet
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
@@ -38,22 +38,16 @@ _PROBE_POLL_SECONDS: Final = 0.05
 
 _MAIN: Final = frozenset(kind.main for kind in KINDS.values())
 
-type PartsOfKeys = dict[ObjectKey, list[PartId]]
-
-
-class StoredPart(NamedTuple):
-    """A stored part of a key. ``held``: an earlier list lacked it, and its deletion is held back (I5)."""
-
-    key: ObjectKey
-    part_id: PartId
-    held: bool
+type StoredPart = tuple[ObjectKey, PartId]
+"""A stored part of a key."""
 
 
 class Absences:
     """Compares the stored parts of one listener with its complete list: ``see`` each part, then judge what the list lacks.
 
     ``live``: how many objects in scope are stored. ``tombstones``: how many there are, by version. Of the parts that are not newer than the
-    list (I5): ``missing``: those in scope that it lacks. ``unlisted``: the others that it lacks. ``moved``: those that it shows at another key.
+    list (I5): ``missing``: those in scope that it lacks. ``unlisted``: the others that it lacks. Both say of each part whether its deletion is
+    held back, because an earlier list lacked it. ``moved``: those that it shows at another key.
 
     What follows from that: ``gone``: parts to delete. ``held``: parts whose deletion is held back. ``left``: parts that the configuration
     leaves out. ``believed``: which deletions to remember as believed.
@@ -70,12 +64,12 @@ class Absences:
         self._in_scope = in_scope
         self.live = 0
         self.tombstones = Counter[int]()
-        self.missing: list[StoredPart] = []
-        self.unlisted: list[StoredPart] = []
-        self.moved: list[StoredPart] = []
-        self.gone: PartsOfKeys = {}
-        self.held: PartsOfKeys = {}
-        self.left: PartsOfKeys = {}
+        self.missing: dict[StoredPart, bool] = {}
+        self.unlisted: dict[StoredPart, bool] = {}
+        self.moved: set[StoredPart] = set()
+        self.gone: AbstractSet[StoredPart] = frozenset()
+        self.held: AbstractSet[StoredPart] = frozenset()
+        self.left: AbstractSet[StoredPart] = frozenset()
         self.believed = Believed()
 
     def see(self, key: ObjectKey, part_id: PartId, part: Part) -> None:
@@ -83,19 +77,19 @@ class Absences:
         if part.deleted:
             self.tombstones[part.resource_version] += 1
             return
-        place, stored = place_of(key, part_id), StoredPart(key, part_id, part.held)
+        place = place_of(key, part_id)
         in_scope = self._in_scope(place[0])
         self.live += in_scope
         if part.generation >= self._generation and part.resource_version > self._version:
             return
         if place not in self._owners:
-            (self.missing if in_scope else self.unlisted).append(stored)
+            (self.missing if in_scope else self.unlisted)[key, part_id] = part.held
         elif self._owners[place] not in (None, key.name):
-            self.moved.append(stored)
+            self.moved.add((key, part_id))
 
 
 class ListMerge:
-    """Merges snapshots with the stored keys of a cluster: ``compare`` once, then ``merged`` key by key.
+    """Merges complete lists with the stored keys of a cluster: ``compare`` once, then ``merged`` key by key.
 
     ``compare`` reads creation times and live parts. Only windows change these, and only one window is recorded at a time.
 
@@ -107,20 +101,31 @@ class ListMerge:
     ``missed``: keys with an object whose change a watch should have reported, but only the list shows it.
 
     Args:
+        observed: the objects of the lists, and the events that followed them.
         probed: see ``probe_if_needed``.
         epoch: the time now.
         forced: a person lets held deletions through.
     """
 
-    def __init__(self, states: KeyStates, probed: str | None, epoch: float, *, forced: bool) -> None:
+    def __init__(
+        self,
+        states: KeyStates,
+        snapshots: Mapping[Resource, Snapshot],
+        observed: Observations,
+        probed: str | None,
+        epoch: float,
+        *,
+        forced: bool,
+    ) -> None:
         self._states = states
         self._epoch = epoch
         self._probed = probed
         self._forced = forced
-        self.observed = Observations()
-        self._snapshots: Mapping[Resource, Snapshot] = {}
-        self._found: Mapping[Resource, Absences] = {}
-        self.reread: set[Resource] = set()
+        self.observed = observed
+        self._snapshots = snapshots
+        views, in_scope = states.listeners, states.config.scope.holds
+        self._found = {r: Absences(listed, views[r].generation, in_scope) for r, listed in snapshots.items()}
+        self.reread = {resource for resource in snapshots if states.outdated(resource)}
         self.unwanted = 0
         self.hold: bool | None = False if forced else None
         self.why_held: dict[Resource, str] = {}
@@ -128,8 +133,9 @@ class ListMerge:
         self.missed: set[ObjectKey] = set()
         self.names: Mapping[ObjectKey, AbstractSet[str]] = {}
 
-    def compare(self, observed: Observations, snapshots: Mapping[Resource, Snapshot]) -> Steps[None]:
+    def compare(self) -> Steps[None]:
         """Read everything that is stored once (I7), and compare it with the lists. Counts names again."""
+        observed = self.observed
         created, names = dict[ObjectKey, str](), dict[ObjectKey, AbstractSet[str]]()
         generations, rules = self._states.generations(), self._states.rules
         fair = namespaces_apart(rules)
@@ -139,32 +145,27 @@ class ListMerge:
             created[state.key] = created_at(seen)
             names[state.key] = names_asked(state, seen, rules) if fair else EMPTY_SET
 
-        kept, views, in_scope = 0, self._states.listeners, self._states.config.scope.holds
-        self._found = {r: Absences(listed, views[r].generation, in_scope) for r, listed in snapshots.items()}
+        kept, unused = 0, MOVING - self._states.listeners.keys()
         slices_of_old: list[StoredPart] = []
-        unused = MOVING - views.keys()
         self._states.counts.begin()
         for bucket in range(BUCKETS):
             for state in self._states.tables.state.load_bucket(self._states.config.name, bucket):
                 kept += len(state.kept)
                 for part_id, part in state.parts.items():
-                    if part_id.resource in snapshots:
+                    if part_id.resource in self._found:
                         self._found[part_id.resource].see(state.key, part_id, part)
                     elif part_id.resource in unused and not part.deleted:
-                        slices_of_old.append(StoredPart(state.key, part_id, part.held))
+                        slices_of_old.append((state.key, part_id))
                 self._states.remember(state)
                 see(state)
                 self._states.counts.tally(state)
             yield 0.0
         for key in observed.by_key.keys() - created.keys():
             see(KeyState(key))
-        self.observed, self._snapshots = observed, snapshots
-        self.reread = {resource for resource in snapshots if self._states.outdated(resource)}
         self._judge_absences_of_lists(kept)
-        for resource in MOVING & snapshots.keys():
-            self._forget_slices(self._found[resource].gone, observed)
-            self._forget_slices(self._found[resource].left, observed)
-        self._forget_slices(_by_key(slices_of_old), observed)  # ``_without_unused_sources`` drops their parts
+        for resource in MOVING & self._found.keys():
+            self._forget_slices(self._found[resource].gone | self._found[resource].left)
+        self._forget_slices(slices_of_old)  # ``_without_unused_sources`` drops their parts
         self.names = {key: names[key] for key in sorted(created, key=lambda key: (created[key], key))}
 
     @property
@@ -184,10 +185,10 @@ class ListMerge:
                 continue
             generation, found = generations[resource], self._found[resource]
             # An earlier try may have deleted some of these parts already.
-            live = {part_id for part_id, part in before.parts.items() if not part.deleted}
-            after = without_parts(after, live.intersection(found.gone.get(key, ())), snapshot, generation, hold=False)
-            after = without_parts(after, live.intersection(found.held.get(key, ())), snapshot, generation, hold=True)
-            left = live.intersection(found.left.get(key, ()))
+            live = [part_id for part_id, part in before.parts.items() if not part.deleted]
+            gone, held, left = ([p for p in live if (key, p) in some] for some in (found.gone, found.held, found.left))
+            after = without_parts(after, gone, snapshot, generation, hold=False)
+            after = without_parts(after, held, snapshot, generation, hold=True)
             if resource is main or self._states.config.scope.holds(key.namespace) or not lives(after):
                 after = without_parts(after, left, snapshot, generation, hold=bool(self.hold))
             # Otherwise these parts stay, because their Service still lives: its deletion is held back, or its resource is not listed yet.
@@ -231,7 +232,7 @@ class ListMerge:
             missing, unlisted = found.missing, found.unlisted
             same = not missing or self._same_cluster(uid)
             if same and self._states.reselected(resource):
-                missing, unlisted = [], [*missing, *unlisted]
+                missing, unlisted = {}, missing | unlisted
             checkpoint = self._states.listeners[resource].checkpoint
             earlier = Believed() if checkpoint is None else checkpoint.believed
             done = earlier.done(found.tombstones)
@@ -239,11 +240,10 @@ class ListMerge:
             verdict = judge_absences(found.live, len(missing), believed, same_cluster=same, forced=self._forced)
             # Deletions that were too many once stay held, also if the cluster is larger by now, or an hour has passed.
             stays = earlier.holding and not self._forced
-            gone = [part for part in missing if verdict.believed and not (stays and part.held)]
-            held = [part for part in missing if not verdict.believed or (stays and part.held)]
-            kept = [part for part in unlisted if part.held and not self._forced]
-            found.left = _by_key(part for part in unlisted if self._forced or not part.held)
-            found.gone, found.held = _by_key([*found.moved, *gone]), _by_key([*held, *kept])
+            held = {part for part, was_held in missing.items() if not verdict.believed or (stays and was_held)}
+            gone = missing.keys() - held
+            kept = {part for part, was_held in unlisted.items() if was_held and not self._forced}
+            found.gone, found.held, found.left = gone | found.moved, held | kept, unlisted.keys() - kept
             more = 0 if self._forced else len(gone)  # deletions that a person forces do not count as believed
             version = self._snapshots[resource].resource_version
             memory = earlier.begin(self._epoch, version, done, more, self._states.pause_seconds)
@@ -267,16 +267,15 @@ class ListMerge:
         main = KINDS[seen.key.kind].main
         if lives(seen) or not lives(before) or main not in self._states.listeners:
             return True
-        return main in self._found and main_id(seen.key) in self._found[main].left.get(seen.key, ())
+        return main in self._found and (seen.key, main_id(seen.key)) in self._found[main].left
 
-    def _forget_slices(self, gone: PartsOfKeys, observed: Observations) -> None:
-        """Add writes that forget to which key these objects belonged, except objects that the lists show."""
-        for key, part_ids in gone.items():
-            for part_id in part_ids:
-                if (key.namespace, part_id.name) in observed.places:
-                    continue  # the object was created again, or belongs to another key
+    def _forget_slices(self, gone: Iterable[StoredPart]) -> None:
+        """Add writes that forget to which key these objects belonged. Not of objects that the lists show: these were created again, or belong
+        to another key."""
+        for key, part_id in sorted(gone):
+            if (key.namespace, part_id.name) not in self.observed.places:
                 forget = self._states.tables.state.remember_slice(key.cluster, key.namespace, part_id.name, None)
-                observed.ordered.late[key].append(forget)
+                self.observed.ordered.late[key].append(forget)
 
     def _without_unused_sources(self, state: KeyState) -> KeyState:
         """Drop parts of resources that are no longer read, such as the endpoints source before. Called once the new source has listed."""
@@ -330,10 +329,3 @@ def probe_if_needed(
         if left:
             yield _PROBE_PAUSE_SECONDS
     return NOT_ANSWERED
-
-
-def _by_key(parts: Iterable[StoredPart]) -> PartsOfKeys:
-    by_key: PartsOfKeys = {}
-    for part in parts:
-        by_key.setdefault(part.key, []).append(part.part_id)
-    return by_key

@@ -90,14 +90,13 @@ def sort_observations(
         place = (seen.namespace, seen.name)
         kinds[place] = kind
         earlier = now.get(place, owners.get(place, ""))
-        owner = earlier if seen.value is None else owner_of(seen.value)
-        if earlier and (earlier != owner or seen.deleted):
-            found.by_key[ObjectKey(cluster, seen.namespace, earlier, kind)].append(_gone(seen))
-        elif owner and seen.deleted:
-            found.by_key[ObjectKey(cluster, seen.namespace, owner, kind)].append(_gone(seen))
-        if owner and not seen.deleted:
+        named = earlier if seen.value is None else owner_of(seen.value)
+        left, owner = earlier or named, "" if seen.deleted else named
+        if left and left != owner:
+            found.by_key[ObjectKey(cluster, seen.namespace, left, kind)].append(_gone(seen))
+        if owner:
             found.by_key[ObjectKey(cluster, seen.namespace, owner, kind)].append(seen)
-        now[place] = "" if seen.deleted else owner
+        now[place] = owner
     found.places = now
     for place, owner in now.items():
         earlier = owners.get(place, "")

@@ -16,7 +16,7 @@ from kubesync.cluster.keys.key_writes import Piece
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.port import UnknownObjectError
 from kubesync.domain.sources.registry import KINDS, bucket_of, part_of, place_of
-from kubesync.domain.state import KeyState, PartId, Reference
+from kubesync.domain.state import KeyState, Reference
 
 # If more objects of a bucket change, its whole index of readers is read.
 _ASKED_ONE_BY_ONE: Final = 4
@@ -51,27 +51,16 @@ class SharedReader:
 
 def index_updates(before: KeyState, after: KeyState) -> list[Piece]:
     """Writes of the index of readers: which shared objects the key reads from now on, and which no longer."""
-    added, dropped = after.reads - before.reads, before.reads - after.reads
-    actions = [StateTable.read_by(after.key, reference, reads=True) for reference in sorted(added)]
-    actions += [StateTable.read_by(after.key, reference, reads=False) for reference in sorted(dropped)]
-    return [Piece((action,)) for action in actions]
-
-
-def changed_objects(before: KeyState, after: KeyState) -> list[Reference]:
-    """The shared objects of a bucket whose values change."""
-
-    def value(state: KeyState, part_id: PartId) -> object:
-        part = state.parts.get(part_id)
-        return None if part is None else part.value
-
-    parts = sorted(before.parts.keys() | after.parts.keys())
-    changed = (part_id for part_id in parts if value(before, part_id) != value(after, part_id))
-    return [Reference(after.key.kind, *place_of(after.key, part_id)) for part_id in changed]
+    changed = sorted(before.reads ^ after.reads)
+    return [Piece((StateTable.read_by(after.key, each, reads=each in after.reads),)) for each in changed]
 
 
 def change_marks(table: StateTable, before: KeyState, after: KeyState) -> tuple[list[Piece], dict[Reference, int]]:
     """Durable marks for the objects of a bucket that change and that keys read. Also returns these objects, with the numbers of their marks."""
-    cluster, number, changed = after.key.cluster, before.version + 1, changed_objects(before, after)
+    cluster, number = after.key.cluster, before.version + 1
+    was, now = ({part_id: part.value for part_id, part in state.parts.items()} for state in (before, after))
+    parts = sorted(part_id for part_id in was.keys() | now.keys() if was.get(part_id) != now.get(part_id))
+    changed = [Reference(after.key.kind, *place_of(after.key, part_id)) for part_id in parts]
     if len(changed) > _ASKED_ONE_BY_ONE:
         known = table.read_of(after.key)
         read = [reference for reference in changed if reference in known]
