@@ -41,10 +41,9 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         old="        actions = [*chunk.actions, *self.states.counts.added(chunk.counts)]\n",
         new="""        actions = list(chunk.actions)
         for late in self.states.counts.added(chunk.counts):
-            chunk.committed.append(
-                lambda late=late: self._fenced_writer.run(
-                    [self.states.config.name], [late], self._fenced_writer.token()
-                )
+            chunk.committed = lambda late=late, first=chunk.committed: (
+                first(),
+                self._fenced_writer.run([self.states.config.name], [late], self._fenced_writer.token()),
             )
 """,
         caught_by=(_LIMITS + "test_i9_count_is_right_whenever_a_session_dies",),

@@ -136,9 +136,9 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         name="idle-checkpoint-at-every-window",
         without="windows without effect move their checkpoint every time",
         invariants="I6",
-        file="cluster/keys/key_states.py",
-        old="any(view.complete and view.written_at <= monotonic for view",
-        new="any(view.complete for view",
+        file="cluster/keys/reconciler.py",
+        old="listening and self._checkpoints_at <= self._clock.monotonic() - seconds",
+        new="listening",
         caught_by=(_CHANGES + "test_windows_without_effect_move_the_checkpoint_every_30_seconds_i6",),
     ),
     Mutant(

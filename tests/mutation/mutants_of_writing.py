@@ -28,8 +28,8 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         new="""    chunk = Chunk(token())
     first = closing(chunk.token)
     chunk.add(first.actions, first.clusters)
-    chunk.committed.append(first.committed)
-    closing = lambda _token: Closing()
+    committed = first.committed
+    closing = lambda _token: Closing(committed=committed)
     for write in writes:
 """,
         caught_by=(_DURABILITY + "test_i1_what_a_dead_session_did_not_record_is_above_its_checkpoint",),

@@ -371,8 +371,7 @@ class Committer:
         for state in chunk.states:
             self.states.remember(state)
         self.written_at = self.clock.monotonic()
-        for committed in chunk.committed:
-            committed()
+        chunk.committed()
         self._on_written(chunk.entries)
         recorded.promoted |= dict.fromkeys(fitting)
         recorded.changed |= {state.key for state in chunk.states}

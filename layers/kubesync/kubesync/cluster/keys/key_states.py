@@ -43,7 +43,7 @@ class ListenerView:
     ``complete``: the listener has listed completely or resumed. An object that it does not know does not exist (I5).
     ``expired``: its version is too old for a watch, and it has not listed since.
     ``provisional``: keys that were planned while it was not complete. Until they are planned again, its checkpoint is not valid.
-    ``seen_version``: the version up to which windows have taken its events. ``written_at`` (monotonic): when checkpoints were written last.
+    ``seen_version``: the version up to which windows have taken its events.
     ``works_since``: epoch seconds since which its watches were accepted; 0: they are not accepted.
     ``failing_since``: epoch seconds since which it does not work, also in earlier sessions. Without meaning while it works.
     ``absent``: the cluster does not serve the resource, as far as is known it never did.
@@ -56,7 +56,6 @@ class ListenerView:
     expired: bool = False
     provisional: set[ObjectKey] = field(default_factory=set)
     seen_version: int = 0
-    written_at: float = 0.0
     works_since: float = 0.0
     failing_since: float = 0.0
     absent: bool = False
@@ -329,10 +328,6 @@ class KeyStates:
         stored = {resource: view.checkpoint for resource, view in self.listeners.items() if view.checkpoint is not None}
         # Tombstones of a list that is being recorded are kept: they tell how many deletions of the list are recorded (``Believed``).
         return {r: (known.generation, known.believed.floor(known.resource_version)) for r, known in stored.items()}
-
-    def has_checkpoint_before(self, monotonic: float) -> bool:
-        """Whether any complete listener's checkpoint was last written at this time or earlier."""
-        return any(view.complete and view.written_at <= monotonic for view in self.listeners.values())
 
     def checkpoints(
         self, listed: AbstractSet[Resource], below: Mapping[Resource, int], epoch: float

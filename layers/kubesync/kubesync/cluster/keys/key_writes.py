@@ -197,7 +197,7 @@ class Chunk:
     ``begins_whole``: no earlier transaction has a part of the first key. A new plan would not know which part of a key is written already.
     ``has_room``: it is the last one, and may be filled: its keys can be planned again with others. ``left``: the last key, if a later
     transaction writes more of it: as it is after this transaction, and its final state. ``places``: by item, the index of its action.
-    ``committed``: what to call afterwards. ``counts``: how many more names, places in queues and record sets each namespace has; each count
+    ``committed`` is called once it is written. ``counts``: how many more names, places in queues and record sets each namespace has; each count
     is one more action.
     """
 
@@ -209,7 +209,7 @@ class Chunk:
     actions: list[Action] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     clusters: set[str] = field(default_factory=set)
-    committed: list[Callable[[], None]] = field(default_factory=list)
+    committed: Callable[[], None] = lambda: None
     size: int = 0
     places: dict[Key, int] = field(default_factory=dict)
     counts: Counter[Taken] = field(default_factory=Counter)
@@ -307,7 +307,7 @@ def chunks_of(
         chunk = Chunk(token())
         last = closing(chunk.token)
     chunk.add(last.actions, last.clusters)
-    chunk.committed.append(last.committed)
+    chunk.committed = last.committed
     chunk.has_room = chunk.begins_whole and not last.actions
     if chunk.actions:
         yield chunk

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set as AbstractSet
 from functools import partial
 from itertools import batched, chain
-from typing import Final, cast
+from typing import Final
 
 from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
@@ -51,7 +51,8 @@ class Reconciler:
         # How many record sets lists of this session took away because the configuration, or the rules, do not want them. Checkpoints count
         # this too (``KeyStates.unwanted``), but they can be made invalid.
         self._gone = Counter[Basis]()
-        self._quiet = False  # only bookmarks have come since the last checkpoints
+        self._checkpoints_at = 0.0  # when (monotonic) checkpoints were written last
+        self._quiet = False  # only bookmarks have come since then
 
     def record(
         self,
@@ -116,8 +117,15 @@ class Reconciler:
             go_on: called between two steps. Raises to stop the preview.
         """
         preview = Preview()
-        merge = self._at_once(self._compare_lists(content, mode), go_on)
-        self._at_once(self._judge_configuration(merge, content.snapshots.keys(), note=False), go_on)
+        for pause in self._preview(content, mode, preview):
+            go_on()
+            if pause:
+                self._clock.sleep(pause)
+        return preview
+
+    def _preview(self, content: WindowContent, mode: Mode, preview: Preview) -> Steps[None]:
+        merge = yield from self._compare_lists(content, mode)
+        yield from self._judge_configuration(merge, content.snapshots.keys(), note=False)
         self._states.counts.corrections()  # counts as the keys say; they are not written
         planner = self._planner(mode, content.snapshots.keys(), merge.hold)
         change = Change(
@@ -127,26 +135,14 @@ class Reconciler:
             listed=content.snapshots.keys(),
             news=merge.observed.of,
         )
-        self._at_once(self._committer.foresee(change, preview.add), go_on)
+        yield from self._committer.foresee(change, preview.add)
         preview.held = dict(merge.why_held)
-        return preview
 
     def sweep(self) -> Steps[None]:
         """Drop tombstones that no event can contradict any more: those not newer than the checkpoints. At most _SWEPT_AT_A_TIME."""
         swept = tuple(self._states.tombstoned)[:_SWEPT_AT_A_TIME]
         change = Change(swept, lambda state: without_tombstones(state, self._states.floors()), _as_seen, outputs=False)
         yield from self._committer.commit(change, Recorded())
-
-    def _at_once[T](self, steps: Steps[T], go_on: Callable[[], None]) -> T:
-        """Run all steps in this thread, with their pauses."""
-        while True:
-            try:
-                pause = next(steps)
-            except StopIteration as done:
-                return cast(T, done.value)
-            go_on()
-            if pause:
-                self._clock.sleep(pause)
 
     # --- one window ---
 
@@ -201,9 +197,7 @@ class Reconciler:
 
         change = Change([*merge.names], merge.merged, count, listed=resources, news=merge.observed.of)
         yield from self._committer.foresee(change, lambda _pairs, _planned: None, note=note)
-        sets, unwanted, merge.unwanted = (
-            (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0, 0)
-        )
+        sets, unwanted, merge.unwanted = map(sum, zip((0, 0, 0), *counts.values(), strict=True))
         gone = max(self._states.unwanted, self._gone[self._states.basis])
         allowed = self._states.allowed_deletions(resources)
         if merge.unwanted and merge.unwanted + gone > allowed and too_many(sets, unwanted, gone):
@@ -330,7 +324,8 @@ class Reconciler:
 
     def _old(self, seconds: float) -> bool:
         """Whether the last checkpoints were written so many seconds ago, or earlier."""
-        return self._states.has_checkpoint_before(self._clock.monotonic() - seconds)
+        listening = any(view.complete for view in self._states.listeners.values())
+        return listening and self._checkpoints_at <= self._clock.monotonic() - seconds
 
     def _closing(
         self,
@@ -368,10 +363,8 @@ class Reconciler:
         def committed() -> None:
             for resource, new in moved.items():
                 self._states.listeners[resource].checkpoint = new
-            self._quiet = True
-            # For all listeners: otherwise one without news would look overdue, and every window would write a checkpoint (I6).
-            for view in self._states.listeners.values():
-                view.written_at = self._clock.monotonic()
+            # Also if no checkpoint has moved: else every window without news would look for one that has (I6).
+            self._quiet, self._checkpoints_at = True, self._clock.monotonic()
 
         return Closing((*extra, *actions), committed, frozenset({name}))
 
