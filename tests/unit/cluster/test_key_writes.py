@@ -30,7 +30,7 @@ def a_piece(number: int, actions: int, *, cluster: str = "", shared: str = "", s
     if shared:
         made.append(Delete(place(shared)))
     clusters = frozenset({cluster}) if cluster else frozenset[str]()
-    return Piece(tuple(made), name, clusters)
+    return Piece(tuple(made), clusters, name)
 
 
 def a_write(name: str, *pieces: Piece, trailing: int = 0) -> KeyWrite:

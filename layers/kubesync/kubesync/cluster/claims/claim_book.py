@@ -28,14 +28,12 @@ from kubesync.domain.state import Form, KeyState, Name, claims_beside_waits, for
 
 @dataclass(slots=True)
 class _Commit:
-    """What is known of the keys of one commit.
+    """What is known of the keys of one commit, besides ``ClaimBook.wants``.
 
-    ``wants``: each key as it is seen now, with the record sets that it wants (None: not known).
     ``coming``: by claim, the keys that will join its queue, at their places. ``going``: keys that will leave the queue of a claim.
     ``planned``: keys that are planned already. ``given``: claims that a key has received from another key of this commit.
     """
 
-    wants: Mapping[ObjectKey, tuple[KeyState, Mapping[RecordKey, RecordSet] | None]] = field(default_factory=dict)
     coming: dict[Name, dict[Key, ObjectKey]] = field(default_factory=dict)
     going: set[tuple[Name, ObjectKey]] = field(default_factory=set)
     planned: set[ObjectKey] = field(default_factory=set)
@@ -46,6 +44,7 @@ class ClaimBook:
     """Tracks claims while one section of a commit is planned. Methods that change a claim return the actions that write the change.
 
     ``promoted``: keys that were given a claim, or may take more of one. They must be planned next.
+    ``wants``: each key that is planned in this commit, as it is seen now, with the record sets that it wants (None: not known).
 
     Args:
         tables: only keys of clusters in ``fenced_here`` can be notified that they were given a name.
@@ -70,6 +69,7 @@ class ClaimBook:
         self._ownerless: frozenset[Name] | None = None  # see ``check_owners``; None: not checked
         self._commit = _Commit()
         self.promoted: list[ObjectKey] = []
+        self.wants: Mapping[ObjectKey, tuple[KeyState, Mapping[RecordKey, RecordSet] | None]] = {}
 
     def read(self, names: AbstractSet[Name], if_awaited: AbstractSet[Name] = EMPTY_SET) -> None:
         """Read claims that are about to be needed and are not known yet.
@@ -140,7 +140,7 @@ class ClaimBook:
         """
         simple, forms, seats = _simple(name), set[Form](), list[Name]()
         for holder in {*self.owners_at(name).values()}:
-            seen, records = self._commit.wants.get(holder, (None, None))
+            seen, records = self.wants.get(holder, (None, None))
             here = {k: each for k, each in (records or {}).items() if k.place == simple.place}
             if seen is None or not here or any(_simple(each) == simple for each in seen.conflicts):
                 return None
@@ -220,10 +220,6 @@ class ClaimBook:
         """The keys that wait for a claim, next in line first."""
         line = self._waiters.of(name) if self.is_awaited(name) else {}
         return [line[place] for place in sorted(line, key=lambda place: str(place.sort))]
-
-    def is_planned_here(self, key: ObjectKey) -> bool:
-        """Whether a key is planned in this commit."""
-        return key in self._commit.wants
 
     def owners_at(self, name: Name) -> dict[Name, ObjectKey]:
         """All claims of a name that were read and are owned, each with its owner."""
@@ -329,17 +325,6 @@ class ClaimBook:
         # A key that waits shares no types.
         return self._change(claim, claim.moved(waiting=claim.waiting + 1, types=claim.without(key)), joins)
 
-    def give_up(self, name: Name, key: ObjectKey) -> tuple[list[Action], frozenset[str]]:
-        """Leave the queue of a claim. Lets the claim go if the key was given it meanwhile. Also returns clusters besides the key's own."""
-        claim = self._claims.get(name)
-        if claim is not None and claim.owner == key:
-            return self._let_owned_go(claim)
-        places = self._waiters.places_of(name, key)
-        if claim is None:
-            self._waiters.change(name, {}, places)
-            return self._table.change(None, None, leaves=places), frozenset()
-        return self._change(claim, claim.moved(waiting=claim.waiting - 1), leaves=places), frozenset()
-
     def requeue(self, name: Name, key: ObjectKey, created_at: str) -> list[Action]:
         """Move a key to another place in the queue, because its object was deleted and created again: places sort by creation time."""
         claim = self._existing(name)
@@ -348,10 +333,6 @@ class ClaimBook:
         if not left:
             return []
         return self._change(claim, claim.moved(), {place: key}, left)
-
-    def begin_commit(self, wants: Mapping[ObjectKey, tuple[KeyState, Mapping[RecordKey, RecordSet] | None]]) -> None:
-        """Set the keys that are planned in this commit: each as it is seen now, with what it wants (None: not known)."""
-        self._commit.wants = wants
 
     def note_queues(self, seen: KeyState, created_at: str, wanted: AbstractSet[Name]) -> None:
         """Note which queues a key of this commit will join and leave, before the key is planned. ``heir`` takes this into account."""
@@ -382,13 +363,18 @@ class ClaimBook:
         return {place: each for place, each in line.items() if (name, each) not in self._commit.going}
 
     def let_go(self, name: Name, key: ObjectKey) -> tuple[list[Action], frozenset[str]]:
-        """Let a claim go, or the types that the key shares of it. Also returns clusters, besides the key's own, whose fence is checked."""
+        """Let go of what the key has of a claim: the claim, types that it shares, or its place in the queue. Also returns clusters, besides the
+        key's own, whose fence is checked."""
         claim = self._claims.get(name)
-        if claim is None:
-            return [], frozenset()
-        if claim.owner != key:
+        if claim is not None and claim.owner == key:
+            return self._let_owned_go(claim)
+        if claim is not None and key in claim.holders:
             return self.share(name, key, frozenset()), frozenset()
-        return self._let_owned_go(claim)
+        places = self._waiters.places_of(name, key)
+        if claim is not None and places:
+            return self._change(claim, claim.moved(waiting=claim.waiting - len(places)), leaves=places), frozenset()
+        self._waiters.change(name, {}, places)
+        return self._table.change(None, None, leaves=places), frozenset()
 
     def _let_owned_go(self, claim: Claim) -> tuple[list[Action], frozenset[str]]:
         """Let go of a claim for its owner, and give it to the next key. As ``let_go`` returns.

@@ -122,7 +122,7 @@ def agreeing(book: ClaimBook, before: KeyState, seen: KeyState, needed: Mapping[
     for name in {name.place: name for name in names}.values():
         holders = {*book.owners_at(name).values()}
         others = sorted(holders - {seen.key})
-        apart = not all(map(book.is_planned_here, others))
+        apart = not book.wants.keys() >= {*others}
         here = seen.key in holders and all(each.cluster == seen.key.cluster for each in others)
         if here and apart and all(any(w.place == name.place for w in book.known(each).waits) for each in others):
             marks += [book.promote(each, name) for each in (seen.key, *others)]

@@ -77,8 +77,8 @@ class Piece:
     """
 
     actions: Sequence[Action] | Made
-    name: Name | None = None
     clusters: frozenset[str] = frozenset()
+    name: Name | None = None
     entries: tuple[Entry, ...] = ()
     upstream: str = ""
 

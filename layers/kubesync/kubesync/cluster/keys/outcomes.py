@@ -171,7 +171,7 @@ class Outcomes:
         # The key let the name go while the batch that creates its set was under way. Until the set is deleted, the key owns the name
         # again, unless another key owns it by now.
         for name in sorted(name for name in _landed_unclaimed(before, after) if book.owner(name) is None):
-            pieces.append(Piece(tuple(book.gain(name, before.key)), name))
+            pieces.append(Piece(book.gain(name, before.key), name=name))
             after = replace(after, claims=after.claims | {name})
         # The next key in line gets the name. This key queues again once a check finds the name taken.
         for name, reason in self._rejected(before).items():
@@ -179,9 +179,7 @@ class Outcomes:
             if any(map(book.is_awaited, claims)):
                 left = replace(after, claims=after.claims - claims)
                 after = _in_conflict(left, {**after.conflicts, name: reason})
-        for name in sorted(before.claims - after.claims):
-            actions, others = book.let_go(name, before.key)
-            pieces.append(Piece(tuple(actions), name, others))
+        pieces += [Piece(*book.let_go(name, before.key), name) for name in sorted(before.claims - after.claims)]
         pieces += self._promote_who_waits(before, after, book)
         self.marks.pop(before.key, None)
         if after == before and not pieces:

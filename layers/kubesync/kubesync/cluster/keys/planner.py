@@ -142,7 +142,7 @@ class Planner:
         ]
         self._book.read(self._names_in_question(wants), set[Name]().union(*unread))
         wants = [(before, self._book.without_lost(seen), want) for before, seen, want in wants]
-        self._book.begin_commit({seen.key: (seen, want.records) for _, seen, want in wants})
+        self._book.wants = {seen.key: (seen, want.records) for _, seen, want in wants}
         contested = {name for _, seen, want in wants for name in contested_claims(seen, want, self._states.rules)}
         self._book.read_related(contested, self._states.tables.reads)
         self._published.read(owner for name in contested for owner in self._book.owners_of_sets(name))
@@ -314,7 +314,7 @@ class Planner:
         want = self._limit.within(seen, want, owners, needed)
         records = want.records or {}
         for mine, theirs, actions, clusters in book.exchange(seen, names_of(records), owners):
-            pieces.append(Piece(tuple(actions), mine, clusters))
+            pieces.append(Piece(actions, clusters, mine))
             owners[theirs] = seen.key
             seen = replace(seen, claims=seen.claims - {mine})
         pieces += [Piece((mark,)) for mark in agreeing(book, before, seen, needed)]
@@ -337,7 +337,6 @@ class Planner:
         self, before: KeyState, seen: KeyState, assignment: Assignment, given: frozenset[Name]
     ) -> tuple[KeyState, list[Piece]]:
         """Plan the actions on claims that an assignment asks for. A full resync also gains claims whose items are lost. ``given``: see above."""
-        pieces: list[Piece] = []
         book, key = self._book, seen.key
         wanted_names = names_of(assignment.intended)
         conflicts = {name: reason for name, reason in seen.conflicts.items() if name in wanted_names}
@@ -346,26 +345,23 @@ class Planner:
         gained = sorted(assignment.gained | lost)
         shared = (seen.shared & kept) | assignment.gained
         shared = frozenset(name for name in shared - assignment.waits if book.owner(name) not in (None, key))
-        pieces += [Piece(tuple(book.gain(name, key)), name) for name in gained if name not in shared]
+        pieces = [Piece(book.gain(name, key), name=name) for name in gained if name not in shared]
         for name in sorted(shared):
             types = {each.type for each in assignment.intended if Name.of(each) == name}
             if actions := book.share(name, key, types):
-                pieces.append(Piece(tuple(actions), name))
+                pieces.append(Piece(actions, name=name))
         made = created_at(seen)
         # An object that was deleted and created again takes a new place in the queue.
         requeued = seen.waits & assignment.waits if made != created_at(before) else frozenset[Name]()
         given_up = seen.waits - assignment.waits - assignment.gained
-        for name in sorted(given_up):
-            actions, clusters = book.give_up(name, key)
-            pieces.append(Piece(tuple(actions), name, clusters))
+        pieces += [Piece(*book.let_go(name, key), name) for name in sorted(given_up)]
         for name in sorted(assignment.waits):
             if name not in seen.waits:
-                pieces.append(Piece(tuple(book.wait(name, key, made)), name))
+                pieces.append(Piece(book.wait(name, key, made), name=name))
             elif name in requeued:
-                pieces.append(Piece(tuple(book.requeue(name, key, made))))
-        for name in sorted((seen.claims - kept) | (given - assignment.gained)):
-            actions, clusters = book.let_go(name, key)
-            pieces.append(Piece(tuple(actions), name, clusters))
+                pieces.append(Piece(book.requeue(name, key, made)))
+        dropped = (seen.claims - kept) | (given - assignment.gained)
+        pieces += [Piece(*book.let_go(name, key), name) for name in sorted(dropped)]
         after = replace(
             seen,
             intended=dict(assignment.intended),
@@ -400,11 +396,9 @@ class Planner:
         back = {name.place for name in turning(after)}
         given = {name.place for name in names if book.heir(name, key)} - back
         # All claims of such a name: a claim that the key kept would keep the heir from the name.
-        for name in sorted(each for each in names if each.place in given):
-            actions, clusters = book.let_go(name, key)
-            pieces.append(Piece(tuple(actions), name, clusters))
-            after = replace(after, claims=after.claims - {name})
-        return after
+        gone = {name for name in names if name.place in given}
+        pieces += [Piece(*book.let_go(name, key), name) for name in sorted(gone)]
+        return replace(after, claims=after.claims - gone)
 
     def _opened(self, before: KeyState, after: KeyState, why: str, *, aside: bool) -> KeyState:
         """Set the key's open mark: none if no record set has to change. An open key whose record sets are as before keeps its mark, and
