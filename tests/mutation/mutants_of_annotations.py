@@ -41,8 +41,8 @@ OF_ANNOTATIONS: Final[tuple[Mutant, ...]] = (
         without="the same, once the deletion of its record sets has landed",
         invariants="I9",
         file="cluster/keys/outcomes.py",
-        old="            kept |= states.kept_empty(state) - conflicts.keys()\n",
-        new="            pass\n",
+        old="kept = self.committer.states.kept_claims(after, names_of(state.intended) - conflicts.keys())",
+        new="kept = (names_of(state.intended) - conflicts.keys()) | names_of(applied)",
         caught_by=(_REFUSED + "test_pods_that_are_made_again_keep_their_names_i9",),
     ),
     Mutant(

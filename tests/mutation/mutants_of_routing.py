@@ -231,8 +231,8 @@ OF_ROUTING: Final[tuple[Mutant, ...]] = (
         without="sets with a health check that does not exist are tried together",
         invariants="I4",
         file="cluster/keys/outcomes.py",
-        old='        chance = 0.5 if all(o.code == "RoutingNotPossible" for o in outcomes) else self._random()\n',
-        new="        chance = self._random()\n",
+        old='        chance = 0.5 if all(o.code == "RoutingNotPossible" for o in outcomes) else self.committer.clock.random()\n',
+        new="        chance = self.committer.clock.random()\n",
         caught_by=(_UNKNOWN_CHECK,),
     ),
     Mutant(

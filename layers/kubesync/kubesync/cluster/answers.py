@@ -89,7 +89,7 @@ class ZoneQuestions:
         self, outcomes: Iterable[Outcome], why: str, batch: str = ""
     ) -> Steps[Mapping[ObjectKey, OpenMark | None]]:
         """Write what became of units, and queue what follows from it. Returns the marks of keys that were written."""
-        closing = Outcomes(self._served.committer, outcomes, why, batch, self._ports.scheduler.random)
+        closing = Outcomes(self._served.committer, outcomes, why, batch)
         recorded = Recorded()
         try:
             yield from closing.close(recorded)

@@ -193,7 +193,7 @@ class ClaimBook:
     def without_lost(self, seen: KeyState) -> KeyState:
         """The key without claims that another key has taken by ``exchange``, for a claim that this key waited for."""
         beside = claims_beside_waits(seen)
-        lost = {name for name in beside if self.owner(name) is not None and not self._is_holder(name, seen.key)}
+        lost = {name for name in beside if self.owner(name) is not None and seen.key not in self._holders(name)}
         return replace(seen, claims=seen.claims - lost, shared=seen.shared - lost) if lost else seen
 
     def _hand_over(self, name: Name, heir: ObjectKey, place: Key | None) -> list[Action]:
@@ -226,23 +226,18 @@ class ClaimBook:
         claims = {name, *self._related.get(_simple(name), ())}
         return {each: owner for each in claims if (owner := self.owner(each)) is not None}
 
-    def owners_of_sets(self, name: Name) -> set[ObjectKey]:
-        """The keys that own claims of sets with identifiers at a name."""
-        return {owner for each, owner in self.owners_at(name).items() if each.identifier}
-
     def owners(self, name: Name) -> AbstractSet[ObjectKey]:
         """The keys that own or share any claim of a name. ``read_related`` must have read the name before."""
-        claims = (claim for each in self._related[name] if self.owner(each) and (claim := self._claims[each]))
-        return {key for claim in claims for key in claim.holders}
+        return {key for each in self._related[name] for key in self._holders(each)}
 
     def is_any_awaited(self, name: Name) -> bool:
         """Whether a key waits for any claim of a name. ``read_related`` must have read the name before."""
         return any(map(self.is_awaited, self._related[name]))
 
-    def _is_holder(self, name: Name, key: ObjectKey) -> bool:
-        """Whether a key owns a claim, or shares it."""
+    def _holders(self, name: Name) -> Sequence[ObjectKey]:
+        """The keys that own or share a claim. Empty: nobody, or the claim was not read."""
         claim = self._claims.get(name)
-        return claim is not None and self.owner(name) is not None and key in claim.holders
+        return () if claim is None or self.owner(name) is None else claim.holders
 
     def sets_of_sharers(
         self, seen: KeyState, wanted: Mapping[RecordKey, RecordSet], needed: Mapping[Name, Name], *, moved: bool

@@ -18,7 +18,7 @@ from itertools import batched
 from typing import Final
 
 from kubesync.actors.actor import Steps
-from kubesync.actors.scheduler import Clock, Lock
+from kubesync.actors.scheduler import Lock, Scheduler
 from kubesync.aws.dynamodb.store import UPSTREAMS, Action
 from kubesync.aws.fencing.writer import FencedWriter, StaleStateError
 from kubesync.aws.tables.audit import Entry
@@ -112,7 +112,7 @@ class Committer:
         self,
         states: KeyStates,
         fenced_writer: FencedWriter,
-        clock: Clock,
+        clock: Scheduler,
         large: Lock,
         on_written: Callable[[Sequence[Entry]], None] = lambda _entries: None,
     ) -> None:

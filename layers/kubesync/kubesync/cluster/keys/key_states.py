@@ -16,12 +16,11 @@ from kubesync.domain.dns.names import zones_of
 from kubesync.domain.dns.permissions import NameRules, domains_of_services
 from kubesync.domain.dns.records import Problem
 from kubesync.domain.large_keys import LARGE, LargeKeys
-from kubesync.domain.merge import Believed
 from kubesync.domain.objects import EndpointsObject, ObjectKey, Observation, Resource, bytes_of
 from kubesync.domain.open_keys import OpenKeys
 from kubesync.domain.plan import Policy
 from kubesync.domain.sources.registry import KINDS, main_part
-from kubesync.domain.state import KeyState, Name
+from kubesync.domain.state import KeyState, Name, names_of
 from kubesync.domain.window import WindowContent
 
 # Keys of one section, which take about four transactions. A cluster that records a long list answers its zones between two sections.
@@ -32,6 +31,7 @@ WORKS_AFTER_SECONDS: Final = 30.0
 _ENDPOINTS_OF_A_KEY: Final = 16
 _BYTES_OF_A_KEY: Final = 4096
 """In the cache, a key with more endpoints and ports, or with a larger main object, counts as several keys."""
+_NO_CHECKPOINT: Final = Checkpoint(0, 0, Basis(0, "", 0))
 # Raised whenever the same objects lead to other outputs than in the release before: every key is then planned again.
 RULES_VERSION: Final = 6
 
@@ -288,6 +288,11 @@ class KeyStates:
             and (self.rules.names is None or claim.zone_id in {zone.id for zone in zones_of(claim.name, zones)})
         )
 
+    def kept_claims(self, state: KeyState, wanted: AbstractSet[Name]) -> AbstractSet[Name]:
+        """Claims that a key keeps: those that it wants, those whose sets exist, and those kept without a set (``kept_empty``)."""
+        kept = wanted | names_of(state.applied)
+        return kept | self.kept_empty(state) if state.claims - kept else kept
+
     def forget(self) -> None:
         """Read all keys again next time. Which keys are open stays known: each key corrects that when it is read."""
         self._cache.clear()
@@ -347,37 +352,29 @@ class KeyStates:
         """
         moved: dict[Resource, Checkpoint] = {}
         for resource, view in self.listeners.items():
-            stored = view.checkpoint
-            version = 1 if stored is None else stored.version + 1
+            stored = view.checkpoint or _NO_CHECKPOINT
             complete = view.complete or (resource in listed and not view.expired)
             seen_version = min(view.seen_version, below[resource] - 1) if resource in below else view.seen_version
-            if resource in below and stored is not None and seen_version <= stored.resource_version:
+            if resource in below and seen_version <= stored.resource_version:
                 continue
             if complete and seen_version > 0 and not view.provisional:
-                basis = self.basis
+                basis, generation = self.basis, max(1, view.generation)
                 selector = self.config.scope.labels_of(resource)
-                believed = Believed() if stored is None else stored.believed.end(epoch, self.pause_seconds)
+                believed = stored.believed.end(epoch, self.pause_seconds)
                 unwanted = view.unwanted if resource in listed else 0
-                if stored is not None and stored.basis == basis:
+                if stored.basis == basis:
                     unwanted += stored.unwanted
                 new = Checkpoint(
-                    seen_version,
-                    max(1, view.generation),
-                    basis,
-                    version,
-                    view.works_since,
-                    selector,
-                    believed,
-                    unwanted,
+                    seen_version, generation, basis, stored.version, view.works_since, selector, believed, unwanted
                 )
-            elif stored is not None and (view.expired or view.provisional):
-                new = replace(stored, basis=replace(stored.basis, revision=0), version=version, works_since=0.0)
+            elif view.expired or view.provisional:
+                new = replace(stored, basis=replace(stored.basis, revision=0), works_since=0.0)
                 if resource in listed:
                     new = replace(new, believed=stored.believed.end(epoch, self.pause_seconds))
             else:
                 continue
-            if stored is None or replace(new, version=stored.version) != stored:
-                moved[resource] = new
+            if new != stored:
+                moved[resource] = replace(new, version=stored.version + 1)
         return moved
 
 

@@ -58,11 +58,11 @@ NO_WRITES: Final = OrderedWrites()
 @dataclass(frozen=True, slots=True)
 class Made:
     """The actions that write a large upstream. They are made each time this is iterated: kept for all upstreams of a key, they would fill the
-    memory."""
+    memory. ``weight``: the number of these actions, and their bytes."""
 
     put: Callable[[], tuple[object, Iterable[Action]]]
     marks: Sequence[Action]
-    weight: tuple[int, int]  # see ``weight_of``
+    weight: tuple[int, int]
 
     def __iter__(self) -> Iterator[Action]:
         return chain(self.put()[1], self.marks)
@@ -118,7 +118,8 @@ class KeyWrite:
         groups: list[list[Piece]] = [[]]
         count, size, clusters = own_actions, own_bytes, {self.before.key.cluster}
         for piece in self.pieces:
-            actions, weight = piece.actions.weight if isinstance(piece.actions, Made) else weight_of(piece.actions)
+            made = piece.actions
+            actions, weight = made.weight if isinstance(made, Made) else (len(made), _bytes(made))
             full = count + actions > room or size + weight > most
             if groups[-1] and (full or len(clusters | piece.clusters) > MAX_CLUSTERS):
                 groups.append([])
@@ -316,11 +317,6 @@ def chunks_of(
 def _changed_counts(before: Mapping[str, int], after: Mapping[str, int], namespace: str) -> Mapping[Taken, int]:
     """By kind and namespace, how much the counts of a key change."""
     return {(kind, namespace): count - before[kind] for kind, count in after.items() if count != before[kind]}
-
-
-def weight_of(actions: Sequence[Action]) -> tuple[int, int]:
-    """The number of these actions, and their bytes."""
-    return len(actions), _bytes(actions)
 
 
 def _bytes(actions: Iterable[Action]) -> int:

@@ -10,7 +10,7 @@ A check of a name that finds the same as the last check is no change, and is not
 refused ``domain.state.SETTLED_ATTEMPTS`` times. From then on it writes nothing: see ``zone.check_schedule``.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -121,12 +121,9 @@ class Outcomes:
     Args:
         why: for the audit, if a key's mark does not say what opened the key.
         batch: the id of the batch, as in the journal. Empty: no batch landed.
-        random: returns a number in [0, 1), for jitter.
     """
 
-    def __init__(
-        self, committer: Committer, outcomes: Iterable[Outcome], why: str, batch: str, random: Callable[[], float]
-    ) -> None:
+    def __init__(self, committer: Committer, outcomes: Iterable[Outcome], why: str, batch: str) -> None:
         self.committer = committer
         self.marks: dict[ObjectKey, OpenMark | None] = {}
         self._moved_on: set[ObjectKey] = set()  # see ``_mark_after``
@@ -135,7 +132,6 @@ class Outcomes:
             self._by_key.setdefault(outcome.unit.key, []).append(outcome)
         self._why = why
         self._batch = batch
-        self._random = random
 
     def close(self, recorded: Recorded) -> Steps[None]:
         """Write the outcomes, and fill ``marks``. ``recorded``: see ``Committer.commit``."""
@@ -235,16 +231,13 @@ class Outcomes:
             # Only if the key still wants the name: names that it does not want are not checked, so the conflict would stay for ever.
             if outcome.conflict and (wanted := Name.of(outcome.unit.wanted)) in names_of(state.intended):
                 conflicts[wanted] = outcome.reason
-        states = self.committer.states
-        kept = (names_of(state.intended) - conflicts.keys()) | names_of(applied)
-        if state.claims - kept:
-            kept |= states.kept_empty(state) - conflicts.keys()
+        after = _in_conflict(replace(state, applied=applied), conflicts)
+        kept = self.committer.states.kept_claims(after, names_of(state.intended) - conflicts.keys())
         # Who comes and meets another policy lets go of what it has claimed there, is planned again, and waits.
         met = {e.unit.wanted.place for e in outcomes if e.code == "NameTaken" and not e.turns}
         kept -= {name for name in kept if name.place in met} - names_of(applied)
         claims, passing = state.claims & kept, state.passing & (applied.keys() - state.intended.keys())
-        after = replace(state, applied=applied, claims=claims, shared=state.shared & claims, passing=passing)
-        after = _in_conflict(after, conflicts)
+        after = replace(after, claims=claims, shared=state.shared & claims, passing=passing)
         after = replace(after, opened=self._mark_after(state, after))
         return without_tombstones(after, self.committer.states.floors())
 
@@ -256,7 +249,8 @@ class Outcomes:
         is set aside (``domain.large_keys``)       stays: a list of its endpoints decides
         has no change left                         none
         was refused                                says when the next try is
-        was refused as often before (settled)      stays (I6)
+        was refused as often before (settled),     stays: nothing is written (I6)
+         and all outcomes are reported already
         has changes left, and was not refused      stays, or is new: the key was planned again while its batch was under way
 
         ``_moved_on``: keys whose landed batch did all that they wanted then, and that want something else by now.
@@ -270,7 +264,8 @@ class Outcomes:
             return None
         mark = state.opened or OpenMark(since=self.committer.states.open_keys.since(state.key))
         if refused:
-            return mark if _is_settled(state, outcomes) else self._next_try(mark, refused)
+            nothing_new = state.settled and all(_is_reported(state, each) for each in outcomes)
+            return mark if nothing_new else self._next_try(mark, refused)
         if {change.key for change in left} <= {change.key for each in outcomes for change in each.unit.changes}:
             self._moved_on.add(state.key)
         return mark
@@ -280,7 +275,7 @@ class Outcomes:
         attempts = mark.attempts + 1
         backoff = CONFLICT_CHECKS if all(o.conflict for o in outcomes) else RETRIES
         # Keys that wait for one health check are tried together: Route 53 refuses one batch, and not one for each.
-        chance = 0.5 if all(o.code == "RoutingNotPossible" for o in outcomes) else self._random()
+        chance = 0.5 if all(o.code == "RoutingNotPossible" for o in outcomes) else self.committer.clock.random()
         retry_at = self.committer.clock.epoch() + backoff.delay(attempts, chance)
         reason = "; ".join(dict.fromkeys(o.reason for o in outcomes))[:1000]
         return OpenMark(attempts, retry_at, reason, outcomes[0].reason_code, mark.cause, mark.since)
@@ -329,11 +324,6 @@ def _kept_out(before: KeyState, after: KeyState) -> frozenset[Name]:
 def _is_reported(state: KeyState, outcome: Outcome) -> bool:
     """Whether an outcome is a conflict that is reported already, for the same reason."""
     return outcome.conflict and state.conflicts.get(Name.of(outcome.unit.wanted)) == outcome.reason
-
-
-def _is_settled(state: KeyState, outcomes: Iterable[Outcome]) -> bool:
-    """Whether the key has settled, and all its outcomes are reported already: then nothing is written (I6)."""
-    return state.settled and all(_is_reported(state, outcome) for outcome in outcomes)
 
 
 class ConflictCheck:

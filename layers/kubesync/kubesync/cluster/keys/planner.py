@@ -145,7 +145,8 @@ class Planner:
         self._book.wants = {seen.key: (seen, want.records) for _, seen, want in wants}
         contested = {name for _, seen, want in wants for name in contested_claims(seen, want, self._states.rules)}
         self._book.read_related(contested, self._states.tables.reads)
-        self._published.read(owner for name in contested for owner in self._book.owners_of_sets(name))
+        owned = (each for name in contested for each in self._book.owners_at(name).items())
+        self._published.read(owner for name, owner in owned if name.identifier)
         if self._reread_upstreams:
             self._book.check_owners()
         if any(self._leaving(seen, want) for _, seen, want in wants):
@@ -218,7 +219,7 @@ class Planner:
         unknown: set[Name] = set()
         for _, seen, want in wants:
             records = seen.intended if want.records is None else want.records
-            kept = self._kept_claims(seen, names_of(records) - seen.conflicts.keys())
+            kept = self._states.kept_claims(seen, names_of(records) - seen.conflicts.keys())
             if self._reread_upstreams:
                 kept = frozenset()
             unknown |= (
@@ -237,11 +238,6 @@ class Planner:
         if want.records is None or self._states.config.paused:  # no set of a paused cluster is deleted
             return frozenset()
         return (names_of(seen.applied) & seen.claims) - names_of(want.records)
-
-    def _kept_claims(self, seen: KeyState, wanted: frozenset[Name]) -> frozenset[Name]:
-        """Claims that a key keeps: those that it wants, those whose sets exist, and those kept without a set (``kept_empty``)."""
-        kept = wanted | names_of(seen.applied)
-        return kept | self._states.kept_empty(seen) if seen.claims - kept else kept
 
     def _write(
         self,
@@ -340,7 +336,7 @@ class Planner:
         book, key = self._book, seen.key
         wanted_names = names_of(assignment.intended)
         conflicts = {name: reason for name, reason in seen.conflicts.items() if name in wanted_names}
-        kept = self._kept_claims(seen, wanted_names - conflicts.keys())
+        kept = self._states.kept_claims(seen, wanted_names - conflicts.keys())
         lost = {name for name in seen.claims & kept if self._reread_upstreams and book.owner(name) is None}
         gained = sorted(assignment.gained | lost)
         shared = (seen.shared & kept) | assignment.gained

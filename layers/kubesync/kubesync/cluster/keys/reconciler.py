@@ -48,6 +48,10 @@ class Reconciler:
         self._states = committer.states
         self._clock = scheduler
         self._connector = connector
+        # Makes a planner. Each section gets a new one, because what a planner has read is not valid for longer.
+        self._planner = partial(
+            Planner, committer.states, scheduler.epoch, untrusted=committer.untrusted, dependents=committer.dependents
+        )
         # How many record sets lists of this session took away because the configuration, or the rules, do not want them. Checkpoints count
         # this too (``KeyStates.unwanted``), but they can be made invalid.
         self._gone = Counter[Basis]()
@@ -84,7 +88,8 @@ class Reconciler:
             return with_observations(state, self._states.taken_in(state.key, observed.of(state.key)), generations)
 
         self._line_up(following.turns, observed, see, content.opened_at)
-        plan = self._plan("watch", mode, observed.ordered)
+        planner = partial(self._planner, reread_upstreams=mode.reread_upstreams)
+        plan = partial(_plan, planner, "watch", observed.ordered)
         closing = partial(self._closing, observed, flush=flush)
         more = partial(self._take_in_next, following, observed, see)
         change = Change(
@@ -102,13 +107,15 @@ class Reconciler:
         wanted = self._by_age(keys)
         # Marks are read before claims: a key that is given a name from now on gets a new mark, which is not removed here.
         marks = OrderedWrites(unmark=self._states.tables.state.unmark_promoted(self._states.config.name, wanted))
-        yield from self._committer.commit(Change(wanted, _as_stored, self._plan(why, _USUAL, marks)), recorded)
+        plan = partial(_plan, self._planner, why, marks)
+        yield from self._committer.commit(Change(wanted, lambda state: state, plan), recorded)
 
     def transform(
         self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState | None], why: str, recorded: Recorded
     ) -> Steps[None]:
         """Change stored states by ``see``, and plan the keys. ``see`` returns None for a key to leave alone. ``recorded``: see ``replan``."""
-        yield from self._committer.commit(Change(self._by_age(keys), see, self._plan(why)), recorded)
+        plan = partial(_plan, self._planner, why, NO_WRITES)
+        yield from self._committer.commit(Change(self._by_age(keys), see, plan), recorded)
 
     def preview(self, content: WindowContent, mode: Mode, go_on: Callable[[], None] = lambda: None) -> Preview:
         """Find out what recording these lists would change. Writes nothing, but changes the key states: use these for nothing else.
@@ -127,14 +134,11 @@ class Reconciler:
         merge = yield from self._compare_lists(content, mode)
         yield from self._judge_configuration(merge, content.snapshots.keys(), note=False)
         self._states.counts.corrections()  # counts as the keys say; they are not written
-        planner = self._planner(mode, content.snapshots.keys(), merge.hold)
-        change = Change(
-            [*merge.names],
-            merge.merged,
-            lambda pairs: planner.plan(pairs, "resync", merge.observed.ordered),
-            listed=content.snapshots.keys(),
-            news=merge.observed.of,
-        )
+        listed = content.snapshots.keys()
+        # One planner for all sections: nothing is written, so each section needs to know what those before it would have written.
+        planner = self._planner(reread_upstreams=mode.reread_upstreams, listed=listed, hold=merge.hold)
+        plan = partial(planner.plan, why="resync", ordered=merge.observed.ordered)
+        change = Change([*merge.names], merge.merged, plan, listed=listed, news=merge.observed.of)
         yield from self._committer.foresee(change, preview.add)
         preview.held = dict(merge.why_held)
 
@@ -162,7 +166,8 @@ class Reconciler:
         yield from self._committer.write_counts(self._states.counts.corrections)
         self._states.counts.done()
         resources, why = content.snapshots.keys(), "resync" if mode.reread_upstreams else "list"
-        plan = self._plan(why, mode, merge.observed.ordered, resources, merge.hold)
+        planner = partial(self._planner, reread_upstreams=mode.reread_upstreams, listed=resources, hold=merge.hold)
+        plan = partial(_plan, planner, why, merge.observed.ordered)
         closing = partial(self._closing, merge.observed, listed=resources, extra=merge.identity_actions)
         fair = namespaces_apart(self._states.rules)
         following.turns.add(merge.names, merge.names, content.opened_at or 0.0, fair=fair)
@@ -187,7 +192,7 @@ class Reconciler:
         if merge.hold is not None or not merge.reread or config.policy is not Policy.SYNC:
             return
         counts: dict[ObjectKey, tuple[int, int, int]] = {}
-        planner = self._planner(_USUAL, resources)
+        planner = self._planner(listed=resources)
 
         def count(pairs: Sequence[Pair]) -> Planned:
             for (before, seen), unwanted in zip(pairs, planner.unwanted(pairs), strict=True):
@@ -293,28 +298,6 @@ class Reconciler:
 
     # --- transactions ---
 
-    def _plan(
-        self,
-        why: str,
-        mode: Mode = _USUAL,
-        ordered: OrderedWrites = NO_WRITES,
-        listed: AbstractSet[Resource] = frozenset(),
-        hold: bool | None = None,
-    ) -> Callable[[Sequence[Pair]], Planned]:
-        """Make the function that plans a section. Each section gets a new planner, because what a planner has read is not valid for longer."""
-        return lambda pairs: self._planner(mode, listed, hold).plan(pairs, why, ordered)
-
-    def _planner(self, mode: Mode, listed: AbstractSet[Resource], hold: bool | None = None) -> Planner:
-        return Planner(
-            self._states,
-            self._clock.epoch,
-            reread_upstreams=mode.reread_upstreams,
-            listed=listed,
-            untrusted=self._committer.untrusted,
-            hold=hold,
-            dependents=self._committer.dependents,
-        )
-
     def _checkpoints_due(self) -> bool:
         """Whether checkpoints have to be written: one is wrong, or the last ones are old."""
         # A listener of some namespaces does not see whether others are quiet, and so whether the API server forgets old versions.
@@ -369,8 +352,9 @@ class Reconciler:
         return Closing((*extra, *actions), committed, frozenset({name}))
 
 
-def _as_stored(state: KeyState) -> KeyState:
-    return state
+def _plan(planner: Callable[[], Planner], why: str, ordered: OrderedWrites, pairs: Sequence[Pair]) -> Planned:
+    """Plan the keys of a section. ``why``, ``ordered``: see ``Planner.plan``."""
+    return planner().plan(pairs, why, ordered)
 
 
 def _as_seen(pairs: Sequence[Pair]) -> Planned:
