@@ -164,7 +164,7 @@ class ServedKeys:
         self.states = KeyStates(config, ports.tables, ports.cached_keys, clock.epoch, ports.pause_seconds)
         self.committer = Committer(self.states, ports.fenced_writer, clock, ports.large, self._written)
         self.committer.dependents.tell = ports.to_cluster
-        self.reconciler = Reconciler(self.committer, ports.connector, clock)
+        self.reconciler = Reconciler(self.committer, ports.connector)
         self.published = Published(self.states, ports)
         self.promoted = PromotedKeys(self)
         self.readers = Readers(self)

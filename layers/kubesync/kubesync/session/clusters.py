@@ -67,7 +67,7 @@ class Clusters:
         states.configure(config, remembered.checkpoints, ports.scheduler.epoch())
         states.identity, states.large = remembered.identity, remembered.large
         committer = Committer(states, ports.fenced_writer, ports.scheduler, ports.large)
-        return Reconciler(committer, ports.connector, ports.scheduler)
+        return Reconciler(committer, ports.connector)
 
     def configure(self, configured: Configured) -> None:
         """Serve a cluster with this configuration. Starts its actor, if it has none."""

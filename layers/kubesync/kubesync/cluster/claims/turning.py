@@ -28,17 +28,13 @@ _CNAMES_ONLY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A name whose sets change their form. ``wants``: what all have to want, in words. ``waits``: claims of those who turn with it.
-    ``others``: of these, who do not want to, as far as is known."""
+    """A name whose sets change their form. ``place``: its zone id and the name. ``wants``: what all have to want, in words. ``waits``: claims
+    of those who turn with it. ``others``: of these, who do not want to, as far as is known."""
 
-    zone_id: str
-    name: str
+    place: tuple[str, str]
     wants: str
     waits: frozenset[Name] = frozenset()
     others: tuple[ObjectKey, ...] = ()
-
-    def holds(self, name: Name | RecordKey) -> bool:
-        return name.place == (self.zone_id, self.name)
 
 
 def turns_of(book: ClaimBook, seen: KeyState, wanted: Mapping[RecordKey, RecordSet]) -> list[Turn]:
@@ -69,7 +65,7 @@ def turns_of(book: ClaimBook, seen: KeyState, wanted: Mapping[RecordKey, RecordS
         wants = f"{names[min(names)]} too: all sets of a name have one policy"
         if only_type:
             wants = f"{'a CNAME' if form.cname else 'no CNAME'} too: {_CNAMES_ONLY}"
-        found.append(Turn(*place, wants, frozenset(waits), tuple(sorted(others))))
+        found.append(Turn(place, wants, frozenset(waits), tuple(sorted(others))))
     return found
 
 
@@ -85,7 +81,7 @@ def types_in_the_way(
     found, at = dict[Name, Name](), defaultdict[tuple[str, str], list[RecordKey]](list)
     for key in wanted if needed else ():
         at[key.place].append(key)
-    turning_here = {(turn.zone_id, turn.name) for turn in turns}
+    turning_here = {turn.place for turn in turns}
     for name in (name for name, claim in needed.items() if claim == name and name.place not in turning_here):
         if book.agreed_form(name):
             continue
@@ -108,7 +104,7 @@ def with_turns(assignment: Assignment, turns: list[Turn], of_types: Mapping[str,
         waits |= turn.waits
         if turn.others:
             others = f"{', '.join(map(str, turn.others))} {'want' if turn.others[1:] else 'wants'} {turn.wants}"
-            problems.append(Problem("NameTaken", f"{turn.name} in {turn.zone_id}", f"it waits until {others}"))
+            problems.append(Problem("NameTaken", Name(*turn.place).label, f"it waits until {others}"))
     return replace(assignment, waits=waits, problems=tuple(problems))
 
 

@@ -93,7 +93,9 @@ def sort_observations(
         named = earlier if seen.value is None else owner_of(seen.value)
         left, owner = earlier or named, "" if seen.deleted else named
         if left and left != owner:
-            found.by_key[ObjectKey(cluster, seen.namespace, left, kind)].append(_gone(seen))
+            # Its object was deleted, or has moved to another key.
+            gone = replace(seen, value=None, problem=None, deleted=True)
+            found.by_key[ObjectKey(cluster, seen.namespace, left, kind)].append(gone)
         if owner:
             found.by_key[ObjectKey(cluster, seen.namespace, owner, kind)].append(seen)
         now[place] = owner
@@ -109,8 +111,3 @@ def sort_observations(
         else:
             found.ordered.early[ObjectKey(cluster, place[0], owner, kinds[place])].append(action)
     return found
-
-
-def _gone(seen: Observation) -> Observation:
-    """A deletion at this version, for an object that is deleted or has moved to another key."""
-    return Observation(seen.resource, seen.namespace, seen.name, seen.uid, seen.resource_version, deleted=True)

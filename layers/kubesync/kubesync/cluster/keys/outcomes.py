@@ -46,10 +46,6 @@ CONFLICT_CHECKS: Final = Backoff(initial=5.0, cap=CONFLICT_CHECK_SECONDS)
 """Checks of names in conflict: without jitter, so that names that were refused together are read together, by one walk."""
 
 
-type AtNames = Mapping[str, Sets]
-"""By name, the sets that exist in a zone."""
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one unit.
@@ -341,9 +337,12 @@ class ConflictCheck:
     queue again, and pass the claim to each other for ever.
 
     ``free``: by key, the names where nothing is in its way. Reads claims, and the states of their owners in all clusters of this master.
+
+    Args:
+        found: by key, the sets that exist at the names that were checked for it.
     """
 
-    def __init__(self, zone_id: str, found: Mapping[ObjectKey, AtNames], committer: Committer) -> None:
+    def __init__(self, zone_id: str, found: Mapping[ObjectKey, Mapping[str, Sets]], committer: Committer) -> None:
         self._committer = committer
         self._states = states = committer.states
         of_keys = states.states(found).values()

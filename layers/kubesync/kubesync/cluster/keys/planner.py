@@ -304,7 +304,8 @@ class Planner:
         needed = {name: book.needed_claim(name, seen.key, policy) for name, policy in contested.items()}
         if contested:
             turns = turns_of(book, seen, want.records or {})
-            needed |= {name: name for turn in turns for name in needed if turn.holds(name)}
+            turning_here = {turn.place for turn in turns}
+            needed |= {name: name for name in needed if name.place in turning_here}
         needed |= (types := types_in_the_way(book, seen, want.records or {}, needed, turns))
         owners = {name: book.owner(needed.get(name, name)) for name in names_of(want.records or {})}
         want = self._limit.within(seen, want, owners, needed)
@@ -347,14 +348,12 @@ class Planner:
             if actions := book.share(name, key, types):
                 pieces.append(Piece(actions, name=name))
         made = created_at(seen)
-        # An object that was deleted and created again takes a new place in the queue.
-        requeued = seen.waits & assignment.waits if made != created_at(before) else frozenset[Name]()
         given_up = seen.waits - assignment.waits - assignment.gained
         pieces += [Piece(*book.let_go(name, key), name) for name in sorted(given_up)]
         for name in sorted(assignment.waits):
             if name not in seen.waits:
                 pieces.append(Piece(book.wait(name, key, made), name=name))
-            elif name in requeued:
+            elif made != created_at(before):  # the object was deleted and created again
                 pieces.append(Piece(book.requeue(name, key, made)))
         dropped = (seen.claims - kept) | (given - assignment.gained)
         pieces += [Piece(*book.let_go(name, key), name) for name in sorted(dropped)]

@@ -11,7 +11,6 @@ from typing import Final
 
 from kubesync.actors.actor import Steps
 from kubesync.actors.answer import Answer
-from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.tables.control.listeners import Basis
 from kubesync.cluster.claims.allowed_names import names_asked, namespaces_apart
@@ -43,14 +42,14 @@ _USUAL: Final = Mode()
 class Reconciler:
     """Records what happens to the keys of one cluster, under its configuration of the moment. Its methods are steps of the cluster's actor."""
 
-    def __init__(self, committer: Committer, connector: Connector, scheduler: Scheduler) -> None:
+    def __init__(self, committer: Committer, connector: Connector) -> None:
         self._committer = committer
         self._states = committer.states
-        self._clock = scheduler
+        self._clock = clock = committer.clock
         self._connector = connector
         # Makes a planner. Each section gets a new one, because what a planner has read is not valid for longer.
         self._planner = partial(
-            Planner, committer.states, scheduler.epoch, untrusted=committer.untrusted, dependents=committer.dependents
+            Planner, committer.states, clock.epoch, untrusted=committer.untrusted, dependents=committer.dependents
         )
         # How many record sets lists of this session took away because the configuration, or the rules, do not want them. Checkpoints count
         # this too (``KeyStates.unwanted``), but they can be made invalid.
