@@ -68,8 +68,8 @@ OF_ANNOTATIONS: Final[tuple[Mutant, ...]] = (
         without="a release with new rules writes every key again",
         invariants="I6",
         file="cluster/keys/key_states.py",
-        old="            known, new = 0, snapshot.store_went_back\n",
-        new="            known, new = 0, self.outdated(resource)\n",
+        old="            new = snapshot.store_went_back or stored.basis.server != self.config.server\n",
+        new="            new = self.outdated(resource)\n",
         caught_by=(_REFUSED + "test_update_reports_once_and_sends_nothing_i6",),
     ),
     Mutant(

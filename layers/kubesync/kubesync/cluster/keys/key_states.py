@@ -308,6 +308,7 @@ class KeyStates:
 
         case                                                                             new generation
         ----                                                                             --------------
+        nothing is stored of the resource                                                yes: the first
         the reflector has seen that the store went back to older versions                yes
         the checkpoint is of another server                                              yes
         the list is older than the checkpoint, and the checkpoint is not the window's    yes: the store went back while nobody watched
@@ -315,13 +316,11 @@ class KeyStates:
         """
         for resource, snapshot in content.snapshots.items():
             view = self.listeners[resource]
-            known, new = 0, snapshot.store_went_back
-            if (stored := view.checkpoint) is not None:
-                known, version = stored.generation, stored.resource_version
-                own = version == content.checkpoints.get(resource)
-                new |= stored.basis.server != self.config.server
-                new |= snapshot.resource_version < version and not own
-            view.generation = known + 1 if new else max(known, 1)
+            stored = view.checkpoint or _NO_CHECKPOINT
+            own = stored.resource_version == content.checkpoints.get(resource)
+            new = snapshot.store_went_back or stored.basis.server != self.config.server
+            new |= snapshot.resource_version < stored.resource_version and not own
+            view.generation = stored.generation + 1 if new else max(stored.generation, 1)
             view.expired = False
 
     def generations(self) -> dict[Resource, int]:

@@ -101,31 +101,23 @@ class ListMerge:
     ``missed``: keys with an object whose change a watch should have reported, but only the list shows it.
 
     Args:
-        observed: the objects of the lists, and the events that followed them.
-        probed: see ``probe_if_needed``.
+        content: the window of the lists.
+        observed: their objects, and the events that followed them.
         epoch: the time now.
         forced: a person lets held deletions through.
     """
 
     def __init__(
-        self,
-        states: KeyStates,
-        snapshots: Mapping[Resource, Snapshot],
-        observed: Observations,
-        probed: str | None,
-        epoch: float,
-        *,
-        forced: bool,
+        self, states: KeyStates, content: WindowContent, observed: Observations, epoch: float, *, forced: bool
     ) -> None:
         self._states = states
         self._epoch = epoch
-        self._probed = probed
         self._forced = forced
         self.observed = observed
-        self._snapshots = snapshots
+        self._snapshots = content.snapshots
         views, in_scope = states.listeners, states.config.scope.holds
-        self._found = {r: Absences(listed, views[r].generation, in_scope) for r, listed in snapshots.items()}
-        self.reread = {resource for resource in snapshots if states.outdated(resource)}
+        self._found = {r: Absences(listed, views[r].generation, in_scope) for r, listed in self._snapshots.items()}
+        self.reread = {resource for resource in self._snapshots if states.outdated(resource)}
         self.unwanted = 0
         self.hold: bool | None = False if forced else None
         self.why_held: dict[Resource, str] = {}
@@ -133,8 +125,8 @@ class ListMerge:
         self.missed: set[ObjectKey] = set()
         self.names: Mapping[ObjectKey, AbstractSet[str]] = {}
 
-    def compare(self) -> Steps[None]:
-        """Read everything that is stored once (I7), and compare it with the lists. Counts names again."""
+    def compare(self, probed: str | None) -> Steps[None]:
+        """Read everything that is stored once (I7), and compare it with the lists. Counts names again. ``probed``: see ``probe_if_needed``."""
         observed = self.observed
         created, names = dict[ObjectKey, str](), dict[ObjectKey, AbstractSet[str]]()
         generations, rules = self._states.generations(), self._states.rules
@@ -162,7 +154,7 @@ class ListMerge:
             yield 0.0
         for key in observed.by_key.keys() - created.keys():
             see(KeyState(key))
-        self._judge_absences_of_lists(kept)
+        self._judge_absences_of_lists(kept, self._identify(self._snapshots.get(IDENTITY[0]), probed))
         for resource in MOVING & self._found.keys():
             self._forget_slices(self._found[resource].gone | self._found[resource].left)
         self._forget_slices(slices_of_old)  # ``_without_unused_sources`` drops their parts
@@ -211,8 +203,8 @@ class ListMerge:
         late = seen.resource_version <= recorded.resource_version and not (part is not None and part.held)
         return late and observe(part, seen, view.generation) is not None
 
-    def _judge_absences_of_lists(self, sets_kept: int) -> None:
-        """Decide for each part that a list lacks whether it is deleted, held back or left out. Sets ``why_held`` and the identity.
+    def _judge_absences_of_lists(self, sets_kept: int, uid: str | None) -> None:
+        """Decide for each part that a list lacks whether it is deleted, held back or left out. Sets ``why_held``.
 
         a part that a list lacks                                         what happens
         ------------------------                                         ------------
@@ -226,8 +218,8 @@ class ListMerge:
 
         Args:
             sets_kept: how many record sets are kept although the configuration does not want them.
+            uid: see ``_identify``.
         """
-        uid = self._identify(self._snapshots.get(IDENTITY[0]))
         for resource, found in self._found.items():
             missing, unlisted = found.missing, found.unlisted
             same = not missing or self._same_cluster(uid)
@@ -285,13 +277,13 @@ class ListMerge:
 
     # --- whose cluster is this (I5) ---
 
-    def _identify(self, services: Snapshot | None) -> str | None:
+    def _identify(self, services: Snapshot | None, probed: str | None) -> str | None:
         """Find the uid of Service default/kubernetes, and remember it unless another one is remembered. A forced resync remembers any.
 
         Returns an empty text if a list that should show the Service does not, and None if the uid cannot be known.
         """
         if services is None or not self._states.config.shows_identity:
-            uid = self._probed
+            uid = probed
         else:
             uid = next((i.uid for i in services.items if (i.namespace, i.name) == IDENTITY[1:]), "")
         remembers = services is not None or not self._states.config.lists_services

@@ -343,7 +343,6 @@ class ConflictCheck:
     """
 
     def __init__(self, zone_id: str, found: Mapping[ObjectKey, Mapping[str, Sets]], committer: Committer) -> None:
-        self._committer = committer
         self._states = states = committer.states
         of_keys = states.states(found).values()
         names = {state.key: [n for n in sorted(state.conflicts) if n.zone_id == zone_id] for state in of_keys}

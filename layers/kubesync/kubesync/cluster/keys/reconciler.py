@@ -218,9 +218,8 @@ class Reconciler:
         observations = yield from self._parsed(content)
         items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
         observed = self._sort([*items, *observations], {}, every_slice=True)
-        now = self._clock.epoch()
-        merge = ListMerge(self._states, content.snapshots, observed, probed, now, forced=mode.forced)
-        yield from merge.compare()
+        merge = ListMerge(self._states, content, observed, self._clock.epoch(), forced=mode.forced)
+        yield from merge.compare(probed)
         return merge
 
     def _ask_identity(self) -> Answer[str | None]:
