@@ -61,7 +61,7 @@ This page shows what kubesync publishes for a Service and for an Ingress, rule b
 Unless a row says otherwise, the Service or Ingress is `web` in namespace `shop`, without named ports. The cluster is `prod`, with the domain
 `k8s.example.com`, the hosted zone `Z1` (`example.com`), a TTL of 30, and all other options at their defaults.
 
-The tables show annotations without their prefix. A record set is written as `name type TTL values`; `[identifier weight]` stands before the
+The tables leave out the prefix of annotations. A record set is written as `name type TTL values`; `[identifier weight]` stands before the
 TTL of a weighted one. The last column shows what kubesync reports: a code and its subject. [Reasons](reasons.md) explains the codes.
 """
 
