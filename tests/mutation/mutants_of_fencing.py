@@ -135,8 +135,8 @@ OF_FENCING: Final[tuple[Mutant, ...]] = (
         without="a zone that the last master left unsettled is written like any other zone",
         invariants="I2",
         file="session/master.py",
-        old="settled=self._last_end.clean and zone_id not in self._last_end.unsettled,",
-        new="settled=self._last_end.clean,",
+        old="settled = last.clean and zone_id not in last.unsettled\n",
+        new="settled = last.clean\n",
         caught_by=(
             "integration/taking_over/test_unsettled_zones.py::test_i2_zone_with_an_unknown_outcome_is_settled_by_the_next_session_and_no_other_is",
         ),

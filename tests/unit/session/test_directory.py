@@ -33,31 +33,25 @@ class Counter:
 
 
 class Counters:
-    """A directory of counters; ``told``: hosts that it told of before they started."""
+    """A directory of counters; ``made``: their names."""
 
     def __init__(self, *, on_demand: bool = False) -> None:
         self.scheduler = ThreadScheduler()
         self.made: list[str] = []
-        self.told: list[tuple[str, bool]] = []
-        self.directory: Directory[Counter, int] = Directory(
-            self._make, "{}/counter", self.scheduler, Activity(self.scheduler), on_demand=on_demand, hosted=self._hosted
-        )
+        self.directory: Directory[int] = Directory(self._make, self.scheduler, on_demand=on_demand)
 
-    def _make(self, name: str) -> Counter:
+    def _make(self, name: str) -> Host[int]:
         self.made.append(name)
-        return Counter(deaf=name == "deaf")
-
-    def _hosted(self, _actor: Counter, host: Host[int]) -> None:
-        self.told.append((host.name, host.alive))
+        return Host(name, Counter(deaf=name == "deaf"), self.scheduler, Activity(self.scheduler))
 
 
-def test_actor_is_made_once_and_told_of_its_host_before_it_starts() -> None:
+def test_actor_is_made_once() -> None:
     counters = Counters()
     assert not counters.directory.send("a", "hello")
     counters.directory.start("a")
     counters.directory.start("a")
     assert counters.directory.send("a", "hello")
-    assert (counters.made, counters.told) == (["a"], [("a/counter", False)])
+    assert counters.made == ["a"]
     counters.directory.end(LAST, counters.scheduler.monotonic() + 5.0)
     assert counters.directory.figures == {"a": 2}
 

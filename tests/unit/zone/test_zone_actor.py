@@ -6,7 +6,7 @@ import pytest
 
 from harness.sessions.zone_alone import LISTED, ZONE, World, a_key, a_set, asked, record
 from harness.waiting import wait_until
-from kubesync.actors.actor import AT_ONCE, Activity
+from kubesync.actors.actor import AT_ONCE, Activity, Host
 from kubesync.actors.directory import Directory
 from kubesync.actors.threads import ThreadScheduler
 from kubesync.domain.dns.records import Zone
@@ -92,13 +92,12 @@ def test_zones_are_made_when_they_are_needed_and_drained() -> None:
     world = World()
     scheduler = ThreadScheduler()
     ports = replace(world.ports, scheduler=scheduler)
-    zones: Directory[ZoneActor, ZoneFigures] = Directory(
-        lambda zone_id: ZoneActor(zone_id, ports, settled=True, zone=Zone(zone_id, "example.com")),
-        "zone {}",
-        scheduler,
-        Activity(scheduler),
-        on_demand=True,
-    )
+
+    def make(zone_id: str) -> Host[ZoneFigures]:
+        actor = ZoneActor(zone_id, ports, settled=True, zone=Zone(zone_id, "example.com"))
+        return Host(zone_id, actor, scheduler, Activity(scheduler))
+
+    zones: Directory[ZoneFigures] = Directory(make, scheduler, on_demand=True)
 
     def to_zone(message: object) -> None:
         zones.send(ZONE, message)

@@ -1,43 +1,29 @@
 """The actors of one kind, by name: who runs, who has failed, start, stop, figures."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from kubesync.actors.actor import Activity, Actor, Host
+from kubesync.actors.actor import Host
 from kubesync.actors.scheduler import Scheduler
 
 _ENDING_SECONDS: Final = 0.1
 """Actors end by themselves at their deadline. Those that have not ended so much later hang."""
 
 
-class Directory[A: Actor[Any], F]:
-    """Starts and ends the actors of one kind, and finds them by name. Any thread may call all methods.
+class Directory[F]:
+    """Starts and ends the actors of one kind, whose figures are ``F``, and finds them by name. Any thread may call all methods.
 
     An actor that has ended stays, with its last figures.
 
     Args:
-        make: makes the actor of a name, whose figures are ``F``.
-        title: the name of an actor's thread, with ``{}`` for the actor's name.
+        make: makes the actor of a name, in its host.
         on_demand: ``send`` makes an actor that is missing.
-        hosted: called with an actor and its host, before it starts.
     """
 
-    def __init__(
-        self,
-        make: Callable[[str], A],
-        title: str,
-        scheduler: Scheduler,
-        activity: Activity,
-        *,
-        on_demand: bool = False,
-        hosted: Callable[[A, Host[F]], None] = lambda _actor, _host: None,
-    ) -> None:
+    def __init__(self, make: Callable[[str], Host[F]], scheduler: Scheduler, *, on_demand: bool = False) -> None:
         self._make = make
-        self._title = title
         self._scheduler = scheduler
-        self._activity = activity
         self._on_demand = on_demand
-        self._hosted = hosted
         self._lock = scheduler.lock()
         self._hosts: dict[str, Host[F]] = {}
         self._last: tuple[object, float] | None = None
@@ -62,9 +48,7 @@ class Directory[A: Actor[Any], F]:
         with self._lock:
             if name in self._hosts:
                 return
-            actor = self._make(name)
-            self._hosts[name] = host = Host[F](self._title.format(name), actor, self._scheduler, self._activity)
-            self._hosted(actor, host)
+            self._hosts[name] = host = self._make(name)
             if self._last is None or self._scheduler.monotonic() < self._last[1]:
                 if self._last is not None:
                     host.send(self._last[0])

@@ -23,7 +23,6 @@ from kubesync.domain.report import ResyncEnded
 from kubesync.kubernetes.list_room import ListRoom
 from kubesync.messages import Message
 from kubesync.settings import Settings
-from kubesync.zone.actor import ZoneActor
 from kubesync.zone.progress import ZoneFigures
 
 LIST_SECONDS: Final = 300.0
@@ -109,7 +108,7 @@ class Master(Protocol):
     tables: Tables
     inflight: InflightTable
     fenced_writer: FencedWriter
-    zones: Directory[ZoneActor, ZoneFigures]
+    zones: Directory[ZoneFigures]
     room: ListRoom
     term: Term
 

@@ -5,9 +5,10 @@ A cluster that is not served gets an actor if a batch in flight names it, unless
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
-from kubesync.actors.actor import Activity
+from kubesync.actors.actor import Activity, Host
 from kubesync.actors.answer import Answer
 from kubesync.actors.directory import Directory
 from kubesync.actors.scheduler import Scheduler
@@ -51,13 +52,7 @@ class Clusters:
         self.fencing = fencing
         self._scheduler = scheduler
         self._first: dict[str, ClusterConfig] = {}  # the configurations that the actors were made with
-        self.actors: Directory[ClusterActor, ClusterFigures] = Directory(
-            lambda name: ClusterActor(self._first[name], ports()),
-            ACTOR_OF_CLUSTER,
-            scheduler,
-            activity,
-            hosted=ClusterActor.hosted,
-        )
+        self.actors: Directory[ClusterFigures] = Directory(partial(self._actor, activity), scheduler)
 
     def previewer(self, config: ClusterConfig) -> Reconciler:
         """Make a reconciler with key states of its own, for previews. Reads the cluster's checkpoints."""
@@ -139,6 +134,13 @@ class Clusters:
     def end(self) -> None:
         """End all actors. Call it once all zones have ended, because zones ask clusters."""
         self.actors.end(EndCluster(), self._scheduler.monotonic() + _END_SECONDS * len(self.actors.figures))
+
+    def _actor(self, activity: Activity, name: str) -> Host[ClusterFigures]:
+        """Make the actor of a cluster."""
+        actor = ClusterActor(self._first[name], self._ports())
+        host = Host(ACTOR_OF_CLUSTER.format(name), actor, self._scheduler, activity)
+        actor.hosted(host)
+        return host
 
     def _host(self, config: ClusterConfig) -> None:
         """Start a cluster's actor, if it has none."""

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 from zlib import crc32
 
-from kubesync.actors.actor import Activity
+from kubesync.actors.actor import Activity, Host
 from kubesync.actors.directory import Directory
 from kubesync.actors.parallel import ParallelMap
 from kubesync.actors.scheduler import Lock
@@ -89,19 +89,8 @@ class Master:
         self._last_end = LastEnd()
         cluster_ports = partial(self._cluster_ports, scheduler.lock())
         self.served = Clusters(cluster_ports, fencing, scheduler, self.activity)
-        zone_ports = self._zone_ports()
-        self.zones: Directory[ZoneActor, ZoneFigures] = Directory(
-            lambda zone_id: ZoneActor(
-                zone_id,
-                zone_ports,
-                settled=self._last_end.clean and zone_id not in self._last_end.unsettled,
-                zone=self._last_end.zones.get(zone_id),
-            ),
-            ACTOR_OF_ZONE,
-            scheduler,
-            self.activity,
-            on_demand=True,
-        )
+        make_zone = partial(self._zone, self._zone_ports())
+        self.zones: Directory[ZoneFigures] = Directory(make_zone, scheduler, on_demand=True)
         self.named = NamedUpstreams(self._named_ports(), self.activity)
 
     @property
@@ -176,6 +165,13 @@ class Master:
     def _retry[T](self, call: Callable[[], T]) -> T:
         """Repeat a call while DynamoDB throttles it, this process may write, and the deadline has not passed."""
         return retry_while_throttled(call, self.fenced_writer.check, self.parts.scheduler, self.term.deadline)
+
+    def _zone(self, ports: ZonePorts, zone_id: str) -> Host[ZoneFigures]:
+        """Make the actor of a zone."""
+        last = self._last_end
+        settled = last.clean and zone_id not in last.unsettled
+        actor = ZoneActor(zone_id, ports, settled=settled, zone=last.zones.get(zone_id))
+        return Host(ACTOR_OF_ZONE.format(zone_id), actor, self.parts.scheduler, self.activity)
 
     def _cluster_ports(self, large: Lock) -> ClusterPorts:
         parts = self.parts
