@@ -11,7 +11,7 @@ from kubesync.domain.errors import BodyError
 from kubesync.domain.objects import Resource
 from kubesync.kubernetes.ports import ReflectorPolicy
 from kubesync.kubernetes.transport.streams import Block, LineStream
-from kubesync.kubernetes.watch import Position, WatchEnd, follow
+from kubesync.kubernetes.watch import Position, follow
 
 POLICY = ReflectorPolicy(bookmark_interval=60.0, silence_margin=15.0)
 
@@ -40,12 +40,12 @@ class Stream:
 
 def watched(
     *pauses: float, deadline: float = 10_000.0, line: str = ""
-) -> tuple[WatchEnd | BodyError, float, RecordingSink]:
-    """How a watch with such a stream ends, after how many seconds, and what was told. ``line``: in place of bookmarks."""
+) -> tuple[bool | BodyError, float, RecordingSink]:
+    """Whether a watch with such a stream is quiet, after how many seconds it ends, and what was told. ``line``: in place of bookmarks."""
     clock, sink = ManualClock(), RecordingSink()
     began = clock.monotonic()
     stream: Any = Stream(clock, *pauses, line=line)
-    end: WatchEnd | BodyError
+    end: bool | BodyError
     try:
         end = follow(
             cast("LineStream", stream),
@@ -88,5 +88,5 @@ def test_i10_lines_that_say_nothing_are_silence(line: str) -> None:
 def test_bookmarks_keep_a_quiet_watch_alive() -> None:
     end, seconds, sink = watched(*[74.0] * 12, deadline=880.0)
 
-    assert (end, seconds) == (WatchEnd.DEADLINE, 880.0)
+    assert (end, seconds) == (False, 880.0)
     assert [told[0] for told in sink.told] == ["bookmark"] * 11

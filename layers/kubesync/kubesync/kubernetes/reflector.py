@@ -33,7 +33,7 @@ from kubesync.kubernetes.lister import KubernetesLister
 from kubesync.kubernetes.ports import ReflectorPolicy, WatchSink
 from kubesync.kubernetes.transport import urls
 from kubesync.kubernetes.transport.connections import StoppedError
-from kubesync.kubernetes.watch import FilteredSink, Position, WatchEnd, follow
+from kubesync.kubernetes.watch import FilteredSink, Position, follow
 from kubesync.kubernetes.wire.decode import read_list_page
 from kubesync.log import logger
 
@@ -156,12 +156,11 @@ class KubernetesReflector:
             selectors=self._scope.selectors(self._resource),
         )
         accepted = False
-        end: WatchEnd | None = None
         try:
             with self._api.stream(request, deadline_monotonic=self._deadline) as stream:
                 accepted = True
                 sink.on_resumed()
-                end = follow(
+                quiet = follow(
                     stream,
                     self._resource,
                     position,
@@ -180,9 +179,9 @@ class KubernetesReflector:
                 self._stale_watches = 0
             if accepted and (position.heard > heard or lasted >= _WORKED_SECONDS):
                 self._failures = 0
-        if end is WatchEnd.QUIET:
+        if quiet:
             self._verify_version(sink, position)
-        elif end is WatchEnd.CLOSED:
+        else:
             self._count_quick_end(quick=lasted < _QUICK_SECONDS and position.heard == heard)
 
     def _count_quick_end(self, *, quick: bool) -> None:

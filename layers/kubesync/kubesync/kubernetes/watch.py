@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from kubesync.actors.scheduler import Clock
 from kubesync.domain.errors import BodyError, StatusError, TooOldError
@@ -13,14 +12,6 @@ from kubesync.kubernetes.transport.streams import Block, LineStream
 from kubesync.kubernetes.wire.decode import Bookmark, UnreadableEvent, read_event_header
 from kubesync.kubernetes.wire.registry import WIRE
 from kubesync.log import logger
-
-
-class WatchEnd(StrEnum):
-    """How a watch ended without an error."""
-
-    CLOSED = "closed"  # the server ended it cleanly
-    DEADLINE = "deadline"
-    QUIET = "quiet"  # silence for two bookmark intervals: the version may be from the future
 
 
 @dataclass(slots=True)
@@ -71,10 +62,13 @@ def follow(
     policy: ReflectorPolicy,
     clock: Clock,
     deadline_monotonic: float,
-) -> WatchEnd:
+) -> bool:
     """Pass the events of an accepted watch to the sink, and advance the position.
 
     If the stream ends inside a line, that line is not an event. It comes again when the watch resumes from the position.
+
+    Returns whether the watch is silent for two bookmark intervals: the version may be from the future. False: the server ended the watch
+    cleanly, or the deadline has come.
 
     Raises:
         TooOldError: the server sent 410 in the stream.
@@ -87,11 +81,11 @@ def follow(
     while True:
         now = clock.monotonic()
         if now >= deadline_monotonic:
-            return WatchEnd.DEADLINE
+            return False
         silent_at = heard_at + policy.bookmark_interval + policy.silence_margin
         verify_at = position.quiet_since + 2 * policy.bookmark_interval
         if now >= verify_at:
-            return WatchEnd.QUIET
+            return True
         try:
             block = stream.read(min(silent_at, verify_at, deadline_monotonic) - now, WIRE[resource].scan)
         except BodyError:
@@ -99,7 +93,7 @@ def follow(
                 raise
             continue
         if block is None:
-            return WatchEnd.CLOSED
+            return False
         heard = position.heard
         _deliver(block, resource, position, sink)
         if position.heard > heard:  # lines that say nothing are silence (I10)
