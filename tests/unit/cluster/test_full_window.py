@@ -57,7 +57,7 @@ def test_i9_listener_waits_while_the_window_is_full_and_goes_on_once_it_is_close
 def test_listener_that_waits_ends_at_once() -> None:
     reflector, _, listener = begun()
     assert reflector.sent == 1
-    listener.cut()
+    listener.stop(None)
     wait_until(lambda: not listener.alive)
 
 

@@ -175,13 +175,10 @@ class Listener:
         self._thread = self._ports.scheduler.thread(f"{self._counted.cluster}/{self.resource}", run)
         self._thread.start()
 
-    def stop(self, code: ErrorCode) -> None:
-        """End it at once, and report this reason."""
-        self._counted.ended = self._counted.ended or code.key
-        self.cut()
-
-    def cut(self) -> None:
-        """End it at once without a reason: another listener continues its work."""
+    def stop(self, code: ErrorCode | None) -> None:
+        """End it at once, and report this reason. None: another listener continues its work."""
+        if code is not None:
+            self._counted.ended = self._counted.ended or code.key
         self._ended.set()
         self._reflector.stop()
 
@@ -360,15 +357,10 @@ class Listeners:
         """Note that the lists of these resources are recorded. A listener that went stale meanwhile lists again: it stays unseen."""
         self._unseen -= {resource for resource in resources if not self._states.listeners[resource].expired}
 
-    def stop(self, code: ErrorCode) -> None:
-        """End them at once, for this reason."""
+    def stop(self, code: ErrorCode | None) -> None:
+        """End them at once, for this reason. None: other listeners continue their work."""
         for listener in self._running:
             listener.stop(code)
-
-    def cut(self) -> None:
-        """End them at once without a reason: other listeners continue their work."""
-        for listener in self._running:
-            listener.cut()
 
     def forsake(self, code: ErrorCode) -> None:
         """End them after a fault of ours, drop the window, and note that no listener works."""

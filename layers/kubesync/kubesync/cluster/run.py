@@ -311,4 +311,3 @@ class ListeningRun:
         self.listeners.ended(self._stopping.code)
         if self._events is not None:
             self._events.stop()
-            self._events = None

@@ -42,8 +42,7 @@ class Published:
 
     def __init__(self, states: KeyStates, ports: ClusterPorts) -> None:
         self._states = states
-        self._send = ports.to_zone
-        self._to_cluster = ports.to_cluster
+        self._ports = ports
         # By key, the zones that know of changes that the key wants.
         self._notified: dict[ObjectKey, frozenset[str]] = {}
         self._alike: dict[frozenset[str], frozenset[str]] = {}  # equal sets of zones are held in memory once
@@ -70,7 +69,7 @@ class Published:
         if self._states.listed != self._listed:
             self._listed = self._states.listed
             for zone_id in sorted(self._zones):
-                self._send(zone_id, Publish(self._states.config.name, listed=self._listed))
+                self._ports.to_zone(zone_id, Publish(self._states.config.name, listed=self._listed))
         if self._recorded:
             recorded, since, of_list = self._recorded[0]
             notified = (key for key in sorted(recorded.changed) if self.knows(key))
@@ -86,7 +85,7 @@ class Published:
     def _promote(self, recorded: Recorded) -> None:
         """Tell clusters which of their keys were given a name. Call this only after zones know which key leaves the name (``zone.passing``)."""
         for key in recorded.promoted:
-            self._to_cluster(key.cluster, Promoted((key,)))
+            self._ports.to_cluster(key.cluster, Promoted((key,)))
 
     def publish(
         self, keys: Iterable[KeyState], since: float | None = None, *, inherited: bool = False, of_list: bool = False
@@ -110,7 +109,7 @@ class Published:
         for zone_id, of_zone in intents.items():
             self._zones.add(zone_id)
             name = self._states.config.name
-            self._send(zone_id, Publish(name, tuple(of_zone), since, inherited, of_list, listed=self._listed))
+            self._ports.to_zone(zone_id, Publish(name, tuple(of_zone), since, inherited, of_list, listed=self._listed))
         return idle
 
     def intents(self, keys: Iterable[ObjectKey], zone_id: str) -> tuple[Intent, ...]:
@@ -125,7 +124,7 @@ class Published:
     def withdraw(self) -> None:
         """Let zones drop all keys of the cluster, until its open keys are taken up again. Sends promotions that are still queued."""
         for zone_id in sorted(self._zones):
-            self._send(zone_id, Publish(self._states.config.name, restart=True, listed=self._listed))
+            self._ports.to_zone(zone_id, Publish(self._states.config.name, restart=True, listed=self._listed))
         self._notified.clear()
         while self._recorded:
             self._promote(self._recorded.popleft()[0])
@@ -289,8 +288,7 @@ class Readers:
         while known.provisional and not states.provisional(known.provisional[-1]):
             known.provisional.pop()  # its plan is final: it was planned again when the rest was known
         if not known.left and not known.provisional:
-            writer = self._served.ports.fenced_writer
             # Stale: an earlier try has removed the mark, and its answer was lost.
             with suppress(StaleStateError):
-                writer.run([name], [table.unmark_changed(name, reference, known.number)], writer.token())
+                self._served.ports.write(name, [table.unmark_changed(name, reference, known.number)])
             del self._changed[reference]

@@ -254,7 +254,7 @@ class Relisting:
             return
         if (run := serving.run) is not None:
             changed = run.report.changed_keys
-            run.listeners.cut()
+            run.listeners.stop(None)
             while self._clock.monotonic() < began + _CUT_SECONDS and run.listeners.alive:
                 yield _POLL_SECONDS
             # A list that is pending, or is being recorded, does not belong to this request.
