@@ -16,13 +16,10 @@ from typing import Final
 
 from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.audit import AuditTable, Entry
-from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, retains
 from kubesync.aws.tables.control.named_upstreams import NamedReferrals
-from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.state import StateTable
-from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.planner import Planner
 from kubesync.domain.dns.records import RecordChange
@@ -142,16 +139,7 @@ def planner_of(
     config: ClusterConfig, states: Iterable[KeyState], store: Store, listed: frozenset[Resource], now: float
 ) -> Planner:
     """A planner that writes nothing. ``states``: of all keys of the cluster. ``listed``: what counts as completely listed."""
-    tables = Tables(
-        StateTable(store),
-        NameCountTable(store),
-        ClaimTable(store),
-        UpstreamTable(store),
-        ListenerReadings(store),
-        AuditTable("plan"),
-        NamedReferrals(config.shard),
-    )
-    known = KeyStates(config, tables)
+    known = KeyStates(config, Tables.of(store, AuditTable("plan"), NamedReferrals(config.shard)))
     known.counts.begin()
     for state in states:
         known.counts.tally(state)

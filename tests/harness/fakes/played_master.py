@@ -9,13 +9,12 @@ from harness.fakes.memory_store import MemoryStore
 from harness.seen.builders import a_config, a_key
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import StaleStateError
-from kubesync.aws.tables.claims import ClaimTable
+from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.named_upstreams import NamedReferrals
 from kubesync.aws.tables.control.resync_requests import ResyncRequest, ResyncTable, new_request
 from kubesync.aws.tables.of_clusters import Tables
-from kubesync.aws.tables.state import StateTable
-from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import (
     NotMasterError,
@@ -87,9 +86,7 @@ class Played:
         self.store = MemoryStore(clock=clock)
         self.resyncs = ResyncTable(self.store, "0")
         self.fenced_writer = Writer(self.store)
-        table: Any = None
-        claims, upstreams = ClaimTable(self.store), UpstreamTable(self.store)
-        self.tables = Tables(StateTable(self.store), table, claims, upstreams, table, table)
+        self.tables = Tables.of(self.store, AuditTable("played"), NamedReferrals())
         self.clusters = ClusterRegistry(self.store)
         self.inflight = InflightTable(self.store, "0")
         config = a_config()

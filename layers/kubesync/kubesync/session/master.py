@@ -13,16 +13,11 @@ from kubesync.actors.scheduler import Lock
 from kubesync.aws.fencing.take_over import Fencing, retry_while_throttled
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
-from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.inflight import InflightTable
-from kubesync.aws.tables.control.listeners import ListenerTable
 from kubesync.aws.tables.control.named_upstreams import NamedReferrals, NamedUpstreamTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
-from kubesync.aws.tables.name_counts import NameCountTable
 from kubesync.aws.tables.of_clusters import Tables
-from kubesync.aws.tables.state import StateTable
-from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.cluster.keys.reconciler import Reconciler
 from kubesync.cluster.ports import ClusterPorts, Configured
@@ -68,17 +63,9 @@ class Master:
         fencing = Fencing(store, settings.shard, report.epoch, parts.session, self._retry)
         self.parts = parts
         self.activity = Activity(scheduler)
-        self.tables = Tables(
-            StateTable(store),
-            NameCountTable(store),
-            ClaimTable(store),
-            UpstreamTable(store),
-            ListenerTable(store),
-            AuditTable(parts.session, settings.audit_retention_seconds),
-            NamedReferrals(settings.shard),
-            ParallelMap(scheduler, _READS_AT_ONCE),
-            fencing.raised,
-        )
+        audit = AuditTable(parts.session, settings.audit_retention_seconds)
+        tables = Tables.of(store, audit, NamedReferrals(settings.shard))
+        self.tables = replace(tables, reads=ParallelMap(scheduler, _READS_AT_ONCE), fenced_here=fencing.raised)
         self.inflight = InflightTable(store, settings.shard)
         self.fenced_writer = FencedWriter(store, report.epoch, keeper.may_write, scheduler, settings.shard)
         self.room = ListRoom(settings.list_room_bytes, scheduler)

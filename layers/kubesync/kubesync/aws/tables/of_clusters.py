@@ -1,9 +1,11 @@
 """The tables of clusters and their keys, as one value."""
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Self
 
 from kubesync.actors.parallel import Map, one_by_one
+from kubesync.aws.dynamodb.store import Store
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.claims import ClaimTable
 from kubesync.aws.tables.control.listeners import ListenerTable
@@ -24,6 +26,12 @@ class Tables:
     upstreams: UpstreamTable
     listeners: ListenerTable
     audit: AuditTable
-    named: NamedReferrals = field(default_factory=NamedReferrals)
+    named: NamedReferrals
     reads: Map = one_by_one
     fenced_here: AbstractSet[str] = frozenset()
+
+    @classmethod
+    def of(cls, store: Store, audit: AuditTable, named: NamedReferrals) -> Self:
+        """All tables of one store, whose reads go one by one, for a master that has raised no fence."""
+        names, claims, upstreams = NameCountTable(store), ClaimTable(store), UpstreamTable(store)
+        return cls(StateTable(store), names, claims, upstreams, ListenerTable(store), audit, named)
