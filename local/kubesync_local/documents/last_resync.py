@@ -5,11 +5,23 @@ from typing import Any, Final, cast
 
 from kubesync.aws.dynamodb.store import CONTROL, Item, Store
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.resync_requests import REQUEST_LIFETIME_SECONDS, RESULT, UNDERWAY
+from kubesync.aws.tables.control.resync_requests import REQUEST_LIFETIME_SECONDS, UNDERWAY
 from kubesync.aws.tables.items import place_of, read_slices, readable
 from kubesync.aws.tables.upstreams import timestamp
 
 OVERDUE_HOURS: Final = 50
+_FIGURES: Final = (
+    "by",
+    "at",
+    "ended_at",
+    "seconds",
+    "cluster",
+    "forced",
+    "clusters",
+    "errors",
+    "differences",
+    "session",
+)
 _WHO = {"schedule": "the schedule", "person": "a person"}
 
 
@@ -37,7 +49,7 @@ def last_resyncs(store: Store, shard: str, limit: int = 1) -> list[dict[str, Any
     return [
         {
             "id": item["sk"],
-            **{name: item[name] for name in RESULT},
+            **{name: item[name] for name in _FIGURES},
             "report": read_slices(store, place_of(CONTROL, item), item),
         }
         for item in heads

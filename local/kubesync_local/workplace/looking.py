@@ -17,14 +17,14 @@ from kubesync.aws.route53.zones import BatchChange, ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import lease_key
 from kubesync.aws.tables.control.resync_requests import new_request
-from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync.bootstrap.application import Application
 from kubesync.cluster.ports import Progress
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone
 from kubesync.domain.errors import KubesyncError
 from kubesync.session.session import Session
 from kubesync_local.workplace.overlay import OverlayStore
-from kubesync_local.workplace.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry, ZoneRoles
 from kubesync_local.workplace.workplace import Workplace
 
 _OF_THE_LEASE = ("master", "stand-by", "ending", "waiting")
@@ -89,7 +89,7 @@ class Look:
 
     def enable(self, config: ClusterConfig, access: Mapping[str, ZoneAccess | None]) -> None:
         """Let sessions on these tables serve a cluster that is disabled, or not registered. ``access``: the role of each of its zones."""
-        roles = ZoneAccessTable(self.store)
+        roles = ZoneRoles(self.store)
         for zone_id, role in access.items():
             roles.put(zone_id, role)
         known = self.clusters.get(config.name)

@@ -1,10 +1,11 @@
-"""Changes of the registry of clusters. Only people change it, with the command."""
+"""Changes of the registry of clusters, and of the roles of zones. Only people change them, with the command."""
 
 import secrets
 from collections.abc import Sequence
 
 from kubesync.aws.dynamodb.store import CONTROL, Absent, Check, Equals, Key
 from kubesync.aws.tables.control.clusters import PARTITION, ClusterConfig, ClusterTable, parse
+from kubesync.aws.tables.control.zone_access import PARTITION as ZONES, ZoneAccess, ZoneAccessTable
 from kubesync.aws.tables.items import SCHEMA_OF_SHARING, put
 from kubesync.domain.errors import (
     ChangedMeanwhileError,
@@ -76,3 +77,17 @@ class ClusterRegistry(ClusterTable):
     def unchanged(config: ClusterConfig) -> Check:
         """A condition for a transaction that was decided with this configuration."""
         return Check(Key(CONTROL, PARTITION, config.name), (Equals("revision", config.revision),))
+
+
+class ZoneRoles(ZoneAccessTable):
+    """Reads and replaces the roles of zones."""
+
+    def put(self, zone_id: str, access: ZoneAccess | None) -> None:
+        """Set the role for a zone. Running sessions notice within a minute."""
+        role, external_id = ("", "") if access is None else (access.role, access.external_id)
+        self._store.write(put(Key(CONTROL, ZONES, zone_id), role=role, external_id=external_id))
+
+
+def state_of(config: ClusterConfig) -> str:
+    """The state of a registered cluster in words, for people."""
+    return "being removed" if config.deleting else "disabled" if config.paused else "registered"

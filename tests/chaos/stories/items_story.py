@@ -14,8 +14,9 @@ from chaos.stories.steps import Step, Story
 from chaos.stories.story import FOREIGN, PRIVATE, a_world
 from harness.seen.builders import a_service, an_endpoint, an_endpoints
 from kubesync.aws.tables.control.clusters import ZoneReference
-from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync.domain.objects import Resource, Service
+from kubesync_local.workplace.registry import ZoneRoles
 from simulation.cluster import ScriptedCluster
 from simulation.world import World
 
@@ -83,8 +84,8 @@ def _zone_is_denied(world: World) -> None:
 def _zone_is_allowed(world: World) -> None:
     world.route53.denied = frozenset()
     world.clock.advance(60.0)
-    ZoneAccessTable(world.store).put(PRIVATE, ZoneAccess("arn:aws:iam::123456789012:role/zone"))
-    ZoneAccessTable(world.store).put(PRIVATE, None)
+    ZoneRoles(world.store).put(PRIVATE, ZoneAccess("arn:aws:iam::123456789012:role/zone"))
+    ZoneRoles(world.store).put(PRIVATE, None)
 
 
 def _passes_on(world: World) -> None:

@@ -15,10 +15,11 @@ from harness.secrets_watch import AWS_SECRET, leak_in
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put
 from kubesync.aws.route53.accounts import RoutedZoneClient, ZoneAccounts
 from kubesync.aws.route53.rate import Buckets, TokenBucket
-from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync.domain.errors import UsageError, ZoneThrottledError, ZoneUnavailableError
 from kubesync_local.registration.roles import parse_zone_access
 from kubesync_local.standins.route53 import StrictRoute53
+from kubesync_local.workplace.registry import ZoneRoles
 
 ELSEWHERE = ZoneAccess("arn:aws:iam::222222222222:role/dns/zones", "kubesync-1")
 SAME_ACCOUNT = ZoneAccess("arn:aws:iam::222222222222:role/others")
@@ -177,7 +178,7 @@ def test_nothing_about_credentials_is_logged(setup: Accounts, caplog: pytest.Log
 
 def test_way_to_a_zone_is_kept_until_another_is_registered() -> None:
     store = MemoryStore(clock=ManualClock())
-    table = ZoneAccessTable(store)
+    table = ZoneRoles(store)
     assert table.read("Z1") is None
     table.put("Z1", ELSEWHERE)
     table.put("Z2", SAME_ACCOUNT)

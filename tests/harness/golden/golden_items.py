@@ -25,7 +25,7 @@ from kubesync.aws.tables.control.inflight import Inflight, InflightTable
 from kubesync.aws.tables.control.lease import LeaseTable, held_check
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
-from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
@@ -46,7 +46,7 @@ from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId, Upstre
 from kubesync.domain.upstreams.named import Member, NamedOf, NamedUpstream, named_key, parse_service, parse_static
 from kubesync_local.registration.named_upstreams import NamedRegistry
 from kubesync_local.workplace.readings import ListenerReadings
-from kubesync_local.workplace.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry, ZoneRoles
 
 DIRECTORY: Final = Path(__file__).resolve().parents[2] / "golden"
 NOW: Final = 1_800_000_000.0
@@ -149,7 +149,7 @@ def write_everything(store: Store) -> None:
     for upstream in (SHOP, MAIN):
         named.put(upstream, named.read())
     named.hold("main", "edge-proxies", named.read())
-    ZoneAccessTable(store).put("Z1", ZoneAccess("arn:aws:iam::222222222222:role/dns", "shared-dns"))
+    ZoneRoles(store).put("Z1", ZoneAccess("arn:aws:iam::222222222222:role/dns", "shared-dns"))
     actions: list[Action] = []
     table = StateTable(store)
     before, one_slice = table.put(KeyState(WEB), a_web_state(), "tx-1")

@@ -44,7 +44,7 @@ from kubesync_local.documents.audit_log import AuditLog, Span
 from kubesync_local.standins.apiserver import ApiServer, ServerOptions
 from kubesync_local.standins.apiserver.objects.resources import RESOURCES, ResourceType
 from kubesync_local.standins.route53 import StrictRoute53
-from kubesync_local.workplace.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry, state_of
 
 TABLES: Final = Path(__file__).resolve().parents[2] / "golden" / "tables"
 START: Final = 1_800_000_000.0
@@ -198,7 +198,7 @@ class Stage:
                 if found
             },
             "open": {str(key): mark.code for key, mark in sorted(marks)},
-            "clusters": {config.name: config.state for config in ClusterRegistry(self.store).all()},
+            "clusters": {config.name: state_of(config) for config in ClusterRegistry(self.store).all()},
         }
 
     def audited(self, *clusters: str) -> list[list[Any]]:

@@ -26,14 +26,14 @@ from kubesync.aws.tables.audit import NAMED
 from kubesync.aws.tables.control.clusters import ClusterConfig, OnDelete
 from kubesync.aws.tables.control.listeners import StoredCredentials
 from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
-from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.credential_ends import Credential
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.plan import Policy
 from kubesync_local.registration.named_upstreams import NamedRegistry
 from kubesync_local.workplace.readings import ListenerReadings, ZoneReadings
-from kubesync_local.workplace.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry, ZoneRoles
 
 OUTCOMES: Final = TABLES.parent / "outcomes"
 LARGE: Final = TABLES.parent / "large"
@@ -47,8 +47,8 @@ def errors_and_problems(stage: Stage) -> Document:
     """A cluster that refuses, a zone that may not be written, and a session that never was master; all ended cleanly."""
     stage.configure("prod", zones=BOTH)
     stage.configure("stage")
-    ZoneAccessTable(stage.store).put(PUBLIC, ZoneAccess("arn:aws:iam::222222222222:role/dns", "shared-dns"))
-    ZoneAccessTable(stage.store).put("ZLEFT", None)
+    ZoneRoles(stage.store).put(PUBLIC, ZoneAccess("arn:aws:iam::222222222222:role/dns", "shared-dns"))
+    ZoneRoles(stage.store).put("ZLEFT", None)
     stage.clusters["stage"].authority.deny(verb="list", resource="services")
     stage.stack.r53.faults.deny(when=lambda call: call.zone_id == PRIVATE)
     running = stage.start()

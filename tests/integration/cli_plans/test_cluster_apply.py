@@ -12,10 +12,10 @@ from harness.cli_stack import TOKEN, CliStack, Ran, a_cli_stack
 from harness.terminal import on_a_terminal
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync.domain.errors import UsageError
 from kubesync_local.standins.apiserver.transport.certificates import CertificateAuthority
-from kubesync_local.workplace.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry, ZoneRoles
 
 SAME: Final = "nothing to change: {} as the file says"
 ROLE: Final = "arn:aws:iam::123456789012:role/dns"
@@ -148,7 +148,7 @@ def test_export_of_other_ways_in_applied_again_changes_nothing(stack: CliStack, 
          "domain_filter": ("cert.example.com",)},
     ):  # fmt: skip
         table.put(ClusterConfig.model_validate({"zones": [zone], **made}))
-    ZoneAccessTable(stack.store).put(stack.zone_id, ZoneAccess(ROLE, "e-zone"))
+    ZoneRoles(stack.store).put(stack.zone_id, ZoneAccess(ROLE, "e-zone"))
     before = configs(stack)
 
     exported = stack.call("cluster", "export")
@@ -163,7 +163,7 @@ def test_export_of_other_ways_in_applied_again_changes_nothing(stack: CliStack, 
     after = configs(stack)["eks"]
     assert after == before["eks"].model_copy(update={"ttl": 77, "revision": 2})
     assert after.external_id == "e-x"
-    assert ZoneAccessTable(stack.store).read(stack.zone_id) == ZoneAccess(ROLE, "e-zone")
+    assert ZoneRoles(stack.store).read(stack.zone_id) == ZoneAccess(ROLE, "e-zone")
 
 
 def test_prune_removes_what_the_file_lacks(stack: CliStack, tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import pytest
 from harness.cli_stack import CliStack, a_cli_stack
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
-from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync_local.commands.cluster import changes
-from kubesync_local.workplace.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry, ZoneRoles
 
 ROLE: Final = "arn:aws:iam::123456789012:role/dns"
 
@@ -162,12 +162,12 @@ def test_dry_run_shows_what_the_session_then_does(
 
 
 def test_zone_role_stays_with_its_external_id(stack: CliStack) -> None:
-    ZoneAccessTable(stack.store).put(stack.zone_id, ZoneAccess(ROLE, "a-secret-id"))
+    ZoneRoles(stack.store).put(stack.zone_id, ZoneAccess(ROLE, "a-secret-id"))
 
     ran = stack.call("cluster", "set", "prod", "--ttl", "90")
 
     assert ran.status == 0, ran.err
-    assert ZoneAccessTable(stack.store).read(stack.zone_id) == ZoneAccess(ROLE, "a-secret-id")
+    assert ZoneRoles(stack.store).read(stack.zone_id) == ZoneAccess(ROLE, "a-secret-id")
     assert "a-secret-id" not in ran.err + ran.out
 
 

@@ -30,7 +30,7 @@ from kubesync.aws.dynamodb.store_calls import StoreCalls
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ZoneReference
 from kubesync.aws.tables.control.lease import LeaseTable, lease_key
-from kubesync.aws.tables.control.zone_access import ZoneAccess, ZoneAccessTable
+from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync.aws.tables.state import StateTable
 from kubesync.bootstrap.application import Application
 from kubesync.domain.dns.records import RecordKey, RecordSet
@@ -40,7 +40,7 @@ from kubesync.operations.resync_invocation import ResyncEvent
 from kubesync.session.session import Session
 from kubesync.settings import Settings
 from kubesync_local.standins.route53.zone.names import lets_change, listing_form
-from kubesync_local.workplace.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry, ZoneRoles
 
 # What Lambda does with a function's role by itself: it looks at subnets in a VPC, and sends dead letters.
 LAMBDAS_OWN: Final = {
@@ -203,7 +203,7 @@ def play() -> Iterator[Play]:
         parameters.close()
         far = ZoneReference(id=stack.add_zone("example.net"), name="example.net")
         sts.web_tokens["https://kubesync.example.com/sts"] = TOKEN
-        ZoneAccessTable(stack.store).put(far.id, ZoneAccess(OTHER_ACCOUNT, ""))
+        ZoneRoles(stack.store).put(far.id, ZoneAccess(OTHER_ACCOUNT, ""))
         stack.add_cluster("prod", token="secretsmanager:kubesync/prod")
         stack.add_cluster("test", token="ssm:/kubesync/test", domain="test.example.net", zones=(far,))
         stack.add_cluster("issued", aws_identity="https://kubesync.example.com/sts", domain="issued.example.com")

@@ -17,7 +17,7 @@ from kubesync.domain.objects import (
 from kubesync.domain.plan import Policy
 from kubesync.domain.state import OpenMark
 from kubesync_local.documents.audit_log import AuditLog, Span
-from kubesync_local.workplace.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry, state_of
 
 # --- configurations ---
 
@@ -90,7 +90,7 @@ def test_cluster_that_is_being_removed_and_one_that_is_disabled() -> None:
     for on_delete in OnDelete:
         config = ClusterRegistry(tables(f"being-removed-{on_delete}")).get("prod")
         assert config is not None
-        assert (config.deleting, config.on_delete, config.revision, config.state) == (
+        assert (config.deleting, config.on_delete, config.revision, state_of(config)) == (
             True,
             on_delete,
             2,
@@ -98,7 +98,7 @@ def test_cluster_that_is_being_removed_and_one_that_is_disabled() -> None:
         )
     stage = ClusterRegistry(tables("scopes")).get("stage")
     assert stage is not None
-    assert (stage.disabled, stage.state) == (True, "disabled")
+    assert (stage.disabled, state_of(stage)) == (True, "disabled")
     emptied = list(StateTable(tables("being-removed-remove")).load_all("prod"))
     assert [(each.parts, each.intended, len(each.applied)) for each in emptied] == [({}, {}, 2)] * 4
     assert {each.opened for each in emptied} == {OpenMark(cause="the cluster is removed")}

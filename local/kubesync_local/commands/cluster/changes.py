@@ -20,6 +20,7 @@ from kubesync_local.plans.view import show_for_question
 from kubesync_local.registration.clusters import why_clashing
 from kubesync_local.terminal.asking import NOTHING_CHANGED, can_ask, confirm
 from kubesync_local.workplace.people import note
+from kubesync_local.workplace.registry import ZoneRoles
 from kubesync_local.workplace.workplace import Workplace
 
 
@@ -65,7 +66,7 @@ class Change:
             did: the command, for the audit.
             confirmed: how many deletions of record sets a person has confirmed, by cluster.
         """
-        ways = ZoneAccessTable(work.store)
+        ways = ZoneRoles(work.store)
         for zone_id, access in self.after.access.items():
             if self.before is None or zone_id not in self.before.access or self.before.access[zone_id] != access:
                 ways.put(zone_id, access)

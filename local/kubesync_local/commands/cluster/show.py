@@ -7,6 +7,7 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.zone_access import ZoneAccessTable
 from kubesync_local.registration.name_rules import ANY_NAME, LIMITS, how_to_limit, rules_in_words
 from kubesync_local.terminal.output import print_document, print_rows, print_table, remark
+from kubesync_local.workplace.registry import state_of
 from kubesync_local.workplace.workplace import Workplace
 
 COLUMNS = ("name", "server", "domain", "zones", "names", "endpoints_source", "revision", "state")
@@ -49,7 +50,7 @@ def document(config: ClusterConfig, ways: ZoneAccessTable) -> dict[str, Any]:
     return {
         **fields,
         "own_ca": config.ca_pem is not None or config.ca is not None,
-        "state": config.state,
+        "state": state_of(config),
     }
 
 

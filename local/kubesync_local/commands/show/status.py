@@ -35,7 +35,7 @@ from kubesync_local.registration.private_addresses import exposed
 from kubesync_local.terminal.escaping import visible
 from kubesync_local.terminal.output import print_document, print_line, remark
 from kubesync_local.workplace.readings import ListenerReadings, Pause, ZoneProblem, ZoneReadings, pause_of
-from kubesync_local.workplace.registry import ClusterRegistry
+from kubesync_local.workplace.registry import ClusterRegistry, state_of
 from kubesync_local.workplace.shards import problems_of_zones, shards_of
 from kubesync_local.workplace.workplace import Workplace
 
@@ -228,7 +228,7 @@ def _cluster(config: ClusterConfig, work: Place, problems: Mapping[str, ZoneProb
         "cluster": config.name,
         "server": config.server,
         "domain": config.domain,
-        "state": config.state,
+        "state": state_of(config),
         "shard": config.shard,
         "revision": config.revision,
         "services": sum(has_object(state) for state in states),

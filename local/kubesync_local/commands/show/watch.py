@@ -27,6 +27,7 @@ from kubesync_local.documents.listener_rows import listener_rows
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.output import new_console
 from kubesync_local.workplace.readings import ListenerReadings, pause_of
+from kubesync_local.workplace.registry import state_of
 from kubesync_local.workplace.shards import problems_of_zones, shards_of
 from kubesync_local.workplace.workplace import Workplace
 
@@ -171,4 +172,4 @@ def _cluster(config: ClusterConfig, work: Workplace, blocked: AbstractSet[str]) 
         )
         for key, mark in marks
     ]
-    return ClusterView(config.name, config.state, listener_rows(config.name, ListenerReadings(work.store)), opened)
+    return ClusterView(config.name, state_of(config), listener_rows(config.name, ListenerReadings(work.store)), opened)

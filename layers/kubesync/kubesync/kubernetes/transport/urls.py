@@ -105,11 +105,8 @@ def list_page(
         continue_token: from the previous page; empty: the first page.
         selectors: field and label selectors, as query parameters.
     """
-    params: list[tuple[str, str]] = []
-    if limit:
-        params.append(("limit", str(limit)))
-    if continue_token:
-        params.append(("continue", continue_token))
+    page = {"limit": str(limit) if limit else "", "continue": continue_token}
+    params = ((name, value) for name, value in page.items() if value)
     return ApiRequest(collection_path(resource, namespace), (*params, *selectors))
 
 

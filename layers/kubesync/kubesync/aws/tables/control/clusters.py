@@ -261,11 +261,6 @@ class ClusterConfig(BaseModel):
         """Whether nobody watches the cluster, and its record sets and upstreams stay unchanged."""
         return self.disabled and not self.deleting
 
-    @property
-    def state(self) -> str:
-        """Its state in words, for people."""
-        return "being removed" if self.deleting else "disabled" if self.paused else "registered"
-
 
 def retains(config: ClusterConfig) -> bool:
     """Whether removal leaves record sets and upstreams unchanged. A policy that forbids deletions also forbids these."""

@@ -6,7 +6,7 @@ partition          sort                       holds
 resync#<shard>     <timestamp>#<id>           cluster ("": all), dry_run, force, scheduled (if so), status, slices, report, expires_at
 resync#<shard>     <timestamp>#<id>#<001..>   further slices of a report over 100 KB
 resync#<shard>     <timestamp>#<id>#underway  how far a resync is that goes on in the next session (``resync_progress``)
-resynced#<shard>   <timestamp>#<id>           the result, kept like the audit: figures (``RESULT``), slices, body: the report in short; expires_at
+resynced#<shard>   <timestamp>#<id>           the result, kept like the audit: figures (see ``put``), slices, body: the report in short; expires_at
 resynced#<shard>   <timestamp>#<id>#<001..>   further slices of a body over 100 KB
 resync-parts#<id>  <cluster>                  slices, body: the cluster's part of the report so far; expires_at
 resync-parts#<id>  <cluster>#<001..>          further slices
@@ -28,8 +28,6 @@ from kubesync.aws.tables.upstreams import timestamp
 REQUEST_LIFETIME_SECONDS: Final = 3600
 UNDERWAY: Final = "#underway"
 _ASKED: Final = (Equals("status", "asked"),)
-RESULT: Final = ("by", "at", "ended_at", "seconds", "cluster", "forced", "clusters", "errors", "differences", "session")
-"""``by``: schedule or person. ``at``: when it was asked for. ``errors``: clusters that could not be resynchronised."""
 _PARTS_STAY_SECONDS: Final = 86_400
 """After the request's hour, when what was done becomes its result."""
 
@@ -168,7 +166,8 @@ class ResyncTable:
         """Keep the result of a resync that has ended.
 
         Args:
-            figures: see ``RESULT``; what is known here is added.
+            figures: clusters, errors (clusters that could not be resynchronised), differences, session. Added here: by (schedule or
+                person), at (when it was asked for), ended_at, seconds, cluster, forced.
             short: the report, cut to what people need.
         """
         place = Key(CONTROL, self._results, request.id)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubesync.aws.dynamodb.store import CONTROL, Key
-from kubesync.aws.tables.items import Table, put
+from kubesync.aws.tables.items import Table
 
-_PARTITION: Final = "zones"
+PARTITION: Final = "zones"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +35,11 @@ class ZoneAccess:
 
 
 class ZoneAccessTable(Table):
-    """Reads and replaces the roles of zones."""
+    """Reads the roles of zones. People replace them, with the command."""
 
     def read(self, zone_id: str) -> ZoneAccess | None:
         """The role for a zone. None: kubesync uses its own credentials."""
-        item = self._store.get(Key(CONTROL, _PARTITION, zone_id))
+        item = self._store.get(Key(CONTROL, PARTITION, zone_id))
         if item is None or not item["role"]:
             return None
         return ZoneAccess(item["role"], item["external_id"])
-
-    def put(self, zone_id: str, access: ZoneAccess | None) -> None:
-        """Set the role for a zone. Running sessions notice within a minute."""
-        role, external_id = ("", "") if access is None else (access.role, access.external_id)
-        self._store.write(put(Key(CONTROL, _PARTITION, zone_id), role=role, external_id=external_id))
