@@ -8,9 +8,10 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.addresses import parse_address
 from kubesync.domain.dns.annotations import DnsAnnotations
-from kubesync.domain.dns.desired import Desired, DnsRules, asked_of, why_no_host
+from kubesync.domain.dns.desired import Desired, DnsRules, asked_of
 from kubesync.domain.dns.headless import srv_owner
 from kubesync.domain.dns.names import NO_NAMES, canonical_name, service_name, why_illegal
+from kubesync.domain.dns.publishing import why_no_host
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey, Service
 from kubesync.domain.sources.services import KIND

@@ -1,4 +1,7 @@
-"""What should exist because of one object: record sets and upstreams. What the rules of all kinds of objects share is here."""
+"""What should exist because of one object: record sets and upstreams. What the rules of all kinds of objects share is here.
+
+How names and targets become record sets is in ``publishing``.
+"""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set as AbstractSet
@@ -7,11 +10,10 @@ from functools import lru_cache
 from itertools import groupby, islice
 from typing import Final
 
-from kubesync.domain.dns.addresses import Network, parse_address
+from kubesync.domain.dns.addresses import Network
 from kubesync.domain.dns.annotations import MAX_TTL_SECONDS, PREFIXES, DnsAnnotations, read_annotations
-from kubesync.domain.dns.names import canonical_name, why_illegal
 from kubesync.domain.dns.permissions import NameRules, most_looked_at, refusal
-from kubesync.domain.dns.publishing import Origin, RecordPlan, Targets, why_not_possible
+from kubesync.domain.dns.publishing import Origin, RecordPlan, why_not_possible
 from kubesync.domain.dns.records import Held, Node, Problem, RecordKey, RecordSet, Zone
 from kubesync.domain.dns.routing.policies import NOT_POSSIBLE
 from kubesync.domain.dns.routing.reading import routing_of_cluster
@@ -119,7 +121,10 @@ def plan_for(asked: DnsAnnotations, rules: DnsRules, held: Held) -> RecordPlan:
     """Make an empty plan with the zones, TTL and routing that an object asks for, and the problems of its annotations."""
     ttl = rules.default_ttl if asked.ttl_seconds is None else asked.ttl_seconds
     zones = tuple(zone for zone in rules.zones if asked.zone_id in ("", zone.id))
-    return RecordPlan(zones, ttl, asked, rules.target_nets, held, rules.excluded_nets, problems={*asked.problems})
+    alias = rules.load_balancer_alias if asked.alias is None else asked.alias
+    return RecordPlan(
+        zones, ttl, asked, rules.target_nets, held, rules.excluded_nets, alias=alias, problems={*asked.problems}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,36 +173,6 @@ def keeping(
     return Keeping(kept, identifier, asked.routing.seat(asked.identifier), asked.zone_id)
 
 
-def replaced_targets(rules: DnsRules, plan: RecordPlan) -> Targets | None:
-    """The targets of the ``target`` annotation, which replace an object's own. None: there is no such annotation."""
-    asked = plan.asked
-    if asked.targets is None:
-        return None
-    return classified(asked.targets, asked.given.origin("target"), "InvalidTarget", plan, alias=_alias(rules, plan))
-
-
-def load_balancer_targets(status: Iterable[str], source: str, rules: DnsRules, plan: RecordPlan) -> Targets:
-    """The addresses and host names in an object's status. ``source``: the field."""
-    return classified(status, source, "InvalidStatus", plan, alias=_alias(rules, plan))
-
-
-def _alias(rules: DnsRules, plan: RecordPlan) -> bool:
-    return rules.load_balancer_alias if plan.asked.alias is None else plan.asked.alias
-
-
-def report_alias(targets: Targets, plan: RecordPlan) -> None:
-    """Report that an alias was asked for where the hosted zone of the host name is not known."""
-    asked, host = plan.asked, min(targets.hosts, default="")
-    if asked.alias and host and not targets.addresses and plan.alias_zone_id(host) is None:
-        why = (
-            "lies in no zone of the cluster, as it should (aws-target-hosted-zone)"
-            if asked.alias_zone
-            else "is no host of AWS with a known hosted zone"
-        )
-        why += "; a CNAME is published"
-        plan.problems.add(Problem("NoAliasTarget", host, why))
-
-
 def with_zone_aliases(
     want: Desired, types_at: Callable[[str, str, str], tuple[AbstractSet[str], AbstractSet[str]]]
 ) -> Desired:
@@ -237,25 +212,6 @@ def with_zone_aliases(
             cname = replace(cname, routing=NOT_POSSIBLE)
         records[replace(key, type="CNAME")] = cname
     return replace(want, records=records, problems=tuple(sorted(problems)))
-
-
-def classified(texts: Iterable[str], source: str, code: str, plan: RecordPlan, *, alias: bool = False) -> Targets:
-    """Separate addresses from host names. A text that is neither is reported under ``code``. ``source``: see ``Origin``."""
-    addresses, hosts = set(), set()
-    for text in texts:
-        host = canonical_name(text)
-        if (address := parse_address(host)) is not None:
-            addresses.add(address)
-        elif reason := why_illegal(host) or why_no_host(host):
-            plan.problems.add(Problem(code, text, f"neither an IP address nor a DNS name: {reason}"))
-        else:
-            hosts.add(host)
-    return Targets(source, frozenset(addresses), frozenset(hosts), alias)
-
-
-def why_no_host(host: str) -> str:
-    """Reject a mistyped address such as ``192.0.2.256``: it is a legal name, but no top-level domain is a number (RFC 3696 2)."""
-    return "it ends in a number" if host.rpartition(".")[2].isdecimal() else ""
 
 
 def bounded(problems: Iterable[Problem], kind: str = SERVICE) -> tuple[Problem, ...]:

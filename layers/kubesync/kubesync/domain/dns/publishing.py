@@ -26,11 +26,11 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Final
 
-from kubesync.domain.dns.addresses import Address, Network, lies_in
+from kubesync.domain.dns.addresses import Address, Network, lies_in, parse_address
 from kubesync.domain.dns.annotations import DnsAnnotations
 from kubesync.domain.dns.elb_zones import CLOUDFRONT_ZONE, alias_zone_id, elb_zone_id
 from kubesync.domain.dns.endpoints import not_let_in
-from kubesync.domain.dns.names import why_illegal, zones_of
+from kubesync.domain.dns.names import canonical_name, why_illegal, zones_of
 from kubesync.domain.dns.records import NOTHING_HELD, AliasTarget, Held, Problem, RecordKey, RecordSet, Zone
 from kubesync.domain.dns.routing.policies import NOT_POSSIBLE, PRIMARY, Failover, Multivalue
 
@@ -74,7 +74,8 @@ class RecordPlan:
     """Collects the record sets of one service, and the problems of what cannot be published.
 
     ``asked``: what its annotations ask for. ``networks``: only addresses of these are published; empty: all. ``excluded``: none of these.
-    ``held``: what the key has. ``wanted``: the names that rules want, and what each leads to.
+    ``held``: what the key has. ``alias``: whether an alias may replace a CNAME to a host name of its status or of ``target``.
+    ``wanted``: the names that rules want, and what each leads to.
     """
 
     zones: tuple[Zone, ...]
@@ -83,10 +84,33 @@ class RecordPlan:
     networks: tuple[Network, ...] = ()
     held: Held = NOTHING_HELD
     excluded: tuple[Network, ...] = ()
+    alias: bool = False
+    problems: set[Problem] = field(default_factory=set)
     wanted: dict[str, Targets] = field(default_factory=dict)
     sets: dict[RecordKey, RecordSet] = field(default_factory=dict)
-    problems: set[Problem] = field(default_factory=set)
     origins: dict[str, set[Origin]] = field(default_factory=dict)
+
+    def replaced_targets(self) -> Targets | None:
+        """The targets of the ``target`` annotation, which replace an object's own. None: there is no such annotation."""
+        if self.asked.targets is None:
+            return None
+        source = self.asked.given.origin("target")
+        return classified(self.asked.targets, source, "InvalidTarget", self, alias=self.alias)
+
+    def load_balancer_targets(self, status: Iterable[str], source: str) -> Targets:
+        """The addresses and host names in an object's status. ``source``: the field."""
+        return classified(status, source, "InvalidStatus", self, alias=self.alias)
+
+    def report_alias(self, targets: Targets) -> None:
+        """Report that an alias was asked for where the hosted zone of the host name is not known."""
+        host = min(targets.hosts, default="")
+        if self.asked.alias and host and not targets.addresses and self.alias_zone_id(host) is None:
+            why = (
+                "lies in no zone of the cluster, as it should (aws-target-hosted-zone)"
+                if self.asked.alias_zone
+                else "is no host of AWS with a known hosted zone"
+            )
+            self.problems.add(Problem("NoAliasTarget", host, f"{why}; a CNAME is published"))
 
     def want(self, name: str, targets: Targets, rule: str) -> None:
         """A rule wants a name to lead to these targets. If several want one name, their targets are united."""
@@ -207,6 +231,25 @@ class RecordPlan:
             self.problems.add(Problem("RoutingNotPossible", f"{name} {record_type}", why))
             record_set = replace(record_set, routing=NOT_POSSIBLE)
         self.sets[RecordKey(zone.id, name, record_type, self.asked.identifier)] = record_set
+
+
+def classified(texts: Iterable[str], source: str, code: str, plan: RecordPlan, *, alias: bool = False) -> Targets:
+    """Separate addresses from host names. A text that is neither is reported under ``code``. ``source``: see ``Origin``."""
+    addresses, hosts = set(), set()
+    for text in texts:
+        host = canonical_name(text)
+        if (address := parse_address(host)) is not None:
+            addresses.add(address)
+        elif reason := why_illegal(host) or why_no_host(host):
+            plan.problems.add(Problem(code, text, f"neither an IP address nor a DNS name: {reason}"))
+        else:
+            hosts.add(host)
+    return Targets(source, frozenset(addresses), frozenset(hosts), alias)
+
+
+def why_no_host(host: str) -> str:
+    """Reject a mistyped address such as ``192.0.2.256``: it is a legal name, but no top-level domain is a number (RFC 3696 2)."""
+    return "it ends in a number" if host.rpartition(".")[2].isdecimal() else ""
 
 
 def why_not_possible(record_type: str, record_set: RecordSet, *, private: bool) -> str:

@@ -25,19 +25,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from kubesync.domain.dns.annotations import DnsAnnotations
-from kubesync.domain.dns.desired import (
-    Desired,
-    DnsRules,
-    Keeping,
-    asked_of,
-    bounded,
-    keeping,
-    left_out,
-    load_balancer_targets,
-    plan_for,
-    replaced_targets,
-    report_alias,
-)
+from kubesync.domain.dns.desired import Desired, DnsRules, Keeping, asked_of, bounded, keeping, left_out, plan_for
 from kubesync.domain.dns.names import canonical_name
 from kubesync.domain.dns.permissions import permitted
 from kubesync.domain.dns.records import NOTHING_HELD, Held, Problem
@@ -91,11 +79,11 @@ def desired(key: ObjectKey, ingress: Ingress | None, rules: DnsRules, held: Held
     allowed = permitted(wanted or (), key, rules.names, held.names)
     plan.problems.update(allowed.problems)
     if wanted and not asked.unpublishable:
-        targets = replaced_targets(rules, plan)
+        targets = plan.replaced_targets()
         if targets is None:
             status = (*ingress.ingress_ips, *ingress.ingress_hostnames)
-            targets = load_balancer_targets(status, "status.loadBalancer", rules, plan)
-        report_alias(targets, plan)
+            targets = plan.load_balancer_targets(status, "status.loadBalancer")
+        plan.report_alias(targets)
         for name, places in wanted.items():
             for place in () if name in allowed.refused else places:
                 plan.want(name, targets, place)

@@ -33,20 +33,7 @@ from typing import Any, Final
 
 from kubesync.domain.dns.addresses import parse_address
 from kubesync.domain.dns.annotations import HEADLESS, DnsAnnotations
-from kubesync.domain.dns.desired import (
-    Desired,
-    DnsRules,
-    Keeping,
-    asked_of,
-    bounded,
-    classified,
-    keeping,
-    left_out,
-    load_balancer_targets,
-    plan_for,
-    replaced_targets,
-    report_alias,
-)
+from kubesync.domain.dns.desired import Desired, DnsRules, Keeping, asked_of, bounded, keeping, left_out, plan_for
 from kubesync.domain.dns.endpoints import AddressedGroup, addressed_groups
 from kubesync.domain.dns.headless import (
     addresses_of,
@@ -58,7 +45,7 @@ from kubesync.domain.dns.headless import (
 )
 from kubesync.domain.dns.names import NO_NAMES, canonical_name, service_name
 from kubesync.domain.dns.permissions import permitted
-from kubesync.domain.dns.publishing import OF_ENDPOINTS, OF_TEMPLATE, RecordPlan, Targets
+from kubesync.domain.dns.publishing import OF_ENDPOINTS, OF_TEMPLATE, RecordPlan, Targets, classified
 from kubesync.domain.dns.records import NOTHING_HELD, Held, Problem, RecordKey, RecordSet
 from kubesync.domain.objects import (
     SERVICE,
@@ -145,7 +132,7 @@ def _records(
     own, asked = _own_names(key, rules), plan.asked
     shown = published_groups(service, groups)
     public, internal = _public_and_internal(service, shown, rules, plan)
-    report_alias(public, plan)
+    plan.report_alias(public)
     for name in own:
         plan.want(name, public, f"{OF_TEMPLATE}{rules.template}")
     for name in asked.hostnames:
@@ -172,8 +159,7 @@ def _public_and_internal(
     service: Service, shown: Sequence[AddressedGroup], rules: DnsRules, plan: RecordPlan
 ) -> tuple[Targets, Targets]:
     """The targets at the own name and in ``hostname``, and those at ``internal-hostname``. The annotation ``target`` replaces both."""
-    replaced = replaced_targets(rules, plan)
-    if replaced is not None:
+    if (replaced := plan.replaced_targets()) is not None:
         return replaced, replaced
     public = _public_targets(service, shown, rules, plan)
     internal = _cluster_ips(service, plan) if plan.asked.internal_hostnames else Targets(_CLUSTER_IPS)
@@ -207,7 +193,7 @@ def _public_targets(service: Service, shown: Sequence[AddressedGroup], rules: Dn
     if rules.load_balancer_cluster_ips:
         return _cluster_ips(service, plan, f"{_CLUSTER_IPS}, by --load-balancer-cluster-ips")
     status = (*service.ingress_ips, *service.ingress_hostnames)
-    return load_balancer_targets(status, "status.loadBalancer", rules, plan)
+    return plan.load_balancer_targets(status, "status.loadBalancer")
 
 
 def _cluster_ips(service: Service, plan: RecordPlan, source: str = _CLUSTER_IPS) -> Targets:
