@@ -177,8 +177,8 @@ class ListMerge:
                 continue
             generation, found = generations[resource], self._found[resource]
             # An earlier try may have deleted some of these parts already.
-            live = [part_id for part_id, part in before.parts.items() if not part.deleted]
-            gone, held, left = ([p for p in live if (key, p) in some] for some in (found.gone, found.held, found.left))
+            live = {(key, part_id) for part_id, part in before.parts.items() if not part.deleted}
+            gone, held, left = ([p for _, p in parts & live] for parts in (found.gone, found.held, found.left))
             after = without_parts(after, gone, snapshot, generation, hold=False)
             after = without_parts(after, held, snapshot, generation, hold=True)
             if resource is main or self._states.config.scope.holds(key.namespace) or not lives(after):
