@@ -194,8 +194,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="a namespace that has more to change than a batch takes leaves no room for others",
         invariants="I9",
         file="zone/queue.py",
-        old="fill([*by_turns(together(oldest_first), lambda group: group[0].key)], room())",
-        new="fill(together(oldest_first), room())",
+        old="fill([*by_turns(together(oldest_first), lambda group: group[0].key)], self._room())",
+        new="fill(together(oldest_first), self._room())",
         caught_by=(_TURNS + "test_i9_namespace_with_more_than_a_batch_leaves_others_their_share",),
     ),
     Mutant(

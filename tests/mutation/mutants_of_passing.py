@@ -338,9 +338,9 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         name="pair-that-fits-no-batch-goes-apart",
         without="an old set goes alone where it does not fit one batch with the new one",
         invariants="I9",
-        file=_PASSING,
-        old="        too_large = (unit.name, unit.key) in self._too_large\n",
-        new="        too_large = False\n",
+        file="zone/queue.py",
+        old='too_large=decision.code == "TooLargeForBatch"',
+        new="too_large=False",
         caught_by=(_HEIRS + "test_old_and_new_set_that_do_not_fit_one_batch_stay_as_they_are",),
     ),
     Mutant(

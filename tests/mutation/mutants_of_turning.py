@@ -301,8 +301,8 @@ OF_TURNING: Final[tuple[Mutant, ...]] = (
         without="a foreign set keeps out sets of other types",
         invariants="I4",
         file="zone/reader.py",
-        old="            if others := sets.keys() - made:\n",
-        new="            if others := made - made:\n",
+        old="self._obstacles(unit, taken) & self._made}",
+        new="self._obstacles(unit, taken)}",
         caught_by=(_KNOWN + "test_i3_foreign_set_keeps_out_its_own_type_alone",),
     ),
 )

@@ -10,7 +10,7 @@ from kubesync.domain.batches import BatchLimits, Unit
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Intent
-from kubesync.messages import Publish
+from kubesync.messages import Decision, Publish
 from kubesync.zone.ports import ZonePorts
 from kubesync.zone.queue import Due, ZoneQueue
 from kubesync.zone.waits import QueuedKey
@@ -18,6 +18,7 @@ from kubesync.zone.waits import QueuedKey
 KEY = ObjectKey("prod", "default", "web")
 NOW = 1_000.0
 ROOM = BatchLimits()
+NOTHING = Due()
 
 
 def a_change(name: str) -> RecordChange:
@@ -29,11 +30,16 @@ def a_unit(name: str) -> Unit:
 
 
 def a_queue(clock: ManualClock) -> ZoneQueue:
-    return ZoneQueue("Z1", cast(ZonePorts, cast(Any, SimpleNamespace(scheduler=clock, limits=ROOM, client=None))))
+    ports = SimpleNamespace(scheduler=clock, limits=ROOM, client=None)
+    return ZoneQueue("Z1", cast(ZonePorts, cast(Any, ports)), lambda: ROOM)
+
+
+def refuse(queue: ZoneQueue, unit: Unit, until: float) -> None:
+    queue.apply_decision(unit, Decision(unit, "Rejected", until))
 
 
 def due(queue: ZoneQueue) -> Due:
-    return queue.due(lambda: ROOM)
+    return queue.due() or NOTHING
 
 
 def test_check_that_is_put_off_waits_and_no_longer_than_that() -> None:
@@ -42,7 +48,7 @@ def test_check_that_is_put_off_waits_and_no_longer_than_that() -> None:
     intent = Intent(KEY, (a_change("a"),), frozenset({"a.example.com"}))
     queue.publish(Publish("prod", (intent,)))
     queue.checks.put_off()
-    assert due(queue).is_empty
+    assert due(queue) is NOTHING
     assert queue.next_retry() == 30.0
     clock.advance(30)
     assert list(due(queue).unknown) == [KEY]
@@ -55,11 +61,11 @@ def test_i4_refused_unit_waits_and_no_other_of_its_key() -> None:
     queue = a_queue(clock)
     intent = Intent(KEY, (a_change("a"), a_change("b")))
     queue.publish(Publish("prod", (intent,)))
-    queue.apply_decision(a_unit("a"), clock.epoch() + 5)
+    refuse(queue, a_unit("a"), clock.epoch() + 5)
     assert list(due(queue).units) == [a_unit("b")]
     clock.advance(5)
     assert list(due(queue).units) == [a_unit("a"), a_unit("b")]
-    queue.apply_decision(a_unit("a"), clock.epoch() + 5)
+    refuse(queue, a_unit("a"), clock.epoch() + 5)
     queue.apply_decision(a_unit("a"))
     assert list(due(queue).units) == [a_unit("a"), a_unit("b")]
 
@@ -92,8 +98,8 @@ def test_next_is_the_first_that_wakes_or_the_next_try_of_a_full_zone() -> None:
     assert queue.next_retry() is None
     queue.publish(Publish("prod", (Intent(KEY, (a_change("a"),)),)))
     assert queue.next_retry() == 1.0, "one that is awake is seen again soon"
-    queue.apply_decision(a_unit("a"), clock.epoch() + 40)
-    assert due(queue).is_empty
+    refuse(queue, a_unit("a"), clock.epoch() + 40)
+    assert due(queue) is NOTHING
     assert queue.next_retry() == 40.0
     queue.record_full_zone([a_unit("b")], "full")
     assert queue.next_retry() == 5.0
@@ -103,8 +109,8 @@ def test_key_that_is_open_no_more_waits_for_nothing() -> None:
     clock = ManualClock()
     queue = a_queue(clock)
     queue.publish(Publish("prod", (Intent(KEY, (a_change("a"),)),)))
-    queue.apply_decision(a_unit("a"), clock.epoch() + 40)
-    assert due(queue).is_empty
+    refuse(queue, a_unit("a"), clock.epoch() + 40)
+    assert due(queue) is NOTHING
     queue.learn((Intent(KEY),))
     assert queue.next_retry() is None
     queue.learn((Intent(KEY, (a_change("a"),)),))
@@ -128,7 +134,7 @@ def test_work_after_a_batch_grows_with_its_units_and_not_with_their_square(monke
     queue.record_landed(units[:200])
     assert [queue.keys.since(units[at]) for at in (0, 399)] == [None, 1.0]
     for unit in units:
-        queue.apply_decision(unit, 900.0)
+        refuse(queue, unit, 900.0)
     for unit in units:
         queue.apply_decision(unit)
     assert len(hashed) < 20 * len(units)

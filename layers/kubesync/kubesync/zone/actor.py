@@ -61,7 +61,7 @@ class ZoneActor:
         self._ports = ports
         self._journal = ZoneJournal(zone_id, ports, zone)
         self._writer = BatchWriter(ports, self._journal, self.report, settled=settled)
-        self._queue = ZoneQueue(zone_id, ports)
+        self._queue = ZoneQueue(zone_id, ports, self._journal.batch_limits)
         self._conversations = Conversations(zone_id, ports, self._journal, self._queue, self.report.reasons)
         self._forgetting: list[messages.Forget] = []
         self._not_before = 0.0
@@ -124,11 +124,9 @@ class ZoneActor:
             seconds = self._back_off(error)
         except (ZoneUnavailableError, ZoneBlockedError) as error:
             self._blocked_by = error
-            self.report.problem = str(error)
             self._conversations.fail_requests(error)
             self._journal.store_problem(str(error))
-            seconds = _BLOCKED_SECONDS
-            self._not_before = self._now() + seconds
+            seconds = self._wait(_BLOCKED_SECONDS, error)
         return self._end_if_drained(seconds)
 
     def failed(self, error: Exception) -> float | None:
@@ -146,9 +144,7 @@ class ZoneActor:
             self._conversations.begin_again()
             self._writer.culprits = ()
             self._writer.unsettle()
-        self.report.problem = str(error)
-        self._not_before = self._now() + _AFTER_A_FAULT_SECONDS
-        return self._end_if_drained(_AFTER_A_FAULT_SECONDS)
+        return self._end_if_drained(self._wait(_AFTER_A_FAULT_SECONDS, error))
 
     def _now(self) -> float:
         return self._ports.scheduler.monotonic()
@@ -159,10 +155,13 @@ class ZoneActor:
         if self._progress.state(self._now()) is ZoneState.STUCK:
             self._journal.store_problem(f"nothing gets through: {error}")
         self._failures += 1
-        delay = _BACKOFF.delay(self._failures, self._ports.scheduler.random())
+        return self._wait(_BACKOFF.delay(self._failures, self._ports.scheduler.random()), error)
+
+    def _wait(self, seconds: float, error: Exception) -> float:
+        """Do nothing for so long, because of this error, which the report shows. Returns ``seconds``."""
         self.report.problem = str(error)
-        self._not_before = self._now() + delay
-        return delay
+        self._not_before = self._now() + seconds
+        return seconds
 
     def _run_next(self) -> float:
         """Do one thing, unless the zone backs off or waits for answers. Updates progress, problem and remark. Returns as ``step``."""
@@ -205,19 +204,18 @@ class ZoneActor:
 
     def _do_what_is_due(self) -> bool:
         """Ask, check, refuse or start a batch, as the queue says. False: nothing was due."""
-        due = self._queue.due(self._journal.batch_limits)
+        if (due := self._queue.due()) is None:
+            return False
         if due.unknown:
             self._conversations.ask_for_intents(due.unknown)
         elif due.checks:
             self._check_conflicts(due.checks)
         elif due.oversized:
-            for unit in due.oversized:
-                self._queue.passing.mark_too_large(unit)
             message = "more than fits one change batch"
             self._refuse([messages.Refusal(unit, message, code="TooLargeForBatch") for unit in due.oversized])
-        elif due.units:
+        else:
             self._writer.begin(due.units, lambda unit: self._queue.keys.since(unit) is None)
-        return not due.is_empty
+        return True
 
     def _send(self) -> None:
         """Send the batch under way. If it landed, ask the clusters to close it; else keep what the next steps must do with its units."""

@@ -59,7 +59,7 @@ class Conversations:
         self._journal = journal
         self._queue = queue
         self._reasons = reasons
-        self._question = 0
+        self._number = 1  # of the next question
         # The last batch that clusters were asked to close. What clusters owe that are held is in ``unclosed`` of the journal.
         self._closed_batch = ""
         self.requests: deque[messages.Reach | messages.CompareZone] = deque()
@@ -134,8 +134,8 @@ class Conversations:
         by_name: dict[str, list[ObjectKey]] = {}
         for key in keys:
             by_name.setdefault(key.cluster, []).append(key)
-        zone, question = self._zone_id, self._next_question()
-        questions = {name: messages.Want(zone, question, tuple(of[:KEYS_AT_A_TIME])) for name, of in by_name.items()}
+        zone, number = self._zone_id, self._number
+        questions = {name: messages.Want(zone, number, tuple(of[:KEYS_AT_A_TIME])) for name, of in by_name.items()}
         self._ask(questions, lambda _conversation: None)
 
     def judge_conflicts(self, intents: Sequence[Intent], found: Mapping[str, messages.Sets]) -> None:
@@ -150,11 +150,8 @@ class Conversations:
             after = {intent.key: intent for answer in conversation.answers.values() for intent in answer.intents}
             self._queue.checks.record_checked([intent.key for intent in intents], after)
 
-        question = self._next_question()
-        self._ask(
-            {name: messages.ConflictsChecked(self._zone_id, question, of_keys) for name, of_keys in actual.items()},
-            on_end,
-        )
+        zone, number = self._zone_id, self._number
+        self._ask({name: messages.ConflictsChecked(zone, number, keys) for name, keys in actual.items()}, on_end)
 
     def close(self, landed: LandedUnits | None) -> bool:
         """Ask clusters to close the keys of this batch, and keys of earlier batches that are not closed yet.
@@ -175,10 +172,10 @@ class Conversations:
                     self._mark_closed(cluster, units.units)
             self._closed_batch = self._closed_batch if landed is None else landed.batch
 
-        zone, question = self._zone_id, self._next_question()
+        zone, number = self._zone_id, self._number
         for cluster in closing:
             self._queue.held.pop(cluster, None)
-        questions = {name: messages.Landed(zone, question, of.batch, of.units) for name, of in closing.items()}
+        questions = {name: messages.Landed(zone, number, of.batch, of.units) for name, of in closing.items()}
         self._ask(questions, on_end, closing=closing)
         return True
 
@@ -205,17 +202,14 @@ class Conversations:
             }
             for unit in (each for each in by_unit if each.key.cluster not in conversation.unanswered):
                 decision = decisions.get(unit)
-                if decision is None:
-                    self._queue.apply_decision(unit)
-                else:
-                    self._queue.apply_decision(unit, decision.retry_at, conflict=decision.conflict)
-                    if decision.code:
-                        self._reasons[decision.code] = self._reasons.get(decision.code, 0) + 1
+                self._queue.apply_decision(unit, decision)
+                if decision is not None and decision.code:
+                    self._reasons[decision.code] = self._reasons.get(decision.code, 0) + 1
 
-        zone, question = self._zone_id, self._next_question()
+        zone, number = self._zone_id, self._number
         until = self._ports.scheduler.monotonic() + _ANSWER_SECONDS
         questions = {
-            name: messages.Refused(zone, question, tuple(by_unit[unit] for unit in units), until)
+            name: messages.Refused(zone, number, tuple(by_unit[unit] for unit in units), until)
             for name, units in by_cluster(by_unit)
         }
         self._ask(questions, on_end)
@@ -235,12 +229,8 @@ class Conversations:
             else:
                 request.reply.set_exception(ZoneError(f"cluster {cluster} is not served any more"))
 
-        question = messages.Compare(self._zone_id, self._next_question(), request, actual)
+        question = messages.Compare(self._zone_id, self._number, request, actual)
         self._ask({cluster: question}, on_end, _COMPARE_SECONDS)
-
-    def _next_question(self) -> int:
-        self._question += 1
-        return self._question
 
     def _ask(
         self,
@@ -250,16 +240,15 @@ class Conversations:
         *,
         closing: Mapping[str, LandedUnits] | None = None,
     ) -> None:
-        """Open a question: send its message to each of these clusters. At the end of the question, ``on_end`` is called.
-
-        The messages must carry the number that ``_next_question`` returned last.
+        """Open a question: send its message, which carries ``_number``, to each of these clusters. At its end, ``on_end`` is called.
 
         Args:
             seconds: how long to wait for answers.
             closing: see ``Conversation``.
         """
         until = self._ports.scheduler.monotonic() + seconds
-        self.open = conversation = Conversation(self._question, until, on_end, closing or {})
+        self.open = conversation = Conversation(self._number, until, on_end, closing or {})
+        self._number += 1
         for cluster, message in questions.items():
             if self._ports.to_cluster(cluster, message):
                 conversation.unanswered.add(cluster)

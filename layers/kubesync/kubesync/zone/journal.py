@@ -194,15 +194,12 @@ class ZoneJournal:
         self._write(Inflight(batch, self._ports.fenced_writer.epoch, units))
 
     @property
-    def names_landed(self) -> bool:
-        """Whether the inflight item names a batch that has landed: the last one that the journal names."""
-        inflight, journal = self._inflight, self._journal
-        return inflight is not None and journal is not None and bool(inflight.batch) and inflight.batch == journal.batch
-
-    @property
     def holds_landed(self) -> bool:
-        """Whether a successor that settles would close units of the inflight item."""
-        return self.names_landed or (self._inflight is not None and bool(self._inflight.unclosed))
+        """Whether a successor that settles would close units of the inflight item: unclosed ones, or those of the batch that the journal names."""
+        inflight, journal = self._inflight, self._journal
+        if inflight is None:
+            return False
+        return bool(inflight.unclosed or (journal is not None and inflight.batch and inflight.batch == journal.batch))
 
     def clear(self) -> None:
         """Clear the inflight item, if it is not clear: nothing is under way any more. What clusters have not closed stays in it.

@@ -56,7 +56,6 @@ class Passing:
         self._leavers: dict[str, dict[ObjectKey, float]] = {}
         self._waited_again: set[tuple[str, ObjectKey]] = set()  # see ``grant_second_wait``
         self._early_heirs: dict[str, Unit] = {}  # by name, a refused unit that waits because no leaver is known
-        self._too_large: set[tuple[str, ObjectKey]] = set()  # heirs that fit no batch together with their leavers
 
     def update(self, known: QueuedKey, intent: Intent) -> None:
         """Note from a key's intent which names it leaves, and which names of leavers it wants. Sets the times until which leavers wait.
@@ -83,22 +82,16 @@ class Passing:
         inherits -= intent.passes | intent.conflicts
         before, known.inherits = known.inherits, frozenset(inherits)
         known.passes, known.turns_to, known.turns_with = intent.passes, turns_to, intent.turning
-        self._too_large -= {(name, key) for name in before - inherits}
         self._set_wait_of_leavers(before - inherits, now + _HEIR_SECONDS)
         self._set_wait_of_leavers(inherits - before, now + _TURN_SECONDS)
 
-    def mark_too_large(self, unit: Unit) -> None:
-        """Note that a unit does not fit any batch together with the units that must go in the same batch. ``record_refused`` comes next."""
-        self._too_large.add((unit.name, unit.key))
-
-    def record_refused(self, unit: Unit) -> None:
+    def record_refused(self, unit: Unit, *, too_large: bool) -> None:
         """Note that an heir was refused. Leavers of the name now wait ``_HEIR_SECONDS`` for the next heir, and no longer for this one.
 
-        If the heir was refused because both do not fit one batch, the leavers wait for as long as the heir wants the name.
+        ``too_large``: both do not fit one batch. Then the leavers wait for as long as the heir wants the name.
         """
         if unit.name not in self._keys[unit.key].inherits:
             return
-        too_large = (unit.name, unit.key) in self._too_large
         until = math.inf if too_large else self._now() + _HEIR_SECONDS
         if too_large or any(at > until for at in self._leavers.get(unit.name, {}).values()):
             self._set_wait_of_leavers((unit.name,), until)

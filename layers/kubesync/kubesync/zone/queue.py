@@ -34,7 +34,7 @@ from kubesync.domain.batches import (
 )
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Intent
-from kubesync.messages import Publish
+from kubesync.messages import Decision, Publish
 from kubesync.zone.check_schedule import KEYS_IN_A_CHECK, CheckSchedule
 from kubesync.zone.passing import Passing
 from kubesync.zone.ports import ZonePorts
@@ -49,16 +49,12 @@ _LISTED_DURING_EVENTS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What the zone does next. At most one field is not empty."""
+    """What the zone does next. One field is not empty."""
 
     units: Sequence[Unit] = ()  # for the next batch
     oversized: Sequence[Unit] = ()  # too large for any batch
     unknown: Sequence[ObjectKey] = ()  # the zone has to ask first what these keys want
     checks: Sequence[Intent] = ()  # intents of keys in conflict: check their names now
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.units or self.oversized or self.unknown or self.checks)
 
 
 class ZoneQueue:
@@ -66,12 +62,16 @@ class ZoneQueue:
 
     ``held``: clusters that have not closed a batch in time, each with the number of the question that it may still answer. Nothing of them is
     sent. ``keys``, ``checks`` and ``passing`` belong to this queue; the zone also calls them.
+
+    Args:
+        room: returns what a batch may hold. It is called only if there is something to send.
     """
 
-    def __init__(self, zone_id: str, ports: ZonePorts) -> None:
+    def __init__(self, zone_id: str, ports: ZonePorts, room: Callable[[], BatchLimits]) -> None:
         self.keys = QueuedKeys()
         self.held: dict[str, int] = {}
         self._ports = ports
+        self._room = room
         self._newest_event = -math.inf  # monotonic
         # Clusters that did not answer, each with the time (monotonic) until which they are skipped.
         self._late: dict[str, float] = {}
@@ -170,42 +170,42 @@ class ZoneQueue:
             self._full = FullZone(message)
         self._full.record_refused(units, self._ports.scheduler.epoch())
 
-    def apply_decision(self, unit: Unit, retry_at: float | None = None, *, conflict: bool = False) -> None:
-        """Apply what a cluster decided about a unit, and wake its key. ``retry_at`` (epoch seconds): the unit was refused, and waits until then."""
+    def apply_decision(self, unit: Unit, decision: Decision | None = None) -> None:
+        """Apply what a cluster decided about a unit, and wake its key. None: the unit has landed, or its key no longer wants it."""
         known = self.keys.get(unit.key)
         if known is None:
             return
         known.wake()
         known.end_wait(unit)
-        if retry_at is None:
+        if decision is None or decision.retry_at is None:
             return
-        self.passing.record_refused(unit)
-        if conflict:
+        self.passing.record_refused(unit, too_large=decision.code == "TooLargeForBatch")
+        if decision.conflict:
             # The conflict holds the unit back until a check of the name finds it free, or the key owns the name.
             known.conflicts |= {unit.name}
-            known.check_at = retry_at
+            known.check_at = decision.retry_at
         else:
-            known.wait(unit, retry_at)
+            known.wait(unit, decision.retry_at)
 
     @property
     def problem(self) -> str:
         """That the zone is full, in one line. Empty: it is not."""
         return "" if self._full is None else self._full.problem
 
-    def due(self, room: Callable[[], BatchLimits]) -> Due:
-        """Return what the zone does next. Call it once a step: it takes units, moves turns on and puts keys to sleep.
+    def due(self) -> Due | None:
+        """Return what the zone does next. None: nothing now. Call it once a step: it takes units, moves turns on and puts keys to sleep.
 
-        Batches and conflict checks alternate. ``room``: returns what a batch may hold; it is called only if there is something to send.
+        Batches and conflict checks alternate.
         """
-        found = self._due_by_turns(room)
-        if found.is_empty and not self.checks.go_first:
+        found = self._due_by_turns()
+        if found is None and not self.checks.go_first:
             self.checks.go_first = True
-            found = self._due_by_turns(room)
-        if not found.unknown:
-            self.checks.go_first = not found.checks
+            found = self._due_by_turns()
+        if found is None or not found.unknown:
+            self.checks.go_first = found is None or not found.checks
         return found
 
-    def _due_by_turns(self, room: Callable[[], BatchLimits]) -> Due:
+    def _due_by_turns(self) -> Due | None:
         """Return what is due. Namespaces with denied names and all other namespaces take turns."""
         now = self._ports.scheduler.epoch()
         self._turn_of_denied = not self._turn_of_denied
@@ -214,18 +214,17 @@ class ZoneQueue:
         waiting.update(self._apart(group[0].key) for group in self._groups)
         denied = [each for each in self._denied if each in waiting]
         for namespace in (*denied, None) if self._turn_of_denied else (None, *denied):
-            found = self._due_of(room, namespace)
-            if not found.is_empty:
+            if (found := self._due_of(namespace)) is not None:
                 if namespace is not None:
                     self._denied[namespace] = self._denied.pop(namespace)
                 return found
-        return Due()
+        return None
 
     def _apart(self, key: ObjectKey) -> Namespace | None:
         """Return the namespace of a key if it is sent separately. None: it is sent together with all others."""
         return namespace if self._denied and (namespace := namespace_of(key)) in self._denied else None
 
-    def _due_of(self, room: Callable[[], BatchLimits], apart: Namespace | None) -> Due:
+    def _due_of(self, apart: Namespace | None) -> Due | None:
         """Return what is due of a namespace, or of all that are not sent separately: first parts of refused batches, then of queued keys.
 
         Units that their keys no longer want are left out.
@@ -241,9 +240,9 @@ class ZoneQueue:
             group = self.passing.ready([unit for unit in first if unit in current])
             if group:
                 return Due(group)
-        return self._due_in_queue(room, apart)
+        return self._due_in_queue(apart)
 
-    def _due_in_queue(self, room: Callable[[], BatchLimits], apart: Namespace | None) -> Due:
+    def _due_in_queue(self, apart: Namespace | None) -> Due | None:
         """Return what is due of queued keys.
 
         Goes through awake keys, some at a time, until a batch is full or enough keys must be asked. Puts keys to sleep of which nothing
@@ -293,21 +292,21 @@ class ZoneQueue:
         full = self._fill_a_batch(units) and _all_have_units(unknown, units)
         if unknown and ready_keys < MOST_INTENTS and not full:
             return Due(unknown=unknown[: MOST_INTENTS - ready_keys])
-        return self._batch_of(units, room) if units else self._due_of_full_zone(room)
+        return self._batch_of(units) if units else self._due_of_full_zone()
 
-    def _batch_of(self, units: Iterable[Unit], room: Callable[[], BatchLimits]) -> Due:
+    def _batch_of(self, units: Iterable[Unit]) -> Due | None:
         """Return as many of these units as fit one batch, in a stable order; or units that are too large for any batch.
 
         The units of the oldest keys get a place first, round-robin over namespaces. The namespaces that get a place were served by this turn.
         """
         place = {key: number for number, key in enumerate(dict.fromkeys(unit.key for unit in units))}
         oldest_first = sorted(without_rivals(in_stable_order([*units])), key=lambda unit: place[unit.key])
-        taken, _, oversized = fill([*by_turns(together(oldest_first), lambda group: group[0].key)], room())
+        taken, _, oversized = fill([*by_turns(together(oldest_first), lambda group: group[0].key)], self._room())
         if oversized:
             return Due(oversized=oversized)
         turn = max(self._last_turns.values(), default=0) + 1
         self._last_turns.update((namespace_of(unit.key), turn) for unit in taken)
-        return Due(in_stable_order(taken))
+        return Due(in_stable_order(taken)) if taken else None
 
     def _fill_a_batch(self, units: Iterable[Unit]) -> bool:
         """Whether these units are as many as one batch can hold."""
@@ -328,14 +327,14 @@ class ZoneQueue:
             self.keys.move_to_end(key).for_room = True
         return fitting
 
-    def _due_of_full_zone(self, room: Callable[[], BatchLimits]) -> Due:
-        """Return a batch that tries to add sets to a full zone, if it is time to try; or keys to ask first. Empty if the zone is not full.
+    def _due_of_full_zone(self) -> Due | None:
+        """Return a batch that tries to add sets to a full zone, if it is time to try; or keys to ask first. None if the zone is not full.
 
         The keys of the batch no longer wait for room. Once no key does, the zone is not full any more.
         """
         full = self._full
         if full is None:
-            return Due()
+            return None
         now, skipped = self._ports.scheduler.epoch(), self._skipped_clusters()
         waiting = [known for known in self.keys.values() if known.for_room]
         in_time = by_turns((each for each in waiting if each.key.cluster not in skipped), _key_of, self._last_turns)
@@ -349,10 +348,10 @@ class ZoneQueue:
             for known in some:
                 known.for_room = False
             if units := self._sendable_units(keys):
-                return self._batch_of(units[:share], room)
+                return self._batch_of(units[:share])
         if not any(known.for_room for known in waiting):
             self._full = None
-        return Due()
+        return None
 
     def _skipped_clusters(self) -> set[str]:
         """Return the clusters of which nothing is sent or asked now: held clusters, and clusters that did not answer lately."""

@@ -73,9 +73,7 @@ class KnownSets:
 
     def __init__(self) -> None:
         self._at: dict[str, dict[RecordKey, Routing]] = {}
-        self._read: dict[
-            str, set[RecordKey]
-        ] = {}  # of these, what was read, and no batch of this session has left there
+        self._made: set[RecordKey] = set()  # of these, what a batch of this session has left there
 
     def landed(self, units: Iterable[Unit]) -> None:
         """Note what a batch has changed. Deletions first, as in the batch: one unit may delete what another one makes anew."""
@@ -83,25 +81,22 @@ class KnownSets:
         for change in sorted(changes, key=lambda change: change.after is not None):
             at_name = self._at.pop(change.key.name, {})
             at_name.pop(change.key, None)
-            self._read.get(change.key.name, set()).discard(change.key)
+            self._made.discard(change.key)
             if change.after is not None:
                 at_name[change.key] = change.after.routing
+                self._made.add(change.key)
             self._keep(change.key.name, at_name)
 
     def read(self, found: Mapping[str, Mapping[RecordKey, RecordSet]]) -> None:
         """Note what was read at each of these names."""
         for name, sets in found.items():
-            made = self._at.pop(name, {}).keys() - self._read.pop(name, set())
-            if others := sets.keys() - made:
-                self._read[name] = others
+            self._made.difference_update(key for key in self._at.pop(name, ()) if key not in sets)
             self._keep(name, {key: each.routing for key, each in sets.items()})
 
     def _keep(self, name: str, sets: dict[RecordKey, Routing]) -> None:
         self._at[name] = sets
         if len(self._at) > _MOST_NAMES:
-            oldest = next(iter(self._at))
-            self._read.pop(oldest, None)
-            del self._at[oldest]
+            self._made.difference_update(self._at.pop(next(iter(self._at))))
 
     def missing(self, units: Iterable[Unit]) -> set[str]:
         """Names of these units at which a set gets a routing policy, and of which nothing is known."""
@@ -126,7 +121,7 @@ class KnownSets:
         A set of another key of ours keeps it out. A name has one policy, whatever the types: the key is about to wait for the whole name.
         """
         taken = _taken(units)
-        out = {(u.key, u.name) for u in blocked if self._obstacles(u, taken) - self._read.get(u.name, set())}
+        out = {(unit.key, unit.name) for unit in blocked if self._obstacles(unit, taken) & self._made}
         return {unit for unit in units if (unit.key, unit.name) in out and unit not in blocked and unit.only_creates}
 
     def _obstacles(self, unit: Unit, taken: Collection[RecordKey]) -> set[RecordKey]:
