@@ -193,9 +193,9 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         name="who-came-first-fills-the-batch",
         without="a namespace that has more to change than a batch takes leaves no room for others",
         invariants="I9",
-        file="zone/queue.py",
-        old="fill([*by_turns(together(oldest_first), lambda group: group[0].key)], self._room())",
-        new="fill(together(oldest_first), self._room())",
+        file="domain/batches.py",
+        old="fill(by_turns(together(oldest_first), lambda group: group[0].key), limits)",
+        new="fill(together(oldest_first), limits)",
         caught_by=(_TURNS + "test_i9_namespace_with_more_than_a_batch_leaves_others_their_share",),
     ),
     Mutant(
@@ -221,8 +221,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="room in a full zone goes to the namespace that waits longest with all its Services",
         invariants="I9",
         file="zone/queue.py",
-        old="        in_time = by_turns((each for each in waiting if each.key.cluster not in skipped), _key_of, self._last_turns)\n",
-        new="        in_time = (each for each in waiting if each.key.cluster not in skipped)\n",
+        old="        in_turn = by_turns(in_time, lambda known: known.key, self._last_turns)\n",
+        new="        in_turn = in_time\n",
         caught_by=(_HOSTILE + "test_i9_full_zone_gives_room_to_each_namespace_in_turn",),
     ),
     Mutant(
@@ -242,8 +242,10 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="a large unit that does not fit leaves the rest of the batch empty",
         invariants="I9",
         file="domain/batches.py",
-        old="            later += group\n",
-        new="            return taken, [u for each in groups for u in each if u not in taken], oversized\n",
+        old="        elif elements <= left_elements and characters <= left_characters:\n",
+        new=(
+            "        elif elements > left_elements or characters > left_characters:\n            break\n        else:\n"
+        ),
         caught_by=(_TURNS + "test_i9_unit_that_does_not_fit_leaves_the_rest_of_the_batch_to_others",),
     ),
     Mutant(

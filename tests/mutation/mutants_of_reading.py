@@ -56,7 +56,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         invariants="I4",
         file="zone/writer.py",
         old="        return Isolation((), halves(groups))\n",
-        new='        named = dict.fromkeys(range(len(units)), "refused")\n',
+        new='        said = dict.fromkeys(units, "refused")\n',
         caught_by=(_MANY_NAMES + "test_i4_culprits_that_no_message_explains_are_found_in_k_log_n_batches",),
         section=6,
     ),

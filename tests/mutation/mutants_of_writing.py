@@ -311,8 +311,8 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="namespaces with denied names go in one batch with one another",
         invariants="I9",
         file="zone/queue.py",
-        old="return namespace if self._denied and (namespace := namespace_of(key)) in self._denied else None\n",
-        new="return next(iter(self._denied)) if namespace_of(key) in self._denied else None\n",
+        old="return key.full_namespace if self._denied and key.full_namespace in self._denied else None\n",
+        new="return next(iter(self._denied)) if key.full_namespace in self._denied else None\n",
         caught_by=(_DENIED + "test_i9_namespace_with_one_denied_name_is_not_held_up_by_those_of_another",),
     ),
     Mutant(
@@ -323,7 +323,7 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         old="        self._groups.extendleft(group for group in reversed(groups) if group)\n",
         new=(
             "        self._groups.extendleft(group for group in reversed(groups) if group"
-            " and (not self._denied or namespace_of(group[0].key) in self._denied))\n"
+            " and (not self._denied or group[0].key.full_namespace in self._denied))\n"
         ),
         caught_by=(_DENIED + "test_i4_denied_names_of_two_namespaces_do_not_hold_up_a_third",),
     ),

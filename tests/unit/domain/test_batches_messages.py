@@ -70,9 +70,9 @@ def test_culprits_finds_the_unit_that_a_message_names(message: str) -> None:
         a_unit("bad.example.com", "AAAA", "::1"),
     ]
     found = culprits(units, [message])
-    assert found.pop(1) == message
+    assert found.pop(units[1]) == message
     # A message that names no type is about the whole name; one that names a value is not.
-    assert found in ({}, {2: message})
+    assert found in ({}, {units[2]: message})
     assert not found or "type" not in message
 
 
@@ -94,19 +94,19 @@ def test_culprits_finds_the_set_identifier(message: str) -> None:
         )
         for identifier in ("blue", "green")
     ]
-    assert culprits(units, [message]) == {1: message}
+    assert culprits(units, [message]) == {units[1]: message}
 
 
 def test_culprits_finds_a_name_that_comes_escaped() -> None:
     message = r"Tried to create resource record set [name='\052.apps.example.com.', type='A'] but it already exists"
-    assert culprits([a_unit("*.apps.example.com")], [message]) == {0: message}
+    unit = a_unit("*.apps.example.com")
+    assert culprits([unit], [message]) == {unit: message}
 
 
 def test_culprits_finds_the_alias_whose_target_is_missing() -> None:
     message = "Tried to create an alias that targets lb.example.com., type A in zone Z2, but that target was not found"
-    assert culprits([a_unit("x.example.com"), a_unit("y.example.com", alias="lb.example.com")], [message]) == {
-        1: message
-    }
+    alias = a_unit("y.example.com", alias="lb.example.com")
+    assert culprits([a_unit("x.example.com"), alias], [message]) == {alias: message}
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_culprits_finds_all_units_with_the_health_check_that_does_not_exist(mess
         )
 
     units = [checked("a", "bad"), a_unit("b.example.com"), checked("c", "good"), checked("d", "bad"), checked("e", "")]
-    assert culprits(units, [message]) == {0: message, 3: message}
+    assert culprits(units, [message]) == {units[0]: message, units[3]: message}
     goes = Unit(units[0].key, tuple(RecordChange(each.key, each.after, None) for each in units[0].changes))
     assert culprits([goes], [message]) == {}
     assert culprits(units, ["Route 53 does not know bad"]) == {}
@@ -139,7 +139,7 @@ def test_culprits_are_those_that_a_message_names_whatever_their_health_check() -
         "Tried to create resource record set [name='b.example.com.', type='A'] but it already exists: health check x"
     )
     units = [a_unit("b.example.com"), a_unit("x.example.com")]
-    assert culprits(units, [message]) == {0: message}
+    assert culprits(units, [message]) == {units[0]: message}
 
 
 def test_culprits_is_empty_where_no_message_explains_anything() -> None:

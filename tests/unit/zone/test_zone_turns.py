@@ -22,7 +22,8 @@ def a_queue(clock: ManualClock | None = None) -> ZoneQueue:
 
 
 def due(queue: ZoneQueue) -> Due:
-    assert (found := queue.due()) is not None
+    found = queue.due()
+    assert found is not None
     return found
 
 

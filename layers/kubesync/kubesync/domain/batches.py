@@ -6,14 +6,14 @@ at most 1,000 ResourceRecord elements and 32,000 characters of Value. The journa
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
 from kubesync.domain.dns.records import RecordChange, RecordKey, RecordSet, in_the_way
-from kubesync.domain.objects import ObjectKey
+from kubesync.domain.objects import Namespace, ObjectKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,8 @@ class Unit:
         return all(change.before is None for change in self.changes)
 
     @property
-    def grows(self) -> bool:
-        """Whether the zone holds more sets afterwards. A full zone refuses such a unit."""
-        return self.growth > 0
-
-    @property
     def growth(self) -> int:
-        """How many sets more the zone holds afterwards."""
+        """How many sets more the zone holds afterwards. A full zone refuses a unit that has growth."""
         return sum((change.after is not None) - (change.before is not None) for change in self.changes)
 
 
@@ -140,12 +135,13 @@ def without_rivals(units: Sequence[Unit]) -> list[Unit]:
     stands there at the next batch, that is an ordinary conflict, reported on the key. Nothing else in the zone waits for it (I4).
     """
     wanted: dict[str, list[tuple[ObjectKey, RecordKey, RecordSet]]] = defaultdict(list)
-    touched: dict[tuple[RecordKey, bool], ObjectKey] = {}
+    touched: dict[tuple[RecordKey, bool], ObjectKey] = {}  # True: the set goes, False: it comes
     kept: list[Unit] = []
     late = set[tuple[ObjectKey, str]]()
     for unit in units:
-        sides = [(change.key, goes) for change in unit.changes for goes, side in _sides(change) if side is not None]
         coming = [(change.key, change.after) for change in unit.changes if change.after is not None]
+        goes = [(change.key, True) for change in unit.changes if change.before is not None]
+        sides = [*goes, *((key, False) for key, _ in coming)]
         others = [(key, record_set) for owner, key, record_set in wanted[unit.name] if owner != unit.key]
         if any(touched.get(side, unit.key) != unit.key for side in sides):
             continue
@@ -158,34 +154,37 @@ def without_rivals(units: Sequence[Unit]) -> list[Unit]:
     return [unit for unit in kept if not unit.only_creates or (unit.key, unit.name) not in late]
 
 
-def _sides(change: RecordChange) -> tuple[tuple[bool, RecordSet | None], ...]:
-    """What a change deletes (True) and what it creates (False)."""
-    return (True, change.before), (False, change.after)
+def next_batch(units: Collection[Unit], limits: BatchLimits) -> tuple[list[Unit], list[Unit]]:
+    """Choose the units of the next batch, and put them in a stable order. Returns as ``fill``.
+
+    The units of the oldest keys, which come first here, get a place first: round-robin over namespaces.
+    """
+    place = {key: number for number, key in enumerate(dict.fromkeys(unit.key for unit in units))}
+    oldest_first = sorted(without_rivals(in_stable_order(units)), key=lambda unit: place[unit.key])
+    taken, oversized = fill(by_turns(together(oldest_first), lambda group: group[0].key), limits)
+    return in_stable_order(taken), oversized
 
 
-def fill(groups: Sequence[Sequence[Unit]], limits: BatchLimits) -> tuple[list[Unit], list[Unit], list[Unit]]:
+def fill(groups: Iterable[Sequence[Unit]], limits: BatchLimits) -> tuple[list[Unit], list[Unit]]:
     """Take groups of units from the front, and leave out what does not fit. ``limits``: what one batch may hold, less what the journal swap takes.
 
     A large group keeps no room free behind it: it is the first of a later batch.
 
     Returns:
-        Units for this batch, units for later ones, and units that fit no batch at all.
+        Units for this batch, and units that fit no batch at all.
     """
     taken: list[Unit] = []
-    later: list[Unit] = []
     oversized: list[Unit] = []
     left_elements, left_characters = limits.elements, limits.characters
     for group in groups:
         elements, characters = sum(unit.elements for unit in group), sum(unit.characters for unit in group)
         if elements > limits.elements or characters > limits.characters:
             oversized += [unit for unit in group if not unit.only_deletes] or group
-        elif elements > left_elements or characters > left_characters:
-            later += group
-        else:
+        elif elements <= left_elements and characters <= left_characters:
             taken += group
             left_elements -= elements
             left_characters -= characters
-    return taken, later, oversized
+    return taken, oversized
 
 
 # Messages of InvalidChangeBatch name a change in one of these forms. They come from public reports of external-dns, octodns and
@@ -220,46 +219,45 @@ def says_zone_is_full(messages: Iterable[str]) -> bool:
     return any(_FULL.search(message) for message in messages)
 
 
-def culprits(units: Sequence[Unit], messages: Sequence[str]) -> dict[int, str]:
-    """Find the units that the messages of a refusal name: their index, with the message. Empty if the messages name none."""
-    by_name: dict[str, list[int]] = defaultdict(list)
-    by_text: dict[str, list[int]] = defaultdict(list)
-    for index, unit in enumerate(units):
-        by_name[unit.name].append(index)
+def culprits(units: Sequence[Unit], messages: Sequence[str]) -> dict[Unit, str]:
+    """Find the units that the messages of a refusal name, each with its message. Empty if the messages name none."""
+    by_name: dict[str, list[Unit]] = defaultdict(list)
+    by_text: dict[str, list[Unit]] = defaultdict(list)
+    for unit in units:
+        by_name[unit.name].append(unit)
         for text in {_plain(text) for text in _new_texts(unit)}:
-            by_text[text].append(index)
-    found: dict[int, str] = {}
+            by_text[text].append(unit)
+    found: dict[Unit, str] = {}
     for message in messages:
         for pattern in _ABOUT_A_NAME:
             for match in pattern.finditer(message):
-                for index in _meant(units, by_name.get(_plain(match["name"]), ()), match):
-                    found.setdefault(index, message)
+                for unit in _meant(by_name.get(_plain(match["name"]), ()), match):
+                    found.setdefault(unit, message)
         for pattern in _QUOTED:
             for match in pattern.finditer(message):
                 # A quoted text is a value, or a name as it was sent.
-                for index in (*by_name.get(_plain(match["text"]), ()), *by_text.get(_plain(match["text"]), ())):
-                    found.setdefault(index, message)
+                for unit in (*by_name.get(_plain(match["text"]), ()), *by_text.get(_plain(match["text"]), ())):
+                    found.setdefault(unit, message)
     return found or _with_health_checks(units, messages)
 
 
-def _with_health_checks(units: Sequence[Unit], messages: Sequence[str]) -> dict[int, str]:
+def _with_health_checks(units: Sequence[Unit], messages: Sequence[str]) -> dict[Unit, str]:
     """Units whose health check a message names. ``--health-check`` gives one to all sets of a cluster: bisecting would find each alone."""
-    found: dict[int, str] = {}
+    found: dict[Unit, str] = {}
     for message in (each for each in messages if "health check" in each.lower()):
         ids = {word.strip(_MARKS) for word in message.split()} - {""}
-        for index, unit in enumerate(units):
+        for unit in units:
             if any(change.after is not None and change.after.routing.health_check in ids for change in unit.changes):
-                found.setdefault(index, message)
+                found.setdefault(unit, message)
     return found
 
 
-def _meant(units: Sequence[Unit], at_name: Iterable[int], match: re.Match[str]) -> list[int]:
-    """Indexes of the units at a name that have the type in the message; only those with its set identifier, if any has it."""
+def _meant(at_name: Iterable[Unit], match: re.Match[str]) -> list[Unit]:
+    """The units at a name that have the type in the message; only those with its set identifier, if any has it."""
     named = match.groupdict()
-    keys = {index: [change.key for change in units[index].changes] for index in at_name}
-    fitting = [index for index in keys if any(named.get("type") in (None, key.type) for key in keys[index])]
+    fitting = [unit for unit in at_name if any(named.get("type") in (None, each.key.type) for each in unit.changes)]
     if (identifier := named.get("identifier")) is not None:
-        return [index for index in fitting if any(key.identifier == identifier for key in keys[index])] or fitting
+        return [unit for unit in fitting if any(each.key.identifier == identifier for each in unit.changes)] or fitting
     return fitting
 
 
@@ -309,14 +307,7 @@ def at_fault(
     return found
 
 
-type Namespace = tuple[str, str]
-"""Its cluster, and its name."""
-
 _NO_TURNS: Final[Mapping[Namespace, int]] = MappingProxyType({})
-
-
-def namespace_of(key: ObjectKey) -> Namespace:
-    return key.cluster, key.namespace
 
 
 def by_turns[T](
@@ -329,7 +320,7 @@ def by_turns[T](
     """
     lines: dict[Namespace, list[T]] = {}
     for item in items:
-        lines.setdefault(namespace_of(key_of(item)), []).append(item)
+        lines.setdefault(key_of(item).full_namespace, []).append(item)
     left, turn = [lines[place] for place in sorted(lines, key=lambda place: last_turns.get(place, 0))], 0
     while len(left) > 1:
         yield from (line[turn] for line in left)

@@ -86,14 +86,6 @@ def with_observations(
 
 
 @dataclass(frozen=True, slots=True)
-class AbsenceVerdict:
-    """Whether the deletions that a list implies are believed. If not, they are held, and ``reason`` says why in one line."""
-
-    believed: bool
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Believed:
     """The guard's memory: how many deletions of one listener's objects were believed because a list lacked the objects (I5).
 
@@ -157,8 +149,8 @@ def too_many(before: int, gone: int, earlier: int = 0) -> bool:
     return gone + earlier > most(before, earlier)
 
 
-def judge_absences(live: int, absent: int, believed: int = 0, *, same_cluster: bool, forced: bool) -> AbsenceVerdict:
-    """Decide about all deletions that one list implies, together: believed, or held (I5).
+def judge_absences(live: int, absent: int, believed: int = 0, *, same_cluster: bool, forced: bool) -> str:
+    """Return why all deletions that one list implies are held, in one line (I5). Empty: they are believed.
 
     Held, unless forced, are those of another cluster, and more than 30 % of 10 or more objects (an empty list, an emptied cluster). What
     earlier lists of the last hour have taken away counts as if this list did.
@@ -171,15 +163,13 @@ def judge_absences(live: int, absent: int, believed: int = 0, *, same_cluster: b
         forced: a person asked for a resync with ``--force``.
     """
     if forced or absent == 0:
-        return AbsenceVerdict(True)
+        return ""
     if not same_cluster:
-        return AbsenceVerdict(
-            False, "the uid of Service default/kubernetes is not the remembered one: another cluster?"
-        )
+        return "the uid of Service default/kubernetes is not the remembered one: another cluster?"
     if too_many(live, absent, believed):
         earlier = f" (with {believed} that went by lists of the last hour)" if believed else ""
-        return AbsenceVerdict(False, f"the list lacks {absent} of {live} objects, more than {GUARD_SHARE:.0%}{earlier}")
-    return AbsenceVerdict(True)
+        return f"the list lacks {absent} of {live} objects, more than {GUARD_SHARE:.0%}{earlier}"
+    return ""
 
 
 def without_parts(

@@ -42,6 +42,10 @@ Resource.ENDPOINTS = Resource("endpoints")
 Resource.ENDPOINTSLICES = Resource("endpointslices")
 
 
+type Namespace = tuple[str, str]
+"""Its cluster, and its name."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectKey:
     """The unit of reconciliation: one object, with everything that belongs to it. ``kind`` is the object's, such as ``Service``.
@@ -54,6 +58,10 @@ class ObjectKey:
     namespace: str
     name: str
     kind: str = SERVICE
+
+    @property
+    def full_namespace(self) -> Namespace:
+        return self.cluster, self.namespace
 
     @property
     def path(self) -> str:
@@ -79,7 +87,7 @@ class ObjectKey:
 
 def neighbours(one: ObjectKey, other: ObjectKey) -> bool:
     """Whether two keys are of one namespace of a cluster."""
-    return (one.cluster, one.namespace) == (other.cluster, other.namespace)
+    return one.full_namespace == other.full_namespace
 
 
 class Port(NamedTuple):

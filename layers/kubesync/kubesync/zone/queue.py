@@ -15,30 +15,19 @@ names, and other namespaces must not wait that long (I9).
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import batched, islice
 from typing import Final
 
-from kubesync.domain.batches import (
-    BatchLimits,
-    Namespace,
-    Unit,
-    by_turns,
-    fill,
-    in_stable_order,
-    namespace_of,
-    together,
-    units_of,
-    without_rivals,
-)
-from kubesync.domain.objects import ObjectKey
+from kubesync.domain.batches import BatchLimits, Unit, by_turns, next_batch, together, units_of
+from kubesync.domain.objects import Namespace, ObjectKey
 from kubesync.domain.plan import Intent
 from kubesync.messages import Decision, Publish
 from kubesync.zone.check_schedule import KEYS_IN_A_CHECK, CheckSchedule
 from kubesync.zone.passing import Passing
 from kubesync.zone.ports import ZonePorts
-from kubesync.zone.waits import MOST_INTENTS, TRY_AGAIN_SECONDS, FullZone, QueuedKey, QueuedKeys
+from kubesync.zone.waits import MOST_INTENTS, TRY_AGAIN_SECONDS, FullZone, QueuedKeys
 
 KEYS_AT_A_TIME: Final = 200
 LATE_SECONDS: Final = 5.0
@@ -146,12 +135,12 @@ class ZoneQueue:
 
         Groups that wait to be sent are split, so that namespaces without a denied name do not wait.
         """
-        found = {namespace_of(key) for key in keys} - self._denied.keys()
+        found = {key.full_namespace for key in keys} - self._denied.keys()
         self._denied |= dict.fromkeys(sorted(found))
         for group in list(self._groups) if found else ():
             self._groups.popleft()
-            apart = [unit for unit in group if namespace_of(unit.key) in found]
-            others = [unit for unit in group if namespace_of(unit.key) not in found]
+            apart = [unit for unit in group if unit.key.full_namespace in found]
+            others = [unit for unit in group if unit.key.full_namespace not in found]
             self._groups.extend(part for part in (apart, others) if part)
 
     def record_landed(self, units: Sequence[Unit]) -> None:
@@ -222,7 +211,7 @@ class ZoneQueue:
 
     def _apart(self, key: ObjectKey) -> Namespace | None:
         """Return the namespace of a key if it is sent separately. None: it is sent together with all others."""
-        return namespace if self._denied and (namespace := namespace_of(key)) in self._denied else None
+        return key.full_namespace if self._denied and key.full_namespace in self._denied else None
 
     def _due_of(self, apart: Namespace | None) -> Due | None:
         """Return what is due of a namespace, or of all that are not sent separately: first parts of refused batches, then of queued keys.
@@ -258,7 +247,7 @@ class ZoneQueue:
             for key, known in self.keys.items()
             if known.is_awake(now) and key.cluster not in skipped and self._apart(key) == apart
         )
-        in_turn = by_turns(awake, _key_of, self._last_turns)
+        in_turn = by_turns(awake, lambda known: known.key, self._last_turns)
         # While events arrive, keys of lists give way.
         events_come = self._ports.scheduler.monotonic() < self._newest_event + _EVENTS_COME_SECONDS
         listed, at_a_time = 0, _LISTED_DURING_EVENTS if events_come else KEYS_AT_A_TIME
@@ -294,19 +283,14 @@ class ZoneQueue:
             return Due(unknown=unknown[: MOST_INTENTS - ready_keys])
         return self._batch_of(units) if units else self._due_of_full_zone()
 
-    def _batch_of(self, units: Iterable[Unit]) -> Due | None:
-        """Return as many of these units as fit one batch, in a stable order; or units that are too large for any batch.
-
-        The units of the oldest keys get a place first, round-robin over namespaces. The namespaces that get a place were served by this turn.
-        """
-        place = {key: number for number, key in enumerate(dict.fromkeys(unit.key for unit in units))}
-        oldest_first = sorted(without_rivals(in_stable_order([*units])), key=lambda unit: place[unit.key])
-        taken, _, oversized = fill([*by_turns(together(oldest_first), lambda group: group[0].key)], self._room())
+    def _batch_of(self, units: Collection[Unit]) -> Due | None:
+        """Return as many of these units as fit one batch, or units that are too large for any. Notes which namespaces this turn serves."""
+        taken, oversized = next_batch(units, self._room())
         if oversized:
             return Due(oversized=oversized)
         turn = max(self._last_turns.values(), default=0) + 1
-        self._last_turns.update((namespace_of(unit.key), turn) for unit in taken)
-        return Due(in_stable_order(taken)) if taken else None
+        self._last_turns.update((unit.key.full_namespace, turn) for unit in taken)
+        return Due(taken) if taken else None
 
     def _fill_a_batch(self, units: Iterable[Unit]) -> bool:
         """Whether these units are as many as one batch can hold."""
@@ -337,9 +321,10 @@ class ZoneQueue:
             return None
         now, skipped = self._ports.scheduler.epoch(), self._skipped_clusters()
         waiting = [known for known in self.keys.values() if known.for_room]
-        in_time = by_turns((each for each in waiting if each.key.cluster not in skipped), _key_of, self._last_turns)
+        in_time = (known for known in waiting if known.key.cluster not in skipped)
+        in_turn = by_turns(in_time, lambda known: known.key, self._last_turns)
         while share := full.allowed_units(now):
-            some = list(islice(in_time, min(share, KEYS_AT_A_TIME)))
+            some = list(islice(in_turn, min(share, KEYS_AT_A_TIME)))
             keys = [known.key for known in some]
             if unknown := self._keys_to_ask(keys):
                 return Due(unknown=unknown)
@@ -392,10 +377,6 @@ class ZoneQueue:
         return max(0.05, min(times) - now) if times else None
 
 
-def _key_of(known: QueuedKey) -> ObjectKey:
-    return known.key
-
-
 def _all_have_units(keys: Iterable[ObjectKey], units: Iterable[Unit]) -> bool:
     """Whether each namespace of these keys has at least one of these units."""
-    return {namespace_of(key) for key in keys} <= {namespace_of(unit.key) for unit in units}
+    return {key.full_namespace for key in keys} <= {unit.key.full_namespace for unit in units}

@@ -210,13 +210,13 @@ class FullZone:
     def record_refused(self, units: Sequence[Unit], now: float) -> None:
         """Allow one unit only, after a batch was refused because the zone is full. If that batch had one such unit: after a delay."""
         self._share = 1
-        if sum(unit.grows for unit in units) == 1:
+        if sum(unit.growth > 0 for unit in units) == 1:
             self._failures += 1
             self.next_try = now + _PROBES.delay(self._failures)
 
     def record_landed(self, units: Sequence[Unit], now: float) -> None:
         """Allow more after a batch has landed: twice as many if it added sets, and an immediate try if it only removed some."""
-        if any(unit.grows for unit in units):
+        if any(unit.growth > 0 for unit in units):
             self._share *= 2
         elif not any(unit.growth < 0 for unit in units):
             return

@@ -225,12 +225,11 @@ def isolate(units: Sequence[Unit], messages: Sequence[str]) -> Isolation:
         rest = [unit for group in groups if sum(each.growth for each in group) <= 0 for unit in group]
         if len(rest) < len(units):
             return Isolation(again=(rest,) if rest else (), zone_is_full=messages[0])
-    named = culprits(units, messages)
-    if not named and len(groups) > 1:
+    said = culprits(units, messages)
+    if not said and len(groups) > 1:
         return Isolation((), halves(groups))
-    if not named:
-        named = dict.fromkeys(range(len(units)), messages[0] if messages else "refused without a message")
-    said = {units[index]: message for index, message in named.items()}
+    if not said:
+        said = dict.fromkeys(units, messages[0] if messages else "refused without a message")
     guilty, rest = list[Unit](), list[Unit]()
     for group in groups:
         (guilty if any(unit in said for unit in group) else rest).extend(group)

@@ -229,10 +229,10 @@ class ListMerge:
             earlier = Believed() if checkpoint is None else checkpoint.believed
             done = earlier.done(found.tombstones)
             believed = earlier.within_the_hour(self._epoch, self._states.pause_seconds) + done
-            verdict = judge_absences(found.live, len(missing), believed, same_cluster=same, forced=self._forced)
+            why = judge_absences(found.live, len(missing), believed, same_cluster=same, forced=self._forced)
             # Deletions that were too many once stay held, also if the cluster is larger by now, or an hour has passed.
             stays = earlier.holding and not self._forced
-            held = {part for part, was_held in missing.items() if not verdict.believed or (stays and was_held)}
+            held = {part for part, was_held in missing.items() if why or (stays and was_held)}
             gone = missing.keys() - held
             kept = {part for part, was_held in unlisted.items() if was_held and not self._forced}
             found.gone, found.held, found.left = gone | found.moved, held | kept, unlisted.keys() - kept
@@ -242,7 +242,7 @@ class ListMerge:
             holds = bool(held) and (same or stays)
             found.believed = replace(memory, holding=holds, limit=most(found.live, believed))
             if held:
-                self.tell(resource, verdict.reason or f"earlier lists lacked {len(held)} objects, too many at once")
+                self.tell(resource, why or f"earlier lists lacked {len(held)} objects, too many at once")
             elif (kept or sets_kept) and resource in _MAIN and not self._forced:
                 self.tell(
                     resource,
