@@ -111,7 +111,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="who waits for what its owner may not publish either is told nothing",
         invariants="I10",
         file="domain/plan.py",
-        old="if k in state.applied or Name.of(k) not in out}",
+        old=" if k in state.applied or Name.of(k) not in state.conflicts}",
         new="}",
         caught_by=(_PASS + "test_who_waits_for_the_same_says_so_while_the_owner_cannot_publish_it",),
     ),

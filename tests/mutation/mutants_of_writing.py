@@ -255,8 +255,8 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
         without="the known value is not deleted before the new one is created",
         invariants="I3",
         file="zone/writer.py",
-        old='                deletes.append(BatchChange("DELETE", change.key, change.before))\n',
-        new="                deletes[:] = deletes\n",
+        old='    deletes = [BatchChange("DELETE", *known) for unit in units for known in unit.deletes]\n',
+        new="    deletes: list[BatchChange] = []\n",
         caught_by=(
             _WRITER + "test_i3_a_change_is_delete_of_the_known_set_and_create_of_the_new_one",
             _REFUSALS + "test_i3_a_set_of_ours_that_was_changed_by_hand_is_reported_and_not_overwritten",

@@ -36,34 +36,40 @@ class Unit:
         return self.changes[0].key.name
 
     @property
+    def deletes(self) -> list[tuple[RecordKey, RecordSet]]:
+        """The sets that it takes away or replaces, as they are known."""
+        return [(change.key, change.before) for change in self.changes if change.before is not None]
+
+    @property
+    def creates(self) -> list[tuple[RecordKey, RecordSet]]:
+        """The sets that it makes, also in place of others."""
+        return [(change.key, change.after) for change in self.changes if change.after is not None]
+
+    @property
     def wanted(self) -> RecordKey:
-        """The key of the first set that the unit creates or changes. Where it only deletes, the key of its first change."""
-        return next((change.key for change in self.changes if change.after is not None), self.changes[0].key)
+        """The key of the first set that the unit creates. Where it only deletes, the key of its first change."""
+        return next((key for key, _ in self.creates), self.changes[0].key)
 
     @property
     def elements(self) -> int:
-        return sum(_both(change, lambda s: s.elements) for change in self.changes)
+        return sum(each.elements for _, each in (*self.deletes, *self.creates))
 
     @property
     def characters(self) -> int:
-        return sum(_both(change, lambda s: s.characters) for change in self.changes)
+        return sum(each.characters for _, each in (*self.deletes, *self.creates))
 
     @property
     def only_deletes(self) -> bool:
-        return all(change.after is None for change in self.changes)
+        return not self.creates
 
     @property
     def only_creates(self) -> bool:
-        return all(change.before is None for change in self.changes)
+        return not self.deletes
 
     @property
     def growth(self) -> int:
         """How many sets more the zone holds afterwards. A full zone refuses a unit that has growth."""
-        return sum((change.after is not None) - (change.before is not None) for change in self.changes)
-
-
-def _both(change: RecordChange, weigh: Callable[[RecordSet], int]) -> int:
-    return sum(weigh(s) for s in (change.before, change.after) if s is not None)
+        return len(self.creates) - len(self.deletes)
 
 
 def units_of(key: ObjectKey, changes: Iterable[RecordChange]) -> tuple[Unit, ...]:
@@ -113,12 +119,7 @@ def together(units: Iterable[Unit]) -> list[tuple[Unit, ...]]:
 
 def _clears(one: Unit, other: Unit) -> bool:
     """Whether ``one`` deletes a set that must go before a set of ``other``, a unit of another key, can come."""
-    return one.key != other.key and any(
-        in_the_way(gone.key, gone.before, comes.key, comes.after)
-        for gone in one.changes
-        for comes in other.changes
-        if gone.before is not None and comes.after is not None
-    )
+    return one.key != other.key and any(in_the_way(*gone, *comes) for gone in one.deletes for comes in other.creates)
 
 
 def without_rivals(units: Sequence[Unit]) -> list[Unit]:
@@ -139,16 +140,14 @@ def without_rivals(units: Sequence[Unit]) -> list[Unit]:
     kept: list[Unit] = []
     late = set[tuple[ObjectKey, str]]()
     for unit in units:
-        coming = [(change.key, change.after) for change in unit.changes if change.after is not None]
-        goes = [(change.key, True) for change in unit.changes if change.before is not None]
-        sides = [*goes, *((key, False) for key, _ in coming)]
+        sides = [*((key, True) for key, _ in unit.deletes), *((key, False) for key, _ in unit.creates)]
         others = [(key, record_set) for owner, key, record_set in wanted[unit.name] if owner != unit.key]
         if any(touched.get(side, unit.key) != unit.key for side in sides):
             continue
-        if any(in_the_way(*other, *comes) for comes in coming for other in others):
+        if any(in_the_way(*other, *comes) for comes in unit.creates for other in others):
             late.add((unit.key, unit.name))
             continue
-        wanted[unit.name] += [(unit.key, *comes) for comes in coming]
+        wanted[unit.name] += [(unit.key, *comes) for comes in unit.creates]
         touched |= dict.fromkeys(sides, unit.key)
         kept.append(unit)
     return [unit for unit in kept if not unit.only_creates or (unit.key, unit.name) not in late]
@@ -189,18 +188,16 @@ def fill(groups: Iterable[Sequence[Unit]], limits: BatchLimits) -> tuple[list[Un
 
 # Messages of InvalidChangeBatch name a change in one of these forms. They come from public reports of external-dns, octodns and
 # terraform-provider-aws; Route 53 does not document them. A batch refused with any other message is bisected.
-_ABOUT_A_NAME = tuple(
-    map(
-        re.compile,
-        (
-            r"\[name='(?P<name>[^']+)',\s*type='(?P<type>[A-Z0-9]+)'(?:,\s*set-identifier='(?P<identifier>[^']*)')?",
-            r"RRSet of type (?P<type>[A-Z0-9]+) with DNS name (?P<name>\S+) (?:is not permitted|must contain)",
-            r"RRSet with DNS name (?P<name>\S+) is not permitted",
-            r"RRSet with DNS name (?P<name>\S+), type (?P<type>[A-Z0-9]+), (?:SetIdentifier (?P<identifier>.*?) )?.*?cannot be",
-            r"invalid set of changes for a resource record set '(?P<type>[A-Z0-9]+) (?P<name>[^']+)'",
-        ),
+_ABOUT_A_NAME = [
+    re.compile(text)
+    for text in (
+        r"\[name='(?P<name>[^']+)',\s*type='(?P<type>[A-Z0-9]+)'(?:,\s*set-identifier='(?P<identifier>[^']*)')?",
+        r"RRSet of type (?P<type>[A-Z0-9]+) with DNS name (?P<name>\S+) (?:is not permitted|must contain)",
+        r"RRSet with DNS name (?P<name>\S+) is not permitted",
+        r"RRSet with DNS name (?P<name>\S+), type (?P<type>[A-Z0-9]+), (?:SetIdentifier (?P<identifier>.*?) )?.*?cannot be",
+        r"invalid set of changes for a resource record set '(?P<type>[A-Z0-9]+) (?P<name>[^']+)'",
     )
-)
+]
 _QUOTED = (
     re.compile(r"encountered with '(?P<text>.+?)'(?='?(?:$|[\s,\]]))"),
     re.compile(r"Duplicate Resource Record: '(?P<text>.+)'"),
@@ -247,7 +244,7 @@ def _with_health_checks(units: Sequence[Unit], messages: Sequence[str]) -> dict[
     for message in (each for each in messages if "health check" in each.lower()):
         ids = {word.strip(_MARKS) for word in message.split()} - {""}
         for unit in units:
-            if any(change.after is not None and change.after.routing.health_check in ids for change in unit.changes):
+            if any(each.routing.health_check in ids for _, each in unit.creates):
                 found.setdefault(unit, message)
     return found
 
@@ -263,11 +260,10 @@ def _meant(at_name: Iterable[Unit], match: re.Match[str]) -> list[Unit]:
 
 def _new_texts(unit: Unit) -> Iterator[str]:
     """Values and alias targets that a unit creates: a message may quote them."""
-    for change in unit.changes:
-        if change.after is not None:
-            yield from change.after.values
-            if change.after.alias is not None:
-                yield change.after.alias.name
+    for _, record_set in unit.creates:
+        yield from record_set.values
+        if record_set.alias is not None:
+            yield record_set.alias.name
 
 
 def _plain(name: str) -> str:
@@ -297,12 +293,12 @@ def at_fault(
     """
     if len(group) == 1:
         return {group[0]: actual}
-    unlike = [u for u in group if any(c.before is not None and actual.get(c.key) != c.before for c in u.changes)]
+    unlike = [unit for unit in group if any(actual.get(key) != known for key, known in unit.deletes)]
     creating = [unit for unit in group if not unit.only_deletes]
     blamed = unlike or [unit for unit in creating if unit in named] or creating
     found: dict[Unit, Mapping[RecordKey, RecordSet]] = {}
     for unit in blamed:
-        taken = {c.key for other in group if other.key != unit.key for c in other.changes if c.before is not None}
+        taken = {key for other in group if other.key != unit.key for key, _ in other.deletes}
         found[unit] = actual if unlike else {key: each for key, each in actual.items() if key not in taken}
     return found
 

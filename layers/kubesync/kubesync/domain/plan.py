@@ -169,12 +169,9 @@ def _by_place(keys: Iterable[RecordKey]) -> dict[tuple[str, str], list[RecordKey
 
 def published_sets(state: KeyState) -> Mapping[RecordKey, RecordSet]:
     """What a key publishes: what it intends, without sets that a foreign one keeps out."""
-    out = state.conflicts
-    return (
-        {k: s for k, s in state.intended.items() if k in state.applied or Name.of(k) not in out}
-        if out
-        else state.intended
-    )
+    if not state.conflicts:
+        return state.intended
+    return {k: s for k, s in state.intended.items() if k in state.applied or Name.of(k) not in state.conflicts}
 
 
 def differs(

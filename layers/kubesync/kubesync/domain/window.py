@@ -77,9 +77,8 @@ class Turns:
         self.keys: list[ObjectKey] = []
         self.recorded = 0
         self._ranks: list[int] = []  # of each of ``keys``
-        self._last: dict[
-            str, int
-        ] = {}  # by name, and by "<namespace>/": the highest rank of the keys that ask for it, or are in it
+        # By name, and by "<namespace>/": the highest rank of the keys that ask for it, or are in it.
+        self._last: dict[str, int] = {}
         self._asked: dict[ObjectKey, AbstractSet[str]] = {}  # by key: ``names`` of ``add``, as they were given last
         self._since: dict[ObjectKey, float] = {}
 

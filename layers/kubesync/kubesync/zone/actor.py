@@ -62,7 +62,7 @@ class ZoneActor:
         self._journal = ZoneJournal(zone_id, ports, zone)
         self._writer = BatchWriter(ports, self._journal, self.report, settled=settled)
         self._queue = ZoneQueue(zone_id, ports, self._journal.batch_limits)
-        self._conversations = Conversations(zone_id, ports, self._journal, self._queue, self.report.reasons)
+        self._conversations = Conversations(ports, self._journal, self._queue, self.report.reasons)
         self._forgetting: list[messages.Forget] = []
         self._not_before = 0.0
         self._blocked_by: KubesyncError | None = None

@@ -50,11 +50,9 @@ class Conversations:
         reasons: counts how often each code kept a unit from being published. Updated here.
     """
 
-    def __init__(
-        self, zone_id: str, ports: ZonePorts, journal: ZoneJournal, queue: ZoneQueue, reasons: dict[str, int]
-    ) -> None:
+    def __init__(self, ports: ZonePorts, journal: ZoneJournal, queue: ZoneQueue, reasons: dict[str, int]) -> None:
         self.open: Conversation | None = None
-        self._zone_id = zone_id
+        self._zone_id = journal.zone_id
         self._ports = ports
         self._journal = journal
         self._queue = queue
@@ -119,10 +117,9 @@ class Conversations:
 
     def next_request(self) -> messages.Reach | messages.CompareZone | None:
         """Return the first request that can be answered now. Keys of a cluster that has not closed a batch cannot be compared."""
-        unclosed = self._journal.unclosed
-        return next(
-            (each for each in self.requests if isinstance(each, messages.Reach) or each.cluster not in unclosed), None
-        )
+        owing = self._journal.unclosed
+        ready = (each for each in self.requests if isinstance(each, messages.Reach) or each.cluster not in owing)
+        return next(ready, None)
 
     def fail_requests(self, error: KubesyncError) -> None:
         """Answer all requests that wait, and the comparison under way, with this error."""

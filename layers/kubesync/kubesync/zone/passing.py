@@ -117,10 +117,9 @@ class Passing:
             return False
         self._early_heirs.pop(unit.name, None)
         leavers = self._leavers.get(unit.name, {})
-        own = {change.key for change in unit.changes if change.before is not None}
-        place = (unit.name, unit.key)
-        comes = [(change.key, change.after) for change in unit.changes if change.after is not None]
-        blocked = any(in_the_way(*found, *each) for found in actual.items() for each in comes if found[0] not in own)
+        place, own = (unit.name, unit.key), {key for key, _ in unit.deletes}
+        others = [found for found in actual.items() if found[0] not in own]
+        blocked = any(in_the_way(*found, *comes) for found in others for comes in unit.creates)
         early = not (of_event or unit.name in known.inherits)
         if not blocked or place in self._waited_again or not (early or unit.key in leavers):
             return False

@@ -17,7 +17,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import batched, islice
+from itertools import batched
 from typing import Final
 
 from kubesync.domain.batches import BatchLimits, Unit, by_turns, next_batch, together, units_of
@@ -218,9 +218,7 @@ class ZoneQueue:
 
         Units that their keys no longer want are left out.
         """
-        while (
-            first := next((group for group in self._groups if self._apart(group[0].key) == apart), None)
-        ) is not None:
+        for first in [group for group in self._groups if self._apart(group[0].key) == apart]:
             keys = list(dict.fromkeys(unit.key for unit in first))
             if unknown := self._keys_to_ask(keys):
                 return Due(unknown=unknown)
@@ -323,13 +321,11 @@ class ZoneQueue:
         waiting = [known for known in self.keys.values() if known.for_room]
         in_time = (known for known in waiting if known.key.cluster not in skipped)
         in_turn = by_turns(in_time, lambda known: known.key, self._last_turns)
-        while share := full.allowed_units(now):
-            some = list(islice(in_turn, min(share, KEYS_AT_A_TIME)))
+        share = full.allowed_units(now)
+        for some in batched(in_turn, min(share, KEYS_AT_A_TIME)) if share else ():
             keys = [known.key for known in some]
             if unknown := self._keys_to_ask(keys):
                 return Due(unknown=unknown)
-            if not some:
-                break
             for known in some:
                 known.for_room = False
             if units := self._sendable_units(keys):

@@ -100,8 +100,8 @@ class KnownSets:
 
     def missing(self, units: Iterable[Unit]) -> set[str]:
         """Names of these units at which a set gets a routing policy, and of which nothing is known."""
-        policies = ((unit.name, change.after) for unit in units for change in unit.changes if unit.name not in self._at)
-        return {name for name, after in policies if after is not None and after.routing != SIMPLE}
+        unknown = (unit for unit in units if unit.name not in self._at)
+        return {unit.name for unit in unknown if any(each.routing != SIMPLE for _, each in unit.creates)}
 
     def blocked(self, units: Iterable[Unit]) -> dict[Unit, bool]:
         """Which of these units cannot be sent.
@@ -129,14 +129,13 @@ class KnownSets:
         return {
             key
             for key, routing in self._at.get(unit.name, {}).items()
-            for change in unit.changes
+            for wanted_key, wanted in unit.creates
             if key not in taken
-            and change.after is not None
-            and change.key != key  # at its own key a person has changed something: Route 53 decides
-            and in_the_way(key, RecordSet(None, (), routing=routing), change.key, change.after)
+            and wanted_key != key  # at its own key a person has changed something: Route 53 decides
+            and in_the_way(key, RecordSet(None, (), routing=routing), wanted_key, wanted)
         }
 
 
 def _taken(units: Iterable[Unit]) -> set[RecordKey]:
     """The sets that these units delete, or replace."""
-    return {change.key for unit in units for change in unit.changes if change.before is not None}
+    return {key for unit in units for key, _ in unit.deletes}

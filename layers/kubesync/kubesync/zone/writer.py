@@ -160,12 +160,11 @@ class BatchWriter:
         self.known.landed(sent.units)
         self.sent = None
         self._report.batches += 1
-        changes = sum(len(unit.changes) for unit in sent.units)
-        self._report.changes += changes
-        each = [change for unit in sent.units for change in unit.changes]
-        made = {change.key.name for change in each if change.after is not None}
-        self._report.deleted += sum(change.key.name not in made for change in each)
-        self._ports.progress("batch", {"zone": self._journal.zone_id, "changes": changes})
+        changes = [change for unit in sent.units for change in unit.changes]
+        self._report.changes += len(changes)
+        made = {change.key.name for change in changes if change.after is not None}
+        self._report.deleted += sum(change.key.name not in made for change in changes)
+        self._ports.progress("batch", {"zone": self._journal.zone_id, "changes": len(changes)})
         return _isolate_denied_names(sent)
 
     def _handle_denied(self, sent: SentBatch, error: ZoneDeniedError) -> Isolation:
@@ -236,19 +235,13 @@ def isolate(units: Sequence[Unit], messages: Sequence[str]) -> Isolation:
     return Isolation(tuple((unit, said.get(unit, "")) for unit in guilty), (rest,) if rest else ())
 
 
-def _batch_changes(units: Iterable[Unit]) -> list[BatchChange]:
+def _batch_changes(units: Sequence[Unit]) -> list[BatchChange]:
     """Return the changes of a batch: DELETE of each known value, CREATE of each new one. All deletions first, so that types can change places.
 
     Route 53 applies the changes in order. So the target of an alias is created before the alias, and deleted after it.
     """
-    deletes: list[BatchChange] = []
-    creates: list[BatchChange] = []
-    for unit in units:
-        for change in unit.changes:
-            if change.before is not None:
-                deletes.append(BatchChange("DELETE", change.key, change.before))
-            if change.after is not None:
-                creates.append(BatchChange("CREATE", change.key, change.after))
+    deletes = [BatchChange("DELETE", *known) for unit in units for known in unit.deletes]
+    creates = [BatchChange("CREATE", *wanted) for unit in units for wanted in unit.creates]
     return [*sorted(deletes, key=_depths(deletes), reverse=True), *sorted(creates, key=_depths(creates))]
 
 

@@ -129,8 +129,7 @@ class InflightTable:
         kinds = {unit.key.kind for unit in units} - {SERVICE}
         forms = [SCHEMA_OF_UNCLOSED if unclosed else SCHEMA]
         forms += [max(SCHEMA_OF_KINDS, KINDS[kind].schema) for kind in kinds]
-        sides = (side for unit in units for each in unit.changes for side in (each.before, each.after))
-        forms += [side.routing.schema for side in sides if side is not None]
+        forms += [each.routing.schema for unit in units for _, each in (*unit.deletes, *unit.creates)]
         schema = max(forms)
         place = self._place(zone_id)
         version, slices = (0, 0) if before is None else (before.version, before.slices)
