@@ -20,20 +20,20 @@ DO: Final = {
 MEANWHILE: Final = {
     ("lease", "owner of the tables", "fence of a shard", "fence of a cluster"): (
         "the lease, the owner, a fence",
-        "The session that runs ends with code 4. The next one takes over.",
+        "The running session ends with code 4. The next one takes over.",
     ),
     ("epoch counter",): ("the epoch counter (`lease/epoch`)", "The next session raises it above the fences."),
     ("checkpoint", "identity of a cluster", "errors of a listener"): (
         "a checkpoint, the identity or the errors of a cluster",
-        "The cluster is listed again, or events come again. Without the identity, the next list sets it.",
+        "kubesync lists the cluster again, or reads events again. If the identity is missing, the next list sets it.",
     ),
     ("configuration",): (
         "the configuration of a cluster",
-        "Its records and upstreams stay, and nobody watches it; an older version brings back older options. `cluster list` shows it.",
+        "Its records and upstreams stay, and nobody watches it; an older version brings back older options. `cluster list` shows this.",
     ),
     ("inflight",): (
-        "what is under way in a zone (`inflight#…`)",
-        "Nothing is written to the zone: `ZoneBlocked`, and `status` names `recover`.",
+        "the inflight item of a zone (`inflight#…`)",
+        "kubesync writes nothing to the zone: `ZoneBlocked`, and `status` names `recover`.",
     ),
     ("version of the named upstreams", "note for the composer"): (
         "the version of the named upstreams, a note for their composer",
@@ -41,23 +41,23 @@ MEANWHILE: Final = {
     ),
     ("named upstream",): (
         "a named upstream",
-        "Its nodes stay until the next full resync, then it goes from the table. `upstream list` does not show it.",
+        "Its nodes stay until the next full resync, which removes it from the table. `upstream list` does not show it.",
     ),
     ("resync request", "resync under way", "part of a resync", "result of a resync"): (
         "a request for a resync, its parts, its result",
-        "A request that is deleted is not done; whoever waits is told so after an hour. One that comes back is done again.",
+        "Nobody does a deleted resync; a command that waits for it says so after an hour. A resync that comes back is done again.",
     ),
     ("access to a zone", "problem of a zone"): (
         "the role or the problem of a zone",
-        "Without its role a zone of another account is denied: `ZoneBlocked`. Register the role again.",
+        "Without its role, access to a zone of another account is denied: `ZoneBlocked`. Register the role again.",
     ),
     ("key", "key, slice"): (
         "a key, or one of its slices",
-        "Its record sets stay: `Conflict`. Upstreams may lack nodes until a list. If it goes, a resync reports its sets: `forgotten`.",
+        "Its record sets stay: `Conflict`. Upstreams may lack nodes until a list. If its Service then goes, a resync reports the sets: `forgotten`.",
     ),
     ("key of a removed cluster", "open mark of a removed cluster"): (
         "a key or an open mark of a cluster that is removed",
-        "Nothing reads it. If the cluster is registered again, the item is taken up; if it is removed again, the item goes.",
+        "Nothing reads it. If somebody registers the cluster again, kubesync uses the item; a second removal deletes it.",
     ),
     ("upstream of a removed cluster",): (
         "an upstream of a cluster that is removed",
@@ -69,16 +69,16 @@ MEANWHILE: Final = {
     ),
     ("open mark", "promotion note"): (
         "an open mark, a promotion note",
-        "Without it, a change that a dead session has left is not sent, or a name that was handed on is not used.",
+        "Without it, nobody sends a change that a dead session left, or the new owner of a name does not publish it.",
     ),
     ("note of tombstones",): (
         "a note of tombstones",
-        "Nothing. A note that comes back stays, and costs a read a session.",
+        "Nothing. A note that comes back stays, and costs one read in each session.",
     ),
     ("names asked for",): ("a count of names", "The limit of the namespace is too high or too low."),
     ("claim", "claim of a set identifier", "waiter"): (
         "a claim, a place in line",
-        "A name may be refused (`NameTaken`), or handed on to a Service that does not want it any more.",
+        "kubesync may refuse a name (`NameTaken`), or give it to a Service that does not want it any more.",
     ),
     ("upstream", "upstream, slice"): (
         "an upstream, or one of its slices",

@@ -56,12 +56,15 @@ _fails(
     section="12-err_read_body",
     hangs=60.0,
 )
-_fails("Answer breaks off", BodyError("the body broke off"), section="12-err_read_body")
+_fails("Answer ends too early", BodyError("the body broke off"), section="12-err_read_body")
 _fails(
-    "Watch is accepted and breaks off at once", BodyError("the body broke off"), section="12-err_read_body", stands=2.0
+    "Server accepts a watch and ends it at once",
+    BodyError("the body broke off"),
+    section="12-err_read_body",
+    stands=2.0,
 )
 _fails(
-    "Endpoints alone cannot be listed", StatusError("HTTP 404: endpointslices", status=404),
+    "Only endpoints cannot be listed", StatusError("HTTP 404: endpointslices", status=404),
     section="11-err_request_status", only=frozenset({Resource.ENDPOINTSLICES}),
 )  # fmt: skip
 
@@ -117,7 +120,7 @@ def _list_again(w: WatchedDeployment) -> None:
 
 
 @cause(
-    "A list lacks many objects", "HeldDeletions", status="10 deletions of services held back", section="helddeletions",
+    "Many objects are missing from a list", "HeldDeletions", status="10 deletions of services held back", section="helddeletions",
     new=_twenty_services, mend=lambda w: _force(w),
 )  # fmt: skip
 def held_deletions(w: WatchedDeployment) -> None:
@@ -152,7 +155,7 @@ def _large_again(w: WatchedDeployment) -> None:
 
 
 @cause(
-    "Sessions die of one large Service", "KeysSetAside", status="SetAside", section="keyssetaside", mend=_large_again, recovers=18,
+    "One large Service kills sessions", "KeysSetAside", status="SetAside", section="keyssetaside", mend=_large_again, recovers=18,
 )  # fmt: skip
 def set_aside(w: WatchedDeployment) -> None:
     # As two sessions leave it that died while they planned a Service of this size.

@@ -90,7 +90,7 @@ def newer_key(w: WatchedDeployment) -> None:
 
 
 @cause(
-    "Newer release wrote what is under way in a zone",
+    "Newer release wrote the inflight item of a zone",
     "ZonesStuck",
     LATE,
     status="1 pending since",
@@ -119,7 +119,7 @@ def actor_fails(w: WatchedDeployment) -> None:
 
 
 @cause(
-    "Cluster cannot close what has landed",
+    "Cluster cannot record what Route 53 accepted",
     LATE,
     status="cannot write what has landed",
     section="changeslate",
@@ -134,7 +134,7 @@ def owes_closed(w: WatchedDeployment) -> None:
 
 
 @cause(
-    "Named upstream cannot be composed",
+    "Named upstream cannot be updated",
     "NamedUpstreams",
     status="not composed yet",
     section="namedupstreams",
@@ -187,7 +187,7 @@ def _live(w: WatchedDeployment) -> None:
 
 
 @cause(
-    "Lambda ends every session in its timeout",
+    "Every session runs into Lambda's timeout",
     "SessionFailed",
     "DeadLetters",
     status="",
@@ -270,7 +270,7 @@ def resync_overdue(w: WatchedDeployment) -> None:
 
 
 @cause(
-    "Scheduled resync finds a change that no watch has told",
+    "Scheduled resync finds a change that the watch missed",
     "ResyncDifferences",
     status="1 difference",
     section="resyncdifferences",

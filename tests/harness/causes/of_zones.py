@@ -150,7 +150,7 @@ def _any_name(w: WatchedDeployment) -> None:
 
 
 @cause(
-    "Foreign record set stands at a name",
+    "Foreign record set has a wanted name",
     status="Conflict",
     section="reasons.md",
     mend=lambda w: w.by_hand("DELETE", "bad", "A"),
