@@ -43,7 +43,7 @@ from kubesync.kubernetes.wire import decode
 from kubesync.operations.ports import MasterParts
 from kubesync.operations.resync_invocation import ResyncEvent, ResyncInvocation
 from kubesync.session.lease_keeper import LeaseKeeper, LeaseTimes
-from kubesync.session.session import Session, new_session_id
+from kubesync.session.session import Session
 from kubesync.settings import Settings
 
 _EKS_ARN = re.compile(r"arn:[^:]+:eks:(?P<region>[^:]+):\d+:cluster/(?P<name>.+)")
@@ -114,51 +114,48 @@ class ConfiguredAccess:
         self._clock = clock
         self._local = local
         self._secret_clients = build_secret_clients(session)
-        self._tokens: dict[str, TokenSource] = {}
-        self._certificates: dict[tuple[str | None, ...], SecretCertificates] = {}
+        # All connections of a session share a token or certificate, so that it is read once for them.
+        self._eks_token = cache(self._new_eks_token)
+        self._identity_token = cache(self._new_identity_token)
+        self._secret_token = cache(self._new_secret_token)
+        self._certificates = cache(self._new_certificates)
 
     def __call__(self, config: ClusterConfig, policy: ReflectorPolicy) -> ClusterAccess:
         if config.kubeconfig is not None:
             raise DeniedError(f"cluster {config.name} needs a kubeconfig, which works on a person's machine only")
+        certificates = (config.ca, config.client_certificate, config.client_key)
         return ClusterAccess(
             server=config.server,
             ca_pem=config.ca_pem,
             insecure_skip_tls_verify=config.insecure_skip_tls_verify,
             token_source=self._token_source(config),
-            certificates=self._certificates_of(config),
+            certificates=self._certificates(certificates) if any(certificates) else None,
             policy=policy,
             renews_token=config.eks is not None or config.aws_identity is not None,
         )
 
     def _token_source(self, config: ClusterConfig) -> TokenSource | None:
         if config.eks is not None:
-            arn = _EKS_ARN.fullmatch(config.eks)
-            name, region = (arn["name"], arn["region"]) if arn else (config.eks, None)
-            role = None
-            if config.role_arn is not None:
-                role = AssumedRole(self._session, config.role_arn, config.external_id or "", self._clock, region)
-            issued = IssuedToken(lambda fresh: eks_token(self._session, name, region, role, fresh=fresh), self._clock)
-            return self._tokens.setdefault(f"eks:{config.eks}@{config.role_arn}#{config.external_id}", issued)
+            return self._eks_token(config.eks, config.role_arn, config.external_id or "")
         if config.aws_identity is not None:
-            audience = config.aws_identity
-            issued = IssuedToken(lambda _fresh: web_identity_token(self._session, audience), self._clock)
-            return self._tokens.setdefault(f"aws-identity:{audience}", issued)
-        if config.token is None:
-            return None
-        known = f"{config.token} for {config.server}"
-        if known not in self._tokens:
-            reference = self._reference(config.token)
-            self._tokens[known] = SecretToken(reference, self._secret_clients, self._clock, server=config.server)
-        return self._tokens[known]
+            return self._identity_token(config.aws_identity)
+        return None if config.token is None else self._secret_token(config.token, config.server)
 
-    def _certificates_of(self, config: ClusterConfig) -> SecretCertificates | None:
-        named = (config.ca, config.client_certificate, config.client_key)
-        if not any(named):
-            return None
-        if named not in self._certificates:
-            references = (None if text is None else self._reference(text) for text in named)
-            self._certificates[named] = SecretCertificates(references, self._secret_clients, self._clock)
-        return self._certificates[named]
+    def _new_eks_token(self, cluster: str, role_arn: str | None, external_id: str) -> IssuedToken:
+        arn = _EKS_ARN.fullmatch(cluster)
+        name, region = (arn["name"], arn["region"]) if arn else (cluster, None)
+        role = None if role_arn is None else AssumedRole(self._session, role_arn, external_id, self._clock, region)
+        return IssuedToken(lambda fresh: eks_token(self._session, name, region, role, fresh=fresh), self._clock)
+
+    def _new_identity_token(self, audience: str) -> IssuedToken:
+        return IssuedToken(lambda _fresh: web_identity_token(self._session, audience), self._clock)
+
+    def _new_secret_token(self, text: str, server: str) -> SecretToken:
+        return SecretToken(self._reference(text), self._secret_clients, self._clock, server=server)
+
+    def _new_certificates(self, texts: tuple[str | None, ...]) -> SecretCertificates:
+        references = (None if text is None else self._reference(text) for text in texts)
+        return SecretCertificates(references, self._secret_clients, self._clock)
 
     def _reference(self, text: str) -> SecretReference:
         try:
@@ -236,7 +233,7 @@ class Application:
         No client outlives its session: Lambda freezes the process between two invocations, and its connections die unnoticed.
         """
         settings = self.settings
-        session_id = new_session_id(self.scheduler)
+        session_id = self.scheduler.token_hex(6)
         counted = StoreCalls()
         lease = LeaseTable(self.lease_store(counted), settings.shard, self.schema)
         stand_by = settings.stand_by_seconds if stand_by_seconds is None else stand_by_seconds
