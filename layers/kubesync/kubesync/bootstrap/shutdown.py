@@ -5,16 +5,18 @@ Lambda then sends SIGTERM to the process, and SIGKILL half a second later.
 https://docs.aws.amazon.com/lambda/latest/dg/runtimes-extensions-api.html
 """
 
-import http.client
-import json
 import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
+from http import HTTPStatus
 from types import FrameType
 from typing import Final
+
+from urllib3 import request
+from urllib3.exceptions import HTTPError
 
 from kubesync.actors.scheduler import Thread
 from kubesync.actors.threads import ThreadScheduler
@@ -39,7 +41,7 @@ def register_for_sigterm(environment: Mapping[str, str] | None = None) -> Thread
         return None
     try:
         identifier = _register(address)
-    except (OSError, http.client.HTTPException) as error:
+    except HTTPError as error:
         logger.warning("the extension could not be registered: there will be no SIGTERM", error=str(error))
         return None
     thread = ThreadScheduler().thread("extension", partial(_wait, address, identifier))
@@ -48,22 +50,20 @@ def register_for_sigterm(environment: Mapping[str, str] | None = None) -> Thread
 
 
 def _register(address: str) -> str:
-    with closing(http.client.HTTPConnection(address, timeout=_REGISTER_SECONDS)) as connection:
-        connection.request("POST", f"{_PATH}/register", json.dumps({"events": []}), {"Lambda-Extension-Name": _NAME})
-        answer = connection.getresponse()
-        body = answer.read(1000)
-        identifier = answer.getheader("Lambda-Extension-Identifier")
-        if answer.status != http.HTTPStatus.OK or identifier is None:
-            raise http.client.HTTPException(f"{answer.status} {body.decode(errors='replace')}")
-        return identifier
+    name, timeout = {"Lambda-Extension-Name": _NAME}, _REGISTER_SECONDS
+    url = f"http://{address}{_PATH}/register"
+    answer = request("POST", url, json={"events": []}, headers=name, timeout=timeout, retries=False)
+    identifier = answer.headers.get("Lambda-Extension-Identifier")
+    if answer.status != HTTPStatus.OK or identifier is None:
+        raise HTTPError(f"{answer.status} {answer.data.decode(errors='replace')}")
+    return identifier
 
 
 def _wait(address: str, identifier: str) -> None:
     """Ask for the next event, which never comes. Only this makes the extension ready and ends the init phase."""
-    ended = suppress(OSError, http.client.HTTPException)  # the environment ends
-    with closing(http.client.HTTPConnection(address)) as connection, ended:
-        connection.request("GET", f"{_PATH}/event/next", headers={"Lambda-Extension-Identifier": identifier})
-        connection.getresponse().read()
+    with suppress(HTTPError):  # the environment ends
+        known = {"Lambda-Extension-Identifier": identifier}
+        request("GET", f"http://{address}{_PATH}/event/next", headers=known, timeout=None, retries=False)
 
 
 @contextmanager
