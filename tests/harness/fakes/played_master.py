@@ -162,7 +162,7 @@ class Played:
     def resync(self, *, dry_run: bool = False, force: bool = False, own_session: bool = False) -> dict[str, Any]:
         """The report of the cluster."""
         request = ResyncRequest("", "prod", dry_run, force, 0)
-        report = Resync(cast("Master", self), nothing_kept(self, request), own_session=own_session).run()
+        report = Resync(cast("Master", self), nothing_kept(self, request, own_session=own_session)).run()
         return cast("dict[str, Any]", report["clusters"][0])
 
     def error(self, **options: bool) -> str:
@@ -199,9 +199,9 @@ def errors_in(report: dict[str, Any]) -> dict[str, str | None]:
     return {each["cluster"]: each.get("error") for each in report["clusters"]}
 
 
-def nothing_kept(played: Played, request: ResyncRequest) -> ResyncProgress:
+def nothing_kept(played: Played, request: ResyncRequest, *, own_session: bool = False) -> ResyncProgress:
     """As of a resync that nobody has stored."""
-    return ResyncProgress(cast("Master", played), request, stored=False)
+    return ResyncProgress(cast("Master", played), request, stored=False, own_session=own_session)
 
 
 def _give(reply: Any, answer: object) -> None:

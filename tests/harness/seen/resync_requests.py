@@ -25,7 +25,7 @@ class Place(Protocol):
 
 def a_request(cluster: str = "", *, dry_run: bool = False, force: bool = False) -> ResyncRequest:
     """What a session of its own is started for."""
-    return ResyncRequest("test", cluster, dry_run=dry_run, force=force, at_ms=0)
+    return ResyncRequest("2026-11-28T00:00:00.000Z#test", cluster, dry_run=dry_run, force=force, at_ms=0)
 
 
 def leave(

@@ -105,9 +105,9 @@ def test_disabled_cluster_holds_up_no_other_and_full_resyncs_leave_it_out() -> N
         running.wait_for(lambda: "web.default.svc.stage.example.com A" in stack.records())
         assert running.end().clean
         stack.by_hand("DELETE", "web.default.svc.prod.example.com", "A", stack.records()[WEB]["values"][0])
-        whole = stack.resync(ResyncRequest("one", "", dry_run=False, force=False, at_ms=0))
+        whole = stack.resync(ResyncRequest("2026-11-28T00:00:00.000Z#one", "", dry_run=False, force=False, at_ms=0))
         assert [cluster["cluster"] for cluster in whole["clusters"]] == ["stage"]
-        named = stack.resync(ResyncRequest("two", "prod", dry_run=False, force=True, at_ms=0))
+        named = stack.resync(ResyncRequest("2026-11-28T00:00:00.000Z#two", "prod", dry_run=False, force=True, at_ms=0))
         assert named["clusters"] == [
             {
                 "cluster": "prod",

@@ -36,7 +36,7 @@ def change_services(stack: Stack) -> None:
 
 def dry_run_that_changes_nothing(stack: Stack) -> tuple[SessionReport, dict[str, Any]]:
     """By a session of its own. Zone and key states are the same before and after, and no change was sent."""
-    request = ResyncRequest("test", "", dry_run=True, force=False, at_ms=0)
+    request = ResyncRequest("2026-11-28T00:00:00.000Z#test", "", dry_run=True, force=False, at_ms=0)
     before, states = stack.r53.records(stack.zone_id), list(StateTable(stack.store).load_all("prod"))
     sent = len(stack.r53.batches())
     report = stack.application().new_session().run(resync=request)

@@ -230,7 +230,7 @@ def test_i3_set_that_tables_know_of_its_last_owner_is_not_lost_with_that_owner(
         an_idle_session(stack)
         for dry_run in (True, False):
             stack.application().new_session().run(recovery=RecoveryRequest(dry_run=dry_run))
-        stack.resync(ResyncRequest("test", "", dry_run=False, force=True, at_ms=0))
+        stack.resync(ResyncRequest("2026-11-28T00:00:00.000Z#test", "", dry_run=False, force=True, at_ms=0))
         last = stack.start()
         last.wait_for(lambda: at_rest(stack))
         last.end()

@@ -6,7 +6,7 @@ from harness.stack import RunningSession, Stack, a_stack
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
 from kubesync_local.standins.apiserver.objects.resources import SERVICES, Target
 
-FORCED = ResyncRequest("test", "", dry_run=False, force=True, at_ms=0)
+FORCED = ResyncRequest("2026-11-28T00:00:00.000Z#test", "", dry_run=False, force=True, at_ms=0)
 
 
 def create(stack: Stack, *names: str) -> None:
@@ -52,7 +52,7 @@ def test_deletion_that_is_held_is_known_to_the_next_session_and_a_forced_resync_
         second.wait_for(lambda: services(stack) == names | {"late"})
         second.end()
         assert held(stack) == gone
-        plain = stack.resync(ResyncRequest("test", "", dry_run=False, force=False, at_ms=0))
+        plain = stack.resync(ResyncRequest("2026-11-28T00:00:00.000Z#test", "", dry_run=False, force=False, at_ms=0))
         assert services(stack) == names | {"late"}
         assert list(plain["clusters"][0]["held"]) == ["services"]
         forced = stack.resync(FORCED)

@@ -300,7 +300,7 @@ def test_i4_conflict_in_one_of_two_zones_holds_up_nothing_in_the_other_and_a_res
         assert running.end().clean
         age(stack)
         stack.by_hand("DELETE", "www.example.com", "A", "192.0.2.1")
-        stack.resync(ResyncRequest("test", "", dry_run=False, force=False, at_ms=0))
+        stack.resync(ResyncRequest("2026-11-28T00:00:00.000Z#test", "", dry_run=False, force=False, at_ms=0))
         assert stack.records()["www.example.com A"]["values"] == ["10.68.0.10"]
         assert stack.problems() == {}
 

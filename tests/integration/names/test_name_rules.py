@@ -237,7 +237,7 @@ def test_i9_dry_run_shows_what_rules_would_withdraw() -> None:
         ClusterRegistry(stack.application().store()).put(
             config.model_copy(update={"domain_filter": ("prod.example.com",)})
         )
-        request = ResyncRequest("test", "", dry_run=True, force=False, at_ms=0)
+        request = ResyncRequest("2026-11-28T00:00:00.000Z#test", "", dry_run=True, force=False, at_ms=0)
         report = stack.application().new_session().run(resync=request)
         (cluster,) = report.resyncs[0]["clusters"]
         what = f"intended www.example.com A in {stack.zone_id}"

@@ -24,7 +24,7 @@ SPEC = {"ports": [{"port": 80, "targetPort": 8080}], "selector": {"app": "web"}}
 
 
 def ask(cluster: str = "", *, dry_run: bool = False, force: bool = False) -> ResyncRequest:
-    return ResyncRequest("asked", cluster, dry_run=dry_run, force=force, at_ms=0)
+    return ResyncRequest("2026-11-28T00:00:00.000Z#asked", cluster, dry_run=dry_run, force=force, at_ms=0)
 
 
 @dataclass

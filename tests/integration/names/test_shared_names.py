@@ -65,7 +65,7 @@ def test_weighted_set_that_was_changed_by_hand_is_mended_and_those_of_others_are
         mine = {**change, "SetIdentifier": "blue"}
         stack.change_by_hand({"Action": "DELETE", "ResourceRecordSet": {**mine, "Weight": 10}})
         stack.change_by_hand({"Action": "CREATE", "ResourceRecordSet": {**mine, "Weight": 99}})
-        request = ResyncRequest("test", "", dry_run=False, force=False, at_ms=0)
+        request = ResyncRequest("2026-11-28T00:00:00.000Z#test", "", dry_run=False, force=False, at_ms=0)
         report = stack.resync(request)["clusters"][0]
         assert [(each["drift"], each["name"], each["identifier"]) for each in report["drift"]] == [
             ("changed", "www.example.com", "blue")

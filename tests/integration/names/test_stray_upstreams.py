@@ -26,9 +26,9 @@ def test_upstreams_of_a_backup_that_no_key_knows_are_removed_by_a_resync_and_oth
         running.end()
         for upstream in (*STRAYS, OTHER):
             _restored(stack, upstream)
-        stack.resync(ResyncRequest("dry", "", dry_run=True, force=False, at_ms=0))
+        stack.resync(ResyncRequest("2026-11-28T00:00:00.000Z#dry", "", dry_run=True, force=False, at_ms=0))
         assert stack.upstreams().keys() >= {*STRAYS, OTHER, WEB}
-        report = stack.resync(ResyncRequest("test", "", dry_run=False, force=False, at_ms=0))
+        report = stack.resync(ResyncRequest("2026-11-28T00:00:00.000Z#test", "", dry_run=False, force=False, at_ms=0))
         assert report["clusters"][0]["stray_upstreams"] == 2
         assert not {*STRAYS} & stack.upstreams().keys()
         assert stack.upstreams().keys() >= {OTHER, WEB}
@@ -36,8 +36,8 @@ def test_upstreams_of_a_backup_that_no_key_knows_are_removed_by_a_resync_and_oth
         assert found is not None
         assert (found.deleted, found.version) == (True, 2)
         assert (
-            stack.resync(ResyncRequest("again", "", dry_run=False, force=False, at_ms=0))["clusters"][0][
-                "stray_upstreams"
-            ]
+            stack.resync(ResyncRequest("2026-11-28T00:00:00.000Z#again", "", dry_run=False, force=False, at_ms=0))[
+                "clusters"
+            ][0]["stray_upstreams"]
             == 0
         )

@@ -54,6 +54,6 @@ def test_deletions_that_a_list_asks_for_in_bulk_are_told_as_held() -> None:
         beats: list[SessionReport] = []
         session = stack.application().new_session()
         session.on_beat = beats.append
-        session.run(resync=ResyncRequest("", "prod", dry_run=False, force=False, at_ms=0))
+        session.run(resync=ResyncRequest("2026-11-28T00:00:00.000Z#test", "prod", dry_run=False, force=False, at_ms=0))
 
     assert beats[-1].clusters[0].holding["services"] is True

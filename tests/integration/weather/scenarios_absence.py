@@ -19,7 +19,7 @@ from kubesync_local.standins.apiserver.transport.faults import (
 )
 from kubesync_local.standins.apiserver.transport.request_log import RecordedRequest
 
-FORCE: Final = ResyncRequest("forced", "", dry_run=False, force=True, at_ms=0)
+FORCE: Final = ResyncRequest("2026-11-28T00:00:00.000Z#forced", "", dry_run=False, force=True, at_ms=0)
 
 
 def record(name: str) -> str:

@@ -136,7 +136,7 @@ def test_i3_only_suspects_are_compared_and_drifts_are_reported(
     played.standing = {A: TWO, right: ONE}
     played.compared = [Compared((Drift(WEB, A, ONE, TWO),))]
     request = ResyncRequest("", "prod", dry_run, force=False, at_ms=0)
-    resync = Resync(cast("Master", played), nothing_kept(played, request), own_session=False)
+    resync = Resync(cast("Master", played), nothing_kept(played, request))
     monkeypatch.setattr(cluster_resync, "preview_lists", lambda *_: Preview())
     (report,) = resync.run()["clusters"]
     (compare,) = played.of(CompareZone)

@@ -61,13 +61,12 @@ class ClusterResync:
 
     Args:
         progress: says what an earlier session has done.
-        own_session: see ``Resync``.
 
     Raises:
         ResyncError: there is no such cluster, or it is disabled.
     """
 
-    def __init__(self, master: Master, name: str, progress: ResyncProgress, *, own_session: bool) -> None:
+    def __init__(self, master: Master, name: str, progress: ResyncProgress) -> None:
         configs = master.configs
         config = configs.get(name)
         if config is None or config.deleting:
@@ -81,7 +80,6 @@ class ClusterResync:
         self._master = master
         self._config = config
         self._progress = progress
-        self._own_session = own_session
         self._document: dict[str, Any] = {"cluster": name, "drift": [], **part.document}
         self._upstreams: array[int] | None = None
         # What a dry run would change. None: this is no dry run, or it has not listed yet.
@@ -190,7 +188,7 @@ class ClusterResync:
         If the session or a changed configuration ends it, the error also names the listeners' last errors.
         """
         # A session that was started for the resync does not watch the cluster yet.
-        deadline = self._master.term.deadline if self._own_session else None
+        deadline = self._master.term.deadline if self._progress.own_session else None
         relist: Question[messages.Relisted] = partial(messages.Relist, self._progress.request.force, deadline)
         try:
             return ask_cluster(self._master, self.name, relist, self._check_lists)
@@ -296,9 +294,7 @@ class ClusterResync:
         found = with_replacements(actual)
         suspects = [known for known in self._known if known.drifts(found)]
         self._known = []
-        if (
-            self._own_session and self._progress.request.dry_run
-        ):  # no batch is under way in this session, so the walk decides
+        if self._progress.zones_held:  # no batch is under way in this session, so the walk decides
             self._check()
             drifts = (drift for known in suspects for drift in known.drifts(found))
             self._add_drifts([drift for drift in drifts if drift.key not in unsettled])

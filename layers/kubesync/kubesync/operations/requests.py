@@ -13,14 +13,12 @@ resync, or of a dry run, says that it was not done. A resync that is not done an
 
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from kubesync.actors.actor import AT_ONCE, ON_MESSAGE, Activity, Host
 from kubesync.aws.dynamodb.store import Action
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
-from kubesync.aws.tables.upstreams import timestamp
 from kubesync.domain.errors import NotMasterError, StoreError
 from kubesync.domain.report import ResyncEnded
 from kubesync.log import logger
@@ -58,16 +56,16 @@ class ResyncWorker:
             NotMasterError: another session holds the lease.
             StaleStateError: the request was withdrawn.
         """
-        stored = not own_session or (bool(request.id) and self._table.waiting(request))
-        progress = ResyncProgress(self._master, request, stored=stored)
-        withdrawn = False
+        stored = not own_session or self._table.waiting(request)
+        progress = ResyncProgress(self._master, request, stored=stored, own_session=own_session)
         try:
-            report = Resync(self._master, progress, own_session=own_session).run()
+            report = Resync(self._master, progress).run()
         except ResyncWithdrawnError as error:
             if request.goes_on:
                 raise
-            withdrawn = True
             report = progress.cut_off(str(error))
+            self._store_result(request, report, withdrawn=True)
+            return report
         except (NotMasterError, StoreError, NotKeptError, SessionEndsError):
             raise
         except Exception as error:  # an internal error: the caller must still get an answer
@@ -77,59 +75,56 @@ class ResyncWorker:
             report = report_of(request, [{"cluster": request.cluster, "error": f"{type(error).__name__}: {error}"}])
         token = self._master.fenced_writer.token()
         actions: list[Action] = []
-        if stored and not withdrawn:  # a withdrawn resync gets a result, but nobody is answered
+        if stored:
             removed = [self._table.remove(request, asked=True)]
             actions += removed if own_session else self._table.answer(request, report, token)
-        if stored and request.goes_on:
+        if progress.goes_on:
             actions += [self._table.forget(request)]
         try:
-            self._store_result(request, report, actions, token, withdrawn=withdrawn, own_session=own_session)
+            self._store_result(request, report, actions, token, own_session=own_session)
         except StaleStateError:
             if request.goes_on:
                 raise
-            self._store_result(request, report, [], self._master.fenced_writer.token(), withdrawn=True)
+            self._store_result(request, report, withdrawn=True)
         return report
 
     def expire(self, request: ResyncRequest) -> None:
         """Store an error as the result of a request that no session finished in time. Raises as ``run``."""
-        token = self._master.fenced_writer.token()
         if not self._table.waiting(request):
             logger.warning("a resync has no request: an earlier release may have finished it", request=request.id)
-            self._master.fenced_writer.run((), [self._table.forget(request)], token)
+            writer = self._master.fenced_writer
+            writer.run((), [self._table.forget(request)], writer.token())
             return
         logger.error("a resync was not finished in time", request=request.id, cluster=request.cluster)
         done = done_clusters(request, self._table)
         report = report_of(request, [*done, {"cluster": request.cluster, "error": NOT_DONE}])
-        self._store_result(request, report, [self._table.remove(request), self._table.forget(request)], token)
+        self._store_result(request, report, [self._table.remove(request), self._table.forget(request)])
 
     def _store_result(
         self,
         request: ResyncRequest,
         report: dict[str, Any],
-        actions: list[Action],
-        token: str,
+        answer: Sequence[Action] = (),
+        token: str = "",
         *,
         withdrawn: bool = False,
         own_session: bool = False,
     ) -> None:
-        """Store the result together with ``actions``, which answer the request, in one transaction with the fence (I2). Then log it.
+        """Store the result in one transaction with the fence (I2), together with ``answer``: writes that answer the request. Then log it.
 
-        ``withdrawn``: the caller withdrew the resync, which is no failure. Dry runs have no stored result.
+        ``withdrawn``: the caller withdrew the resync: it gets no answer, and this is no failure. Dry runs have no stored result.
         """
-        answers = bool(actions)
-        writer, now = self._master.fenced_writer, self._master.parts.scheduler.epoch()
+        writer, parts = self._master.fenced_writer, self._master.parts
+        token, actions = token or writer.token(), [*answer]
         if not request.dry_run:
             figures = figures_of(report)
-            named = (
-                request if "#" in request.id else replace(request, id=f"{timestamp(now)}#{self._master.parts.session}")
-            )
-            kept = {**figures, "session": self._master.parts.session}
-            actions += self._table.put(named, kept, in_short(report), now, token)
+            kept = {**figures, "session": parts.session}
+            actions += self._table.put(request, kept, in_short(report), parts.scheduler.epoch(), token)
         try:
             if actions:
                 writer.run((), actions, token)  # no cluster: checks the shard's fence
         except StoreError as error:
-            if answers and not own_session:
+            if answer and not own_session:
                 raise
             logger.warning("the result of a resync could not be kept", error=str(error))  # its caller gets the report
         if withdrawn:
@@ -144,7 +139,7 @@ class ResyncWorker:
         for each in report["clusters"]:
             if "error" in each:
                 logger.error("a cluster could not be resynchronised", cluster=each["cluster"], error=each["error"])
-        seconds = max(0, round(self._master.parts.scheduler.epoch() - request.at_ms / 1000)) if request.at_ms else None
+        seconds = max(0, round(self._master.parts.scheduler.epoch() - request.at_ms / 1000))
         said = {"request": request.id, "scheduled": request.scheduled, "seconds": seconds, **figures}
         logger.info("resync ended", extra=said)
 

@@ -39,19 +39,12 @@ _FEW_KEYS: Final = 30
 
 
 class Resync:
-    """One request, for all its clusters. Call ``run`` once.
+    """One request, for all its clusters. Call ``run`` once."""
 
-    Args:
-        own_session: the session was started for this request, and watches no cluster yet.
-    """
-
-    def __init__(self, master: Master, progress: ResyncProgress, *, own_session: bool) -> None:
+    def __init__(self, master: Master, progress: ResyncProgress) -> None:
         self._master = master
         self._progress = progress
-        self._request = request = progress.request
-        self._own_session = own_session
-        # A dry run in a session of its own has no zone actors: no batch is under way, and no zone is settled.
-        self._zones_held = own_session and request.dry_run
+        self._request = progress.request
         self._under_way: dict[str, ClusterResync] = {}  # the clusters that are listed and not done
 
     def run(self) -> dict[str, Any]:
@@ -94,7 +87,7 @@ class Resync:
 
     def _list_cluster(self, name: str) -> ClusterResync:
         """Begin the resync of a cluster. List the cluster and store that, unless an earlier session has. Raises what ``ClusterResync`` raises."""
-        cluster = ClusterResync(self._master, name, self._progress, own_session=self._own_session)
+        cluster = ClusterResync(self._master, name, self._progress)
         if not cluster.listed:
             cluster.compare_with_lists()
             cluster.keep()
@@ -184,7 +177,7 @@ class Resync:
             if not cluster.zones:
                 del self._under_way[cluster.name]
 
-        if not self._zones_held:  # wait until the zone is settled and has no batch under way
+        if not self._progress.zones_held:  # wait until the zone is settled and has no batch under way
             ask_zone(self._master, zone_id, Reach, self._check)
         self._each(lambda cluster: cluster.remember(zone_id), names)
         for walks_left in reversed(range(_WALKS)):
@@ -194,9 +187,8 @@ class Resync:
             actual = self._walk(zone_id)
             if walks_left == _WALKS - 1 and not self._request.cluster:
                 self._find_forgotten(actual, here)
-            unsettled = as_the_last_batch_left(
-                self._master.inflight.read(zone_id) if self._zones_held else None, actual
-            )
+            inflight = self._master.inflight.read(zone_id) if self._progress.zones_held else None
+            unsettled = as_the_last_batch_left(inflight, actual)
             self._each(compare, names)
             if not walks_left or sum(len(cluster.moved) for cluster in here) <= _FEW_KEYS:
                 break

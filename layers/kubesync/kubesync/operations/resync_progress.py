@@ -91,14 +91,18 @@ class ResyncProgress:
     """The parts of a resync. Those of a normal one are stored. Of a forced one, or a dry run, ``check`` asks whether the caller still waits.
 
     ``request``: what was asked for. ``names``: the clusters of the resync. ``goes_on``: whether the next session goes on with it.
+    ``own_session``: the session was started for this request, and watches no cluster yet. ``zones_held``: such a session, for a dry run,
+    has no zone actors: no batch is under way, and no zone is settled.
 
     Raises from all methods:
         NotKeptError: DynamoDB cannot be used now; or the resync was withdrawn (ResyncWithdrawnError).
         NotMasterError: another session holds the lease.
     """
 
-    def __init__(self, master: Master, request: ResyncRequest, *, stored: bool) -> None:
+    def __init__(self, master: Master, request: ResyncRequest, *, stored: bool, own_session: bool) -> None:
         self.request = request
+        self.own_session = own_session
+        self.zones_held = own_session and request.dry_run
         self.goes_on = stored and request.goes_on
         self.names: list[str] = []
         self._asks = stored and not request.goes_on
