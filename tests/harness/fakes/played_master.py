@@ -58,6 +58,13 @@ class Zones:
         self._answer(message)
 
 
+class Named:
+    """Named upstreams, as a resync asks them. ``ask`` takes a message."""
+
+    def __init__(self, answer: Callable[[object], None]) -> None:
+        self.ask = answer
+
+
 class Writer:
     """A writer whose fences always hold. ``writing`` is called before each transaction."""
 
@@ -108,6 +115,7 @@ class Played:
         self.resynced: deque[ResyncEnded] = deque()
         self.zones = cast("Any", Zones(self.answer))
         self.zones.walk = self.walk
+        self.named = Named(self.answer)
 
     def walk(self, _zone_id: str) -> Iterator[tuple[RecordKey, RecordSet]]:
         yield from self.standing.items()
@@ -128,9 +136,6 @@ class Played:
         if cluster in self.configs:
             self.answer(message)
         return cluster in self.configs
-
-    def ask_named(self, message: object) -> None:
-        self.answer(message)
 
     def answer(self, message: object) -> None:
         self.said.append(message)

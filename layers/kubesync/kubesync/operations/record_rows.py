@@ -140,10 +140,9 @@ class DryRunForecast:
         found: list[tuple[RecordKey, str, dict[str, Any]]] = []
         for key in self._states.keys() | drifted.keys():
             of_key = drifted.get(key, {})
-            state = self._states.get(key)
-            if state is None:  # the preview changes nothing of this key: it wants what was applied
-                known = {drift.key: drift.known for drift in of_key.values()}
-                state = KeyState(key, intended=known, applied=known)
+            # A key of which the preview changes nothing wants what was applied.
+            known = {drift.key: drift.known for drift in of_key.values()}
+            state = self._states.get(key) or KeyState(key, intended=known, applied=known)
             for change in changes_of(as_it_stands(self._settled(state), of_key.values()), policy):
                 row, by_hand = _row(key, change.key, change.before, change.after), of_key.get(change.key)
                 row["why"] = self._why.get(key) or WAITING if by_hand is None else _BY_HAND[by_hand.what]

@@ -124,7 +124,7 @@ class Resync:
         answer: Answer[list[dict[str, str]]] = Answer(self._master.parts.scheduler)
         try:
             check_time(self._master)
-            self._master.ask_named(CompareNamed(request.cluster, request.dry_run, request.force, answer))
+            self._master.named.ask(CompareNamed(request.cluster, request.dry_run, request.force, answer))
             return wait_for(answer, self._check)
         except KubesyncError as error:
             self._fail([], error, "")
@@ -187,7 +187,7 @@ class Resync:
             actual = self._walk(zone_id)
             if walks_left == _WALKS - 1 and not self._request.cluster:
                 self._find_forgotten(actual, here)
-            inflight = self._master.inflight.read(zone_id) if self._progress.zones_held else None
+            inflight = self._master.parts.inflight.read(zone_id) if self._progress.zones_held else None
             unsettled = as_the_last_batch_left(inflight, actual)
             self._each(compare, names)
             if not walks_left or sum(len(cluster.moved) for cluster in here) <= _FEW_KEYS:

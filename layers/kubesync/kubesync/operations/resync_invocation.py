@@ -18,6 +18,7 @@ is a function that ends    it goes on                               it is withdr
 The report so far names the clusters that are done. What a separate session could not finish, another one does, while there is time.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -130,8 +131,7 @@ class ResyncInvocation:
 
     def _have_it_done(self, request: ResyncRequest) -> dict[str, Any] | None:
         """Wait for the report from whichever session does it. Runs sessions of its own while there is no master. None: no time is left."""
-        lease = self.lease.read()
-        report = self._run_own_session(request) if lease.free(self._now_ms()) else None
+        report = self._run_own_session(request) if self.lease.read().free(self._now_ms()) else None
         while report is None and self.remaining_seconds() > POLL_SECONDS:
             report = self._ask_master(request)
             if report is None and (not request.goes_on or self._may_begin_another()):
@@ -197,7 +197,7 @@ class ResyncInvocation:
         if no time is left for another resync.
         """
         scheduler = self.scheduler
-        free_since: float | None = None
+        free_since = math.inf
         awaited = ""
         while True:
             lease = self.lease.read()
@@ -209,11 +209,8 @@ class ResyncInvocation:
             if report is not None:
                 return {**report, "by": lease.holder}
             now = scheduler.monotonic()
-            if not lease.free(self._now_ms()):
-                free_since = None
-            elif free_since is None:
-                free_since = now
-            elif now - free_since >= TAKE_OVER_SECONDS and (not request.goes_on or self._may_begin_another()):
+            free_since = math.inf if holder else min(free_since, now)
+            if now - free_since >= TAKE_OVER_SECONDS and (not request.goes_on or self._may_begin_another()):
                 self._say(f"session {lease.holder} is gone")
                 return None
             if self.remaining_seconds() <= POLL_SECONDS:

@@ -38,7 +38,7 @@ class Clusters:
 
     ``configs``: configurations of the clusters that are served, also of clusters that are being deleted.
     ``removed`` and ``unreadable``: cluster actors append their own names here, see ``ClusterPorts``.
-    ``unserved``: clusters that are not served, because a newer release wrote some of their items.
+    ``unserved``: clusters that are not served, because a newer release wrote some of their items, until their listeners work.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class Clusters:
             StoreError: it failed. Call it again later; a repeat does no harm.
         """
         self.fencing.adopt(config.name)
-        self._stop_listening(config.name, code, until)
+        self._stop_listening(config.name, code, until, until)
         self.configure(Configured(config, None))
         self.actors.send(config.name, TakeUp(None))
         self.actors.send(config.name, Listen(deadline))
 
     def drop(self, name: str, code: ErrorCode, until: float) -> None:
         """Stop serving a cluster. Its batches under way are still closed."""
-        self._stop_listening(name, code, until)
+        self._stop_listening(name, code, until, until)
         self._forget(name)
 
     def forget_ended(self) -> list[str]:
@@ -98,10 +98,6 @@ class Clusters:
         for name in removed:
             self._forget(name)
         return removed
-
-    def work(self, names: Iterable[str]) -> None:
-        """Note that the listeners of these clusters work, so the clusters are not ``unserved`` any more."""
-        self.unserved -= {*names}
 
     def host_unserved(self, names: Iterable[str], zone_id: str) -> None:
         """Start actors for clusters that are not served, so that they can close their keys of a zone's batch.
@@ -154,7 +150,7 @@ class Clusters:
         self.fencing.forget(name)
 
     def _stop_listening(
-        self, name: str, code: ErrorCode, until: float, drain_until: float | None = None, *, abandon: bool = False
+        self, name: str, code: ErrorCode, until: float, drain_until: float, *, abandon: bool = False
     ) -> Answer[bool]:
         """Stop a cluster's listeners at once, even while its actor waits for DynamoDB. The actor records what they read, and answers."""
         answer: Answer[bool] = Answer(self._scheduler)
@@ -162,6 +158,5 @@ class Clusters:
         if found is not None and found.running is not None:
             for listener in found.running.listeners:
                 listener.stop(code)
-        recorded_by = until if drain_until is None else drain_until
-        self.actors.send(name, StopListening(code, until, recorded_by, answer, abandon))
+        self.actors.send(name, StopListening(code, until, drain_until, answer, abandon))
         return answer

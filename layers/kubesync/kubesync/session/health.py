@@ -249,7 +249,7 @@ class Reporter:
             name: of_cluster(name, figures[name], steps, epoch, now) for name in watched & clusters.configs.keys()
         }
         self.turn = max((each.turn for each in served.values()), default=(0.0, ""))
-        clusters.work(name for name, each in served.items() if not any(each.failing))
+        clusters.unserved -= {name for name, each in served.items() if not any(each.failing)}
         unreadable = {name for name in watched if registry.found[name] is None} - clusters.configs.keys()
         unserved = unreadable | ((clusters.unserved | registry.over) & watched)
         rest = [each for name, each in served.items() if name not in unserved]
