@@ -27,6 +27,7 @@ from typing import Any, Final
 from kubesync.aws.route53.journal import FORM, PREFIX, Journal, journal_record_key, read_journal
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import Inflight
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.cluster.keys.key_states import rules_of
 from kubesync.domain.dns.drift import Stands, what_stands
 from kubesync.domain.dns.records import RecordKey, RecordSet, Zone, in_the_way
@@ -36,6 +37,7 @@ from kubesync.domain.reasons import WITHHOLDING
 from kubesync.domain.sources.registry import created_at
 from kubesync.domain.state import KeyState, Name
 from kubesync.domain.window import Mode
+from kubesync.log import logger
 from kubesync.messages import Claim, RecordLists
 from kubesync.operations.listing import list_now, preview_lists
 from kubesync.operations.ports import Master, MasterParts, Question, ResyncError, ask_cluster, check_time, unpaused
@@ -79,9 +81,10 @@ class RecoveryRequest:
     def about(self, key: RecordKey) -> bool:
         return fnmatchcase(key.name, self.names)
 
-    def begin(self, parts: MasterParts) -> Recovery:
-        """Read the journals of all clusters' zones. Writes nothing."""
+    def begin(self, parts: MasterParts, lease: LeaseTable) -> Recovery:
+        """Read the journals of all clusters' zones. Raises the counter of epochs above them, unless this is a dry run."""
         settings = parts.settings
+        lease.bind(settings.deployment)
         zones = {
             z.id: z for c in ClusterTable(parts.store).read(settings.shard).values() if c for z in rules_of(c).zones
         }
@@ -89,7 +92,10 @@ class RecoveryRequest:
             JournalFound(zone, read_journal(parts.zones, journal_record_key(zone, settings.deployment, settings.shard)))
             for _, zone in sorted(zones.items())
         ]
-        return Recovery(self, journals, settings.deployment)
+        recovery = Recovery(self, journals, settings.deployment)
+        if not self.dry_run:
+            lease.raise_epoch(recovery.newest_epoch)
+        return recovery
 
 
 class Recovery:
@@ -105,10 +111,18 @@ class Recovery:
         self.ours = {zone_id: journal.epoch for zone_id, journal in found}
         self.dry_run, self.newest_epoch = request.dry_run, max(self.ours.values(), default=0)
 
-    def in_short(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        return recovery_in_short(report)
-
     def run(self, master: Master) -> dict[str, Any]:
+        """Recover, and store the report, if the tables take it. The report says what was recovered in any case."""
+        report = self._recover(master)
+        writer = master.fenced_writer
+        token, kept = writer.token(), recovery_in_short(report)
+        try:
+            writer.run((), [master.tables.audit.report("recovery", kept, master.parts.scheduler.epoch())], token)
+        except KubesyncError as error:
+            logger.warning("the report of the recovery could not be kept", error=str(error))
+        return report
+
+    def _recover(self, master: Master) -> dict[str, Any]:
         """An error of one cluster does not stop the others."""
         configs, request = master.configs, self._request
         names = [request.cluster] if request.cluster else unpaused(configs)
@@ -284,13 +298,13 @@ class ClusterRecovery:
         master = self._master
         if zone.id not in self._ours:
             return
-        before, epoch = master.inflight.read(zone.id), master.fenced_writer.epoch
+        before, epoch = master.parts.inflight.read(zone.id), master.fenced_writer.epoch
         unclosed = {} if before is None else {n: of for n, of in before.unclosed.items() if n != self._config.name}
         if before is not None and before.knows(self._ours[zone.id]) and before.unclosed == unclosed:
             return
         token = master.fenced_writer.token()
         after = Inflight("", epoch, ()) if before is None else replace(before, epoch=epoch, unclosed=unclosed)
-        _, actions = master.inflight.put(zone.id, before, after, token)
+        _, actions = master.parts.inflight.put(zone.id, before, after, token)
         master.fenced_writer.run([self._config.name], actions, token)
 
     def _check(self) -> None:

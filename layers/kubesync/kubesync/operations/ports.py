@@ -14,6 +14,7 @@ from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.route53.zones import ZoneClient
 from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.inflight import InflightTable
+from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.resync_requests import ResyncTable
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.keys.reconciler import Reconciler
@@ -23,6 +24,7 @@ from kubesync.domain.report import ResyncEnded
 from kubesync.kubernetes.list_room import ListRoom
 from kubesync.messages import Message
 from kubesync.settings import Settings
+from kubesync.upstreams.actor import NamedUpstreams
 from kubesync.zone.progress import ZoneFigures
 
 LIST_SECONDS: Final = 300.0
@@ -96,19 +98,24 @@ class MasterParts:
         """The table of resync requests, their progress and results."""
         return ResyncTable(self.store, self.settings.shard, self.settings.audit_retention_seconds)
 
+    @property
+    def inflight(self) -> InflightTable:
+        """The table of batches under way."""
+        return InflightTable(self.store, self.settings.shard)
+
 
 class Master(Protocol):
     """The running master. ``session.master`` implements it.
 
     ``configs``: of the clusters that are served now, also of those that are being deleted. The session's thread replaces it.
-    ``zones``: made when they are first needed.
+    ``zones`` and ``named``: actors that start when they are first needed.
     """
 
     parts: MasterParts
     tables: Tables
-    inflight: InflightTable
     fenced_writer: FencedWriter
     zones: Directory[ZoneFigures]
+    named: NamedUpstreams
     room: ListRoom
     term: Term
 
@@ -118,31 +125,24 @@ class Master(Protocol):
     def send(self, cluster: str, message: Message) -> bool:
         """Send to a cluster's actor. False: the cluster is not served here."""
 
-    def ask_named(self, message: Message) -> None:
-        """Send to the actor of named upstreams, which starts when it is first needed."""
-
     def previewer(self, config: ClusterConfig) -> Reconciler:
         """A reconciler with key states of its own, read from the tables, for a preview."""
 
 
 class Recovering(Protocol):
-    """A recovery that has read the zones' journals. ``newest_epoch``: the newest of this deployment there; 0: none."""
+    """A recovery that has read the zones' journals."""
 
     dry_run: bool
-    newest_epoch: int
 
     def run(self, master: Master) -> dict[str, Any]:
-        """Recover, in the session's thread. Returns the report."""
-
-    def in_short(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the report, cut to one item, as it is stored."""
+        """Recover, in the session's thread, and store the report. Returns the report."""
 
 
 class Recovery(Protocol):
     """A person's request to recover lost or restored tables. The command implements it."""
 
-    def begin(self, parts: MasterParts) -> Recovering:
-        """Read the zones' journals. Writes nothing."""
+    def begin(self, parts: MasterParts, lease: LeaseTable) -> Recovering:
+        """Read the zones' journals, and raise the counter of epochs above them, unless this is a dry run."""
 
 
 def unpaused(configs: Mapping[str, ClusterConfig]) -> list[str]:

@@ -12,7 +12,6 @@ from kubesync.aws.tables.control.next_owners import NextOwnerTable
 from kubesync.domain.errors import ErrorCode, StoreError
 from kubesync.log import logger
 from kubesync.messages import Promoted
-from kubesync.operations.requests import ResyncRunner
 from kubesync.session.master import Master
 
 _RESTART_SECONDS: Final = 10.0
@@ -20,26 +19,26 @@ _AGAIN_SECONDS: Final = 2.0
 
 
 class Control:
-    """Applies what people change while the master runs. ``resyncs`` runs requested resyncs in another thread.
+    """Applies what people change while the master runs. Requested resyncs run in another thread (``Master.resyncs``).
 
-    The session's thread calls it, so no method may wait long. If DynamoDB is busy, a change stays undone and is tried again at ``again_at``
-    (monotonic seconds). The next session reads all configurations, so it finds what this one did not do.
+    The session's thread calls it, so no method may wait long. ``due_at`` (monotonic seconds): when to call ``run``, if nobody signals before:
+    soon again if DynamoDB is busy and a change stays undone. The next session reads all configurations, so it finds what this one did not do.
     """
 
     def __init__(self, master: Master) -> None:
         self._master = master
         self._parts = master.parts
-        self._table = master.parts.resyncs
-        self.resyncs = ResyncRunner(master, master.activity)
-        self.again_at = math.inf
+        self.due_at = -math.inf
 
     def take_resyncs(self) -> None:
-        """Run the resyncs that are requested, or must be continued. Raises StoreError."""
-        self.resyncs.take(self._table.due(self._parts.scheduler.epoch()))
+        """Run the resyncs that are requested, or must be continued. Raises StoreError: ``run`` is due at once."""
+        clock = self._parts.scheduler
+        self._master.resyncs.take(self._parts.resyncs.due(clock.epoch()))
+        self.due_at = clock.monotonic() + self._parts.settings.control_seconds
 
     def run(self) -> None:
         """Read configurations and requests, and apply what is new. Raises StoreError if they cannot be read; then retries."""
-        self.again_at = self._parts.scheduler.monotonic() + _AGAIN_SECONDS
+        soon = self.due_at = self._parts.scheduler.monotonic() + _AGAIN_SECONDS
         self.forget_ended()
         found, known = self._master.registry.read(), self._master.configs
         # A configuration that cannot be read is not deleted: its cluster continues unchanged.
@@ -50,8 +49,8 @@ class Control:
         done = [self._attempt(act) for act in acts]
         self._master.named.wake()
         self.take_resyncs()
-        if all(done):
-            self.again_at = math.inf
+        if not all(done):
+            self.due_at = soon
 
     def forget_ended(self) -> None:
         """Stop serving clusters that were removed or are unreadable. Tells the person who watches about removed ones."""

@@ -14,7 +14,6 @@ from kubesync.aws.fencing.take_over import Fencing, retry_while_throttled
 from kubesync.aws.fencing.writer import FencedWriter
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.control.clusters import ClusterConfig
-from kubesync.aws.tables.control.inflight import InflightTable
 from kubesync.aws.tables.control.named_upstreams import NamedReferrals, NamedUpstreamTable
 from kubesync.aws.tables.control.zone_problems import ZoneProblemTable
 from kubesync.aws.tables.of_clusters import Tables
@@ -29,6 +28,7 @@ from kubesync.kubernetes.list_room import ListRoom
 from kubesync.log import logger
 from kubesync.messages import Drain, Listen, Message, TakeUp
 from kubesync.operations.ports import MasterParts, Term, unpaused
+from kubesync.operations.requests import ResyncRunner
 from kubesync.session.clusters import Clusters
 from kubesync.session.health import ACTOR_OF_ZONE, Registry, Reporter, harmless
 from kubesync.session.lease_keeper import LeaseKeeper
@@ -40,6 +40,8 @@ from kubesync.zone.progress import ZoneFigures
 
 # Threads of a take-over or a resync. Fewer than the connections of the store's client.
 _READS_AT_ONCE: Final = 16
+# A resync that is under way gets this long to stop and answer, before the listeners are cut.
+_RESYNC_ENDS_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,6 @@ class Master:
         audit = AuditTable(parts.session, settings.audit_retention_seconds)
         tables = Tables.of(store, audit, NamedReferrals(settings.shard))
         self.tables = replace(tables, reads=ParallelMap(scheduler, _READS_AT_ONCE), fenced_here=fencing.raised)
-        self.inflight = InflightTable(store, settings.shard)
         self.fenced_writer = FencedWriter(store, report.epoch, keeper.may_write, scheduler, settings.shard)
         self.room = ListRoom(settings.list_room_bytes, scheduler)
         self.registry = Registry(store, settings.shard, keeper)
@@ -79,6 +80,7 @@ class Master:
         make_zone = partial(self._zone, self._zone_ports())
         self.zones: Directory[ZoneFigures] = Directory(make_zone, scheduler, on_demand=True)
         self.named = NamedUpstreams(self._named_ports(), self.activity)
+        self.resyncs = ResyncRunner(self, self.activity)
 
     @property
     def configs(self) -> Mapping[str, ClusterConfig]:
@@ -88,10 +90,6 @@ class Master:
     def send(self, cluster: str, message: Message) -> bool:
         """Send a message to a cluster's actor, from any thread. False: no such cluster here."""
         return self.served.actors.send(cluster, message)
-
-    def ask_named(self, message: Message) -> None:
-        """Send a message to the named upstreams' actor, from any thread."""
-        self.named.ask(message)
 
     def previewer(self, config: ClusterConfig) -> Reconciler:
         """Make a reconciler with key states of its own, for previews."""
@@ -126,9 +124,9 @@ class Master:
         Zones are settled even if there is nothing to write: after a clean end the unsettled ones, else all that have an inflight item.
         """
         self._last_end = replace(self._last_end, held=False)
-        left = sorted(self._unsettled()) if self._last_end.clean else self._retry(self.inflight.zones)
+        left = sorted(self._unsettled()) if self._last_end.clean else self._retry(self.parts.inflight.zones)
         # Batches in flight may hold keys of clusters that are no longer served.
-        for zone_id, inflight in zip(left, self._read_each(self.inflight.read, left), strict=True):
+        for zone_id, inflight in zip(left, self._read_each(self.parts.inflight.read, left), strict=True):
             if inflight is not None:
                 self._retry(partial(self.served.host_unserved, inflight.clusters, zone_id))
         for zone_id in sorted(left):
@@ -175,7 +173,7 @@ class Master:
             pause_seconds=self.term.pause_seconds,
             to_cluster=self.send,
             to_zone=self.zones.send,
-            to_named=self.ask_named,
+            to_named=self.named.ask,
             zones=lambda: tuple(self.zones.figures),
             large=large,
             not_master=self.term.not_master,
@@ -188,7 +186,7 @@ class Master:
         settings = self.parts.settings
         return ZonePorts(
             client=self.parts.zones,
-            inflight=self.inflight,
+            inflight=self.parts.inflight,
             fenced_writer=self.fenced_writer,
             to_cluster=self.send,
             scheduler=self.parts.scheduler,
@@ -238,6 +236,9 @@ class Master:
             Whether everything has ended and every outcome is known, except in these zones.
         """
         self.fenced_writer.until_monotonic = drain_until
+        # The resync under way stops by itself and answers its caller. The listeners are cut without waiting for it.
+        self.resyncs.close()
+        self.resyncs.join(_RESYNC_ENDS_SECONDS)
         clean = self.served.stop(code, drain_until, abandon=abandon)
         until = self.parts.scheduler.monotonic() + 1.0 if abandon else drain_until
         self.named.stop(Drain(until, abandon))
@@ -246,6 +247,7 @@ class Master:
         clean = self.named.join() and clean
         self.served.end()
         clean = clean and (self._last_end.clean or not self._last_end.held)  # zones without an actor need no settling
+        clean = self.resyncs.join(drain_until - self.parts.scheduler.monotonic()) and clean
         if not clean or unsettled:
             self._keeper.give_up_writing()  # a thread that hangs sends nothing later
         self._reporter.fill(self.served.actors.figures.values(), self.zones.figures, self.named.host.figures)

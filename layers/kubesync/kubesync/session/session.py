@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
-from kubesync.actors.scheduler import Clock, Scheduler
+from kubesync.actors.scheduler import Clock
 from kubesync.aws.fencing.writer import StaleStateError
 from kubesync.aws.tables.audit import AuditTable
 from kubesync.aws.tables.control.lease import Lease
@@ -20,7 +20,7 @@ from kubesync.domain.errors import ErrorCode, FencedOutError, NotMasterError, St
 from kubesync.domain.report import DONE, ResyncEnded, SessionReport
 from kubesync.log import logger
 from kubesync.operations.ports import MasterParts, Recovering, Recovery, SessionEndsError, Term
-from kubesync.operations.requests import ResyncRunner, ResyncWorker
+from kubesync.operations.requests import ResyncWorker
 from kubesync.operations.resync_progress import NotKeptError
 from kubesync.session.control import Control
 from kubesync.session.health import Minute, harmless, session_in_short
@@ -32,8 +32,6 @@ _TICK_SECONDS: Final = 1.0
 _MINUTES_NOTED: Final = 15  # the item of the lease stays below 1 KB: a renewal is one write unit
 # If fences are above the session's epoch, it takes the lease again at most so often. Its new epoch is above each fence that refused it.
 _EPOCH_TRIES: Final = 5
-# A resync that is under way gets this long to stop and answer, before the listeners are cut.
-_RESYNC_ENDS_SECONDS: Final = 0.5
 # Time after draining, for the last listener errors and the release of the lease.
 _RELEASE_SECONDS: Final = 4.0
 # After the release, for the report: its thread is left behind if DynamoDB does not answer.
@@ -58,10 +56,10 @@ class Session:
         self._keeper = keeper
         self._term = Term(parts.scheduler, progress)
         self._started = 0.0
-        self._remaining: Callable[[], float] = lambda: math.inf
+        # For how many seconds the invocation leaves time to work, before it must drain.
+        self._work_left: Callable[[], float] = lambda: math.inf
         self._control_due = False
         self._standing_by = False
-        self._resyncs: ResyncRunner | None = None
         self.on_beat: Callable[[SessionReport], None] = lambda _snapshot: None
         self.on_resync: Callable[[ResyncEnded], None] = lambda _ended: None
         self._minutes: list[Minute] = []
@@ -75,14 +73,14 @@ class Session:
 
     def run(
         self,
-        remaining_seconds: Callable[[], float] | None = None,
+        remaining_seconds: Callable[[], float] = lambda: math.inf,
         resync: ResyncRequest | None = None,
         recovery: Recovery | None = None,
     ) -> SessionReport:
         """Be master until the deadline.
 
         Args:
-            remaining_seconds: how long the invocation has left; None: for ever.
+            remaining_seconds: how long the invocation has left.
             resync: do this full resync and end, instead of watching.
             recovery: recover lost or restored tables and end, instead of watching.
 
@@ -94,8 +92,10 @@ class Session:
             UsageError: the tables belong to another deployment. Nothing was done.
         """
         self._started = self._clock.monotonic()
-        self._remaining = remaining_seconds or (lambda: math.inf)
-        recovering = None if recovery is None else self._begin_recovery(recovery)
+        reserved = self._parts.settings.drain_margin_seconds + _RELEASE_SECONDS
+        self._work_left = lambda: remaining_seconds() - reserved
+        # Before the lease is taken: its epoch must be above the epoch of each journal.
+        recovering = None if recovery is None else recovery.begin(self._parts, self._keeper.table)
         try:
             before, lease = self._keeper.acquire(self._may_stand_by, self._parts.settings.deployment)
         except NotMasterError as error:
@@ -134,22 +134,13 @@ class Session:
         except BaseException:
             self._keeper.release(clean=False)
             raise
-        self._finish(master, recovering)
+        self._finish(master)
         return self.report
-
-    def _begin_recovery(self, recovery: Recovery) -> Recovering:
-        """Read all journals before the lease is taken, because the lease's epoch must be above the epoch of each journal."""
-        self._keeper.table.bind(self._parts.settings.deployment)
-        recovering = recovery.begin(self._parts)
-        if not recovering.dry_run:
-            self._keeper.table.raise_epoch(recovering.newest_epoch)
-        return recovering
 
     def _begin_as_master(self, before: Lease, lease: Lease, now: float) -> None:
         """Fix the deadline, and start to renew the lease until then. Call it once, when the lease is taken at ``now`` (monotonic)."""
         settings = self._parts.settings
-        ends = now + self._remaining() - settings.drain_margin_seconds - _RELEASE_SECONDS
-        self._term.deadline = min(now + settings.max_runtime_seconds, ends)
+        self._term.deadline = now + min(settings.max_runtime_seconds, self._work_left())
         self._term.pause_seconds = self._keeper.seconds_since(before) or 0.0
         self.report.took_over = _how_it_ended(before, paused=self._keeper.paused(before))
         self._keeper.on_lost = lambda: self.stop(ErrorCode.NOT_MASTER, "the lease was lost")
@@ -211,10 +202,7 @@ class Session:
         if not self._standing_by:
             self._standing_by = True
             self._term.progress("stand-by", {"session": self.report.session})
-        return (
-            not self._term.over
-            and self._remaining() > self._parts.settings.drain_margin_seconds + _RELEASE_SECONDS + _TICK_SECONDS
-        )
+        return not self._term.over and self._work_left() > _TICK_SECONDS
 
     def _request_control(self) -> None:
         """Let the session's thread read configurations and requests at once. The lease keeper's thread calls this."""
@@ -224,27 +212,22 @@ class Session:
     def _watch(self, master: Master) -> None:
         """Run the session's loop until it has to end: control, reports of resyncs, figures each minute, lag on the lease."""
         control = Control(master)
-        self._resyncs = control.resyncs
-        every = self._parts.settings.control_seconds
-        next_control = self._clock.monotonic() + every
         next_beat = self._clock.monotonic() + BEAT_SECONDS
         next_note = self._clock.monotonic()
         try:
             control.take_resyncs()
         except StoreError as error:
-            self._control_due = True
             logger.warning("requests could not be read", error=str(error))
         while not self._term.over:
             now = self._clock.monotonic()
             if now >= self._term.deadline:
                 self.stop(ErrorCode.MAX_RUNTIME)
                 break
-            if self._remaining() < self._parts.settings.drain_margin_seconds + _RELEASE_SECONDS:
+            if self._work_left() < 0:
                 self.stop(ErrorCode.WORKER_EXITING, "the invocation's time ran down")
                 break
-            if self._control_due or now >= min(next_control, control.again_at):
+            if self._control_due or now >= control.due_at:
                 self._control_due = False
-                next_control = now + every
                 try:
                     control.run()
                 except StoreError as error:
@@ -259,32 +242,23 @@ class Session:
                 self._note_lag(master)
             self._term.wait(min(_TICK_SECONDS, self._term.deadline - now))
 
-    def _finish(self, master: Master, recovering: Recovering | None) -> None:
+    def _finish(self, master: Master) -> None:
         """Drain, end all actors, release the lease, and complete and store the report."""
         code = self._term.code or ErrorCode.MAX_RUNTIME
         began = self._clock.monotonic()
         margin = self._parts.settings.drain_margin_seconds
-        drain_until = began + min(margin, max(0.0, self._remaining() - _RELEASE_SECONDS))
+        drain_until = began + min(margin, max(0.0, self._work_left() + margin))
         self._term.progress("ending", {})
-        lost = code is ErrorCode.NOT_MASTER or self._keeper.lost
-        if self._resyncs is not None:
-            # The resync under way stops by itself and answers its caller. The listeners are cut without waiting for it.
-            self._resyncs.close()
-            self._resyncs.join(_RESYNC_ENDS_SECONDS)
-        clean, unsettled = master.finish(code, drain_until, abandon=lost)
-        if self._resyncs is not None and not self._resyncs.join(drain_until - self._clock.monotonic()):
-            clean = False
-            self._keeper.give_up_writing()
-        code = self._term.code or code
-        lost = lost or code is ErrorCode.NOT_MASTER or self._keeper.lost
+        clean, unsettled = master.finish(code, drain_until, abandon=code is ErrorCode.NOT_MASTER or self._keeper.lost)
+        lost = self._term.code is ErrorCode.NOT_MASTER or self._keeper.lost
         self._report_resyncs()
         self._note_lag(master)
         if not self._keeper.release(clean=clean and not lost, unsettled=unsettled) and not lost:
             # Every write happened under our lease, but the next session will not see a clean hand-over.
             lost = True
-            code = ErrorCode.NOT_MASTER
-            self._term.stop(code, "the lease was lost before it could be released")
+            self._term.stop(ErrorCode.NOT_MASTER, "the lease was lost before it could be released")
         self._beat(master, lost=lost)
+        code = self._term.code or code
         self.report.clean = clean and not lost and not unsettled
         self.report.code, self.report.ended = int(code), code.key
         if (self.report.resyncs or self.report.recoveries) and not self._term.over:
@@ -302,7 +276,7 @@ class Session:
             ending_seconds=round(ended - began, 3),
         )
         if not lost:
-            self._store_reports(recovering)
+            self._store_report()
 
     def _beat(self, master: Master, *, lost: bool = False) -> None:
         """Give ``on_beat`` a snapshot, and remember its lag for the report. ``lost``: another session is the master."""
@@ -329,8 +303,8 @@ class Session:
             shown = [(began + at, count, 1000 * p50, 1000 * p99) for at, count, p50, p99 in rows[-_MINUTES_NOTED:]]
             self._keeper.note(lag=[round(number) for row in shown for number in row])
 
-    def _store_reports(self, recovering: Recovering | None) -> None:
-        """Store the reports in the audit table, in a thread that is left behind if DynamoDB does not answer.
+    def _store_report(self) -> None:
+        """Store the report in the audit table, in a thread that is left behind if DynamoDB does not answer.
 
         Call it after the release, so that the next session does not wait; and only if the lease was not lost (I2).
         """
@@ -338,11 +312,8 @@ class Session:
         def keep() -> None:
             with harmless("the session's report could not be kept"):
                 audit = AuditTable(self.report.session, self._parts.settings.audit_retention_seconds)
-                now = self._clock.epoch()
-                if recovering is not None:
-                    for report in self.report.recoveries:
-                        self._parts.store.write(audit.report("recovery", recovering.in_short(report), now))
-                self._parts.store.write(audit.report("session", session_in_short(self.report, self._minutes), now))
+                short = session_in_short(self.report, self._minutes)
+                self._parts.store.write(audit.report("session", short, self._clock.epoch()))
 
         thread = self._parts.scheduler.thread("report", keep)
         thread.start()
@@ -372,11 +343,6 @@ class Session:
         except StoreError as failed:
             logger.warning("the session's end could not be recorded", error=str(failed))
         return self.report
-
-
-def new_session_id(scheduler: Scheduler) -> str:
-    """A short random id that is safe in keys."""
-    return scheduler.token_hex(6)
 
 
 def _how_it_ended(before: Lease, *, paused: bool) -> str:
