@@ -223,7 +223,7 @@ def upstream_store(
     Args:
         consistent: False: reads cost half, and may be a moment old.
     """
-    client = build_dynamodb_client(session, connect_timeout=2, read_timeout=10, max_connections=4)
+    client = build_dynamodb_client(session, connect_timeout=2, read_timeout=10)
     if not consistent:
         client.meta.events.register("provide-client-params.dynamodb.BatchGetItem", _eventual)
     names = {UPSTREAMS: table_names(prefix)[UPSTREAMS]}

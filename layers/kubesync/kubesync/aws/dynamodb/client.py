@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 MAX_BATCH_GET_KEYS: Final = 100
+_MOST_CONNECTIONS: Final = 25  # each is made when it is first needed
 _BACKOFF: Final = Backoff(initial=0.1, cap=2.0, least=0.5, most=1.0)
 _KINDS: Final[Mapping[str, Kind]] = {
     "put_item": "writes", "update_item": "writes", "delete_item": "writes", "transact_write_items": "transactions"
@@ -60,12 +61,7 @@ class RetryPolicy:
 
 
 def build_dynamodb_client(
-    session: Session,
-    *,
-    connect_timeout: float,
-    read_timeout: float,
-    max_connections: int = 25,
-    endpoint_url: str | None = None,
+    session: Session, *, connect_timeout: float, read_timeout: float, endpoint_url: str | None = None
 ) -> DynamoDBClient:
     """A client without retries of its own, for ``DynamoStore``. Timeouts in seconds; the lease uses 1 and 2.
 
@@ -77,7 +73,7 @@ def build_dynamodb_client(
     config = Config(
         connect_timeout=connect_timeout,
         read_timeout=read_timeout,
-        max_pool_connections=max_connections,
+        max_pool_connections=_MOST_CONNECTIONS,
         tcp_keepalive=True,
         # ``wire`` makes every request, and tests validate them: it would be 40 % of the time of a large transaction.
         parameter_validation=False,
