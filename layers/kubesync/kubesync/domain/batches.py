@@ -140,14 +140,15 @@ def without_rivals(units: Sequence[Unit]) -> list[Unit]:
     kept: list[Unit] = []
     late = set[tuple[ObjectKey, str]]()
     for unit in units:
-        sides = [*((key, True) for key, _ in unit.deletes), *((key, False) for key, _ in unit.creates)]
+        creates = unit.creates
+        sides = [(key, True) for key, _ in unit.deletes] + [(key, False) for key, _ in creates]
         others = [(key, record_set) for owner, key, record_set in wanted[unit.name] if owner != unit.key]
         if any(touched.get(side, unit.key) != unit.key for side in sides):
             continue
-        if any(in_the_way(*other, *comes) for comes in unit.creates for other in others):
+        if any(in_the_way(*other, *comes) for comes in creates for other in others):
             late.add((unit.key, unit.name))
             continue
-        wanted[unit.name] += [(unit.key, *comes) for comes in unit.creates]
+        wanted[unit.name] += [(unit.key, *comes) for comes in creates]
         touched |= dict.fromkeys(sides, unit.key)
         kept.append(unit)
     return [unit for unit in kept if not unit.only_creates or (unit.key, unit.name) not in late]
