@@ -330,8 +330,8 @@ class RecordLists(Message):
     reply: Reply[Mapping[str, str]]
 
 
-class Claim(Message):
-    """Tells a cluster to adopt these sets, as a person asked: they exist in the zone exactly as their keys want them."""
+class Adopt(Message):
+    """Tells a cluster to adopt these sets, as a person asked (``kubesync recover``): they exist in the zone exactly as their keys want them."""
 
     sets: Mapping[ObjectKey, Sets]
     reply: Reply[None]

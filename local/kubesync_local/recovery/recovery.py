@@ -38,7 +38,7 @@ from kubesync.domain.sources.registry import created_at
 from kubesync.domain.state import KeyState, Name
 from kubesync.domain.window import Mode
 from kubesync.log import logger
-from kubesync.messages import Claim, RecordLists
+from kubesync.messages import Adopt, RecordLists
 from kubesync.operations.listing import list_now, preview_lists
 from kubesync.operations.ports import Master, MasterParts, Question, ResyncError, ask_cluster, check_time, unpaused
 from kubesync_local.recovery.not_wanted import ClusterView, view_of
@@ -285,7 +285,7 @@ class ClusterRecovery:
         if self._request.dry_run:
             return set()
         if claimed:
-            taking: Question[None] = partial(Claim, claimed)
+            taking: Question[None] = partial(Adopt, claimed)
             ask_cluster(self._master, self._config.name, taking, self._check)
         self._know(zone)
         return taken

@@ -70,7 +70,7 @@ def test_i9_no_window_joins_a_long_one_that_is_full() -> None:
         served: Any = SimpleNamespace(ports=ports, commands=())
         shared: Any = SimpleNamespace(close=lambda: (content(1, 2), None), close_events=lambda: content(3))
         window = LongWindow(shared, served)
-        window.window()
+        window.take_next_window()
         return len(window.content.events)
 
     assert (joined(1999), joined(2000)) == (2, 3)

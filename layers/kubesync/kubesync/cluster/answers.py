@@ -240,7 +240,7 @@ def _of_another_form(refusal: messages.Refusal) -> frozenset[RecordKey]:
 
 
 def answer_request(
-    served: ServedKeys, asked: messages.RecordLists | messages.Claim | messages.RemoveOrphans
+    served: ServedKeys, asked: messages.RecordLists | messages.Adopt | messages.RemoveOrphans
 ) -> Steps[None]:
     """Do what an operation asks for, and answer: record lists of a recovery, adopt record sets, or remove orphaned upstreams.
 
@@ -252,7 +252,7 @@ def answer_request(
                 mode = Mode(reread_upstreams=True)
                 recorded = yield from served.reconciler.record(asked.content, mode, flush=True)
                 asked.reply.set_result({r.value: why for r, why in recorded.held.items()})
-            case messages.Claim():
+            case messages.Adopt():
                 see = partial(_with_taken, asked.sets)
                 yield from served.reconciler.transform(asked.sets, see, "recover", Recorded())
                 asked.reply.set_result(None)

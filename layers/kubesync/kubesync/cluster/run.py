@@ -59,16 +59,19 @@ class LongWindow(Following):
         opened_at = self.content.opened_at
         return self.turns.oldest() or (None if opened_at is None else (opened_at, ""))
 
-    def window(self) -> WindowContent | None:
+    def take_next_window(self) -> WindowContent | None:
+        """Close the next window, if it is due and holds no list, and let it join this one. Returns only what joined; None: nothing did.
+
+        Nothing joins while a command waits, because commands begin after this window, or once its events take more than ``window_bytes``.
+        """
         full = self.content.size > self._served.ports.window_bytes
-        # Commands wait for the end of this window.
         later = None if self._served.commands or full else self._shared.close_events()
         if later is not None:
             self.content = self.content.followed_by(later)
         return later
 
-    def others(self) -> Steps[None]:
-        """Run each other task that is due."""
+    def run_other_tasks(self) -> Steps[None]:
+        """Run the tasks that otherwise take turns with windows (``Serving.turns``), if they are due: this window may take minutes."""
         for task in (self._served.promoted, self._served.readers):
             if task.due_at() <= self._clock.monotonic():
                 yield from task.steps()

@@ -83,7 +83,7 @@ class Serving:
             case messages.Listen():
                 self._deadline = command.deadline
                 self._begin()
-            case messages.RecordLists() | messages.Claim() | messages.RemoveOrphans():
+            case messages.RecordLists() | messages.Adopt() | messages.RemoveOrphans():
                 yield from answer_request(self.keys, command)
 
     def begin_again(self) -> Steps[None]:

@@ -21,11 +21,11 @@ class Following:
     def __init__(self) -> None:
         self.turns = Turns()
 
-    def window(self) -> WindowContent | None:
-        """Close the next window, if it is due and holds no list."""
+    def take_next_window(self) -> WindowContent | None:
+        """Close the next window, if it is due and holds no list. Its events join the window that is recorded."""
         return None
 
-    def others(self) -> Steps[None]:
+    def run_other_tasks(self) -> Steps[None]:
         """Run other tasks, which must not wait for a long window."""
         yield from ()
 

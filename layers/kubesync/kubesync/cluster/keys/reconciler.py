@@ -251,8 +251,8 @@ class Reconciler:
         Keys of that window are recorded after those that wait. ``recorded``: how many keys of ``following.turns`` are recorded.
         """
         following.turns.recorded = recorded
-        yield from following.others()
-        if (content := following.window()) is not None:
+        yield from following.run_other_tasks()
+        if (content := following.take_next_window()) is not None:
             later = self._sort((yield from self._parsed(content)), observed.places)
             self._note_versions(content)
             observed.add(later)
