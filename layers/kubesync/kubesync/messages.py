@@ -16,6 +16,12 @@ The way of a change:
     cluster <─ ConflictsChecked ── zone       a conflict check: what stands at names in conflict
     cluster ── Closed(decisions) ─> zone
 
+The way of a comparison, which a resync or a removal asks for:
+
+    operation ── CompareZone ────> zone       it waits until no batch is under way
+    cluster <─ Compare ─────────── zone       the same request, with what stands in the zone
+    cluster ── Closed(compared) ─> zone ── reply ─> operation
+
 Words: a *key* is one object of a cluster, such as a Service. A *unit* is what a key wants at one name: it lands as a whole. A key is
 *open* while it wants a change. A cluster *closes* a key: it writes what stands in the zone now. The *inflight item* is the zone's note in
 DynamoDB of the batch that it sends next, with its units. The *journal* is a record set in the zone: every batch deletes the one that it
@@ -82,9 +88,10 @@ class Publish(Message):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What became of a unit that did not land. ``retry_at``: epoch seconds; None: the key does not wait for it.
+    """What became of a unit that Route 53 refused.
 
-    ``code``: of ``domain.reasons``. Empty: it counts as landed, or nobody wants it any more.
+    ``code``: why it waits, of ``domain.reasons``. Empty: it counts as landed, or nobody wants it any more. ``retry_at``: when it may be tried
+    again, in epoch seconds; None: the key does not wait for it. ``conflict``: a foreign record set stands at its name.
     """
 
     unit: Unit
@@ -94,7 +101,10 @@ class Decision:
 
 
 class Closed(Message):
-    """Answers a zone's question, once everything that follows from it is durable. ``intents``: what the keys of the question want now."""
+    """Answers a zone's question (any ``Question``), once everything that follows from it is durable.
+
+    ``question``: its number. ``intents``: what the keys of the question want now. ``decisions``: to ``Refused``; ``compared``: to ``Compare``.
+    """
 
     cluster: str
     question: int
@@ -135,7 +145,10 @@ class Landed(Question):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A unit that a refusal was about, and what stands at its name. ``code``: decided already (it is too large, or denied)."""
+    """A unit that a refusal was about. ``message``: what Route 53 said. ``actual``: what stands at its name.
+
+    ``code``: the zone knows why already, such as too large or denied. Empty: the cluster judges by ``actual``.
+    """
 
     unit: Unit
     message: str
@@ -154,13 +167,13 @@ class Refused(Question):
 
 
 class ConflictsChecked(Question):
-    """Asks a cluster to recheck conflicts: what exists in this zone at the names where its keys are in conflict."""
+    """Asks a cluster to recheck conflicts. ``actual``: by key and name, what exists in this zone at names where the key is in conflict."""
 
     actual: Mapping[ObjectKey, Mapping[str, Sets]]
 
 
 class Compare(Question):
-    """Asks a cluster to do what ``asked`` says. Nothing is under way in the zone, and its inflight item is clear.
+    """Passes a ``CompareZone`` on to its cluster. Nothing is under way in the zone, and its inflight item is clear.
 
     ``actual``: what stands in the zone. Where ``asked`` has ``keys``, it was read after the last batch.
     """
@@ -171,7 +184,7 @@ class Compare(Question):
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Answers ``Compare``: sets that drifted, and keys that were written since the caller read them."""
+    """Answers ``Compare``: sets that drifted, and keys that were not compared, because they were written since the caller read them (``moved``)."""
 
     drifts: tuple[Drift, ...] = ()
     moved: frozenset[ObjectKey] = frozenset()
@@ -181,7 +194,10 @@ class Compared:
 
 
 class Reach(Message):
-    """Asks a zone to answer once it is settled and has no batch under way. The answer is a ZoneError if nothing may be written there."""
+    """Asks a zone to answer once it is ready: settled (it knows whether the last session's batch has landed), and without a batch under way.
+
+    The answer is a ZoneError if nothing may be written there.
+    """
 
     reply: Reply[None]
 
@@ -193,7 +209,7 @@ class CompareZone(Message):
         known: what was known of each key before the zone was walked; then ``keys`` is empty.
         keys: compared as they are now; then ``known`` and ``actual`` are empty, and the zone is read at ``names`` only.
         actual: what stands in the zone, as it was walked.
-        mend: take what stands as known. False: only report it.
+        mend: take what stands as known, and plan the keys again, so that differences are corrected. False: only report it.
         why: for the audit.
     """
 
@@ -224,13 +240,16 @@ class Drain(Message):
 
 
 class Configure[C](Message):
-    """Tells a cluster to use this configuration (``cluster.ports.Configured``) from now on. None: it is not served any more."""
+    """Tells a cluster to use this configuration (``cluster.ports.Configured``) from now on. None: it is not served, its keys want nothing."""
 
     configured: C | None
 
 
 class TakeUp[Q](Message):
-    """Tells a cluster to publish its open keys, and to drop old tombstones (``StateTable.queued``; None: it reads them itself)."""
+    """Tells a cluster to publish its open keys, and to drop old tombstones.
+
+    ``queued``: both as read for all clusters at once (``StateTable.queued``). None: the cluster reads them itself.
+    """
 
     queued: Q | None
 
@@ -310,7 +329,11 @@ class Relist(Message):
 
 @dataclass(frozen=True, slots=True)
 class Relisted:
-    """Keys that changed from the request to the end of the lists, what is held back, by listener, and ``missed``: see ``ListMerge``."""
+    """What requested lists have led to.
+
+    ``changed_keys``: how many keys changed from the request to the end of the lists. ``held``: by listener, why deletions are held back (I5).
+    ``missed``: how many keys had a change that a watch should have reported, but only the list showed.
+    """
 
     changed_keys: int
     held: Mapping[str, str]
@@ -361,7 +384,10 @@ class Noted(Message):
 
 
 class CompareNamed(Message):
-    """Compare named upstreams for a full resync (empty ``cluster``: all). Answered with a row for each that differed and has no mark."""
+    """Compare named upstreams for a full resync. Answered with a row for each that differed and has no mark.
+
+    ``cluster``: only those that refer to it; empty: all. ``dry_run``: correct nothing. ``force``: also remove those that are not registered.
+    """
 
     cluster: str
     dry_run: bool

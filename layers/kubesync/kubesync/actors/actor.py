@@ -46,7 +46,11 @@ class Actor[F](Protocol):
 
 
 class Activity:
-    """Counts the actors of a session that have something to do right now. ``hosts``: the hosts that ``stuck`` looks at."""
+    """Counts the actors of a session that have something to do right now.
+
+    ``busy``: how many. Only hosts change it: each counts once from the moment it gets a message until it sleeps or ends. ``lock``: for ``busy``,
+    ``hosts``, and the state of all hosts. ``hosts``: those that ``stuck`` looks at.
+    """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.lock = scheduler.lock()
@@ -78,13 +82,13 @@ class Host[F]:
         self.figures = actor.figures()
         self._actor = actor
         self._activity = activity
-        self._mailbox: deque[tuple[float, object]] = deque()
-        self._step_began = math.inf
+        self._mailbox: deque[tuple[float, object]] = deque()  # each message, with when (monotonic) it was sent
+        self._step_began = math.inf  # of the step that runs now; infinite: none does
         self._published_at = -math.inf
-        self._changed_at = math.inf  # when the first step began that is not published
+        self._changed_at = math.inf  # when the first step began whose changes are not published; infinite: all are
         self._wakeup = scheduler.wakeup()
-        self._woken = False
-        self._busy = False
+        self._woken = False  # ``wake`` was called: step although there is no message
+        self._busy = False  # whether this host counts in ``Activity.busy``
         self._ended = False
         self._thread = scheduler.thread(name, self._run)
         self._started = False
@@ -97,7 +101,7 @@ class Host[F]:
             if self._started:
                 return
             self._started = True
-            self._activity.busy += not self._busy
+            self._activity.busy += not self._busy  # a message that was sent before has counted it already
             self._busy = True
         self._thread.start()
 
@@ -140,11 +144,12 @@ class Host[F]:
             logger.exception("figures could not be published", extra={"actor": self.name})
 
     def _rouse(self, *messages: object) -> None:
+        """Put messages into the mailbox, and wake the thread if it sleeps. From now on the host is busy, so no message is overlooked."""
         with self._activity.lock:
             if self._ended:
                 return
             self._mailbox.extend((self._activity.now(), message) for message in messages)
-            if self._busy:
+            if self._busy:  # it looks into the mailbox before it sleeps
                 return
             self._busy = True
             self._activity.busy += 1
@@ -152,6 +157,10 @@ class Host[F]:
             self._wakeup.set()
 
     def _run(self) -> None:
+        """Work until the actor ends: this is the host's thread. Publishes the figures at the end.
+
+        They are published before each sleep (``_sleep``). If an actor has no time to sleep, they are published here, between two steps.
+        """
         seconds: float | None = AT_ONCE
         try:
             while seconds is not None:
@@ -171,6 +180,7 @@ class Host[F]:
                 self._activity.busy -= 1
 
     def _work(self) -> float | None:
+        """Let the actor receive all messages, and do one step. Returns as ``Actor.step`` does."""
         try:
             while self._mailbox:
                 self._actor.receive(self._mailbox.popleft()[1])
@@ -179,8 +189,11 @@ class Host[F]:
             return self._actor.failed(error)
 
     def _sleep(self, seconds: float) -> None:
-        """Sleep until a message comes, at most this long. Figures are published before, and not between two steps of one piece of work: there
-        much is not as it will be."""
+        """Sleep until a message comes, at most this long. Publishes figures meanwhile, once PUBLISH_SECONDS have passed since the last time.
+
+        Returns at once if the actor goes on (``seconds`` is 0): between two steps of one piece of work, much is not as it will be, and is not
+        published. ``_rouse`` sets ``_busy`` when a message comes.
+        """
         with self._activity.lock:
             if seconds <= 0 or self._woken or self._mailbox:
                 self._woken = False

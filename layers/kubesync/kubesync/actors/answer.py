@@ -10,7 +10,7 @@ class Answer[T]:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._event = scheduler.event()
-        self._results: list[T] = []
+        self._results: list[T] = []  # the result, once it is set
         self._error: BaseException | None = None
 
     def set_result(self, result: T) -> None:

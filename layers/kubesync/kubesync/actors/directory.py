@@ -26,13 +26,13 @@ class Directory[F]:
         self._on_demand = on_demand
         self._lock = scheduler.lock()
         self._hosts: dict[str, Host[F]] = {}
-        self._last: tuple[object, float] | None = None
+        self._last: tuple[object, float] | None = None  # arguments of ``end``, once it was called
 
     def __contains__(self, name: str) -> bool:
         return name in self._hosts
 
     def send(self, name: str, message: object) -> bool:
-        """Send a message to an actor. False: there is none."""
+        """Send a message to an actor, unless it has ended. False: there was never an actor of this name."""
         if self._on_demand:
             self.start(name)
         host = self._hosts.get(name)

@@ -30,8 +30,8 @@ class ParallelMap:
         self._threads = threads
 
     def __call__[T, R](self, call: Callable[[T], R], things: Sequence[T]) -> list[R]:
-        results: dict[int, R] = {}
-        errors: dict[int, BaseException] = {}
+        results: dict[int, R] = {}  # by the position of the thing
+        errors: dict[int, BaseException] = {}  # the same
         left = deque(enumerate(things))  # several threads may take from a deque at the same time
 
         def work() -> None:
