@@ -145,6 +145,20 @@ def test_live_says_what_the_zone_holds_now(stack: CliStack) -> None:
     assert "in_the_zone" not in stack.call("records", "-o", "json").json[0]
 
 
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_zone_that_cannot_be_read_is_said_once_and_fails(stack: CliStack, form: str) -> None:
+    ran = stack.call("records", "--live", "-o", form, AWS_ENDPOINT_URL_ROUTE_53="http://127.0.0.1:1")
+
+    (line,) = ran.lines
+    assert line.startswith(f"zone {stack.zone_id} cannot be read: Route 53 could not be reached")
+    assert ran.status == 1
+    if form == "json":
+        assert all(row["in_the_zone"].startswith("not known: Route 53") for row in ran.json if row["type"])
+    else:
+        assert "drifted.shop.svc.prod.example.com" in ran.out
+        assert "could not be reached" not in ran.out
+
+
 def test_explanation_of_an_unknown_service_names_the_disabled_cluster(stack: CliStack) -> None:
     assert stack.call("cluster", "disable", "prod").status == 0
     try:
@@ -163,3 +177,12 @@ def test_wait_for_a_service_without_record_sets_leads_to_its_explanation(stack: 
     assert (
         ran.err == "prod/shop/pending is known; it has no record set: `kubesync explain prod/shop/pending` says why\n"
     )
+
+
+def test_wait_for_a_service_whose_name_is_refused_fails(stack: CliStack) -> None:
+    ran = stack.call("wait", "prod/shop/evil", "--timeout", "0.1")
+
+    assert ran.status == 1
+    assert ran.err.startswith(
+        "kubesync: prod/shop/evil is not published after 0.1 s: OutsideDomains www.example.com: "
+    ), ran.err

@@ -5,6 +5,7 @@ from typing import Any, Final
 import pytest
 
 from harness.fakes.manual_clock import ManualClock
+from kubesync.domain.dns.records import Problem
 from kubesync.domain.errors import NewerSchemaError, StoreBusyError, StoreError, StoreUnavailableError
 from kubesync.domain.objects import ObjectKey, Resource, Service
 from kubesync.domain.state import KeyState, Name, OpenMark, Part, PartId
@@ -40,9 +41,21 @@ def no_failure(error: StoreError) -> None:
             a_state(waits=frozenset({PAY})),
             "another Service has pay.example.com in Z1: `kubesync explain prod/shop/web` shows whose turn it is",
         ),
+        (
+            a_state(problems=(Problem("OutsideDomains", "www.example.org", "outside"), Problem("InvalidTtl", "ttl", "no"))),
+            "OutsideDomains www.example.org: outside",
+        ),
+        (
+            a_state(problems=(Problem("RoutingNotPossible", "a A", "bad"), Problem("RoutingNotPossible", "b A", "bad"))),
+            "RoutingNotPossible a A: bad (and 1 more)",
+        ),
+        (a_state(problems=(Problem("InvalidTtl", "ttl", "no"), Problem("UnknownAnnotation", "x/y", "no"))), ""),
     ],
-    ids=["published", "unknown", "deleted", "not sent", "refused", "conflict", "name of another"],
-)
+    ids=[
+        "published", "unknown", "deleted", "not sent", "refused", "conflict", "name of another", "name refused", "withheld",
+        "a default instead",
+    ],
+)  # fmt: skip
 def test_what_is_missing(state: KeyState, missing: str) -> None:
     assert why_not(state) == missing
 

@@ -21,18 +21,27 @@ from kubesync_local.documents.outlook import why_not_turned
 from kubesync_local.plans.plan import zone_titles
 from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import visible
-from kubesync_local.terminal.output import counted, new_console, print_folded, print_rows, screen_width, side_in_words
+from kubesync_local.terminal.output import (
+    counted,
+    new_console,
+    print_folded,
+    print_rows,
+    remark,
+    screen_width,
+    side_in_words,
+)
 from kubesync_local.terminal.sorting import sorted_by
 from kubesync_local.terminal.states import state_in_words
 from kubesync_local.terminal.tables import lines_of
 from kubesync_local.workplace.workplace import Workplace
 
 LIVE = "in_the_zone"
+_NOT_KNOWN = "not known"
 COLUMNS = ("name", "type", "identifier", "routing", "ttl", "values", "alias", "zone", "service", "state", "reason")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show all record sets, sorted by zone and name."""
+    """Show all record sets, sorted by zone and name. Returns 1 if a zone that ``--live`` asks for cannot be read."""
     fits = name_filter(arguments.name)
     work = Workplace()
     state, claims = StateTable(work.store), ClaimTable(work.store)
@@ -60,22 +69,27 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if not none_chosen and arguments.name and not set(arguments.name) & set("*?["):
         empty += f": `kubesync explain {arguments.name}` says why"
+    unread: Mapping[str, str] = {}
     if arguments.live:
-        shown = _with_live(shown, work)
+        shown, unread = _with_live(shown, work)
+    for zone, why in unread.items():
+        remark(f"zone {zone} cannot be read: {why}")
+    status = 1 if unread else 0
     title = None
     if arguments.output == "table":
         shown = [
             {**row, "state": state_in_words(row["state"]), "reason": in_the_way_for_people(row["reason"] or "")}
             for row in map(with_policy, shown)
         ]
+        shown = [{**row, LIVE: _NOT_KNOWN} if row["zone"] in unread else row for row in shown]
         if screen_width(new_console()) is not None:
             shown, title = _with_names_of_zones(shown, zone_titles(configs))
     columns = (*COLUMNS, LIVE) if arguments.live else COLUMNS
     if title is not None and shown and not _fits(shown, columns):
         _print_compact(sorted_by(shown, arguments.sort), title)
-        return 0
+        return status
     print_rows(shown, columns, arguments.output, empty, names=2, sort=arguments.sort, title=title)
-    return 0
+    return status
 
 
 def _fits(rows: list[dict[str, Any]], columns: Sequence[str]) -> bool:
@@ -109,16 +123,16 @@ def _print_compact(rows: Sequence[Mapping[str, Any]], title: str) -> None:
         print_folded(console, line.append("  ").append(visible(f"({why})")) if why else line, 4)
 
 
-def _with_live(rows: list[dict[str, Any]], work: Workplace) -> list[dict[str, Any]]:
-    """Rows with what Route 53 has there now: ``the same``, ``nothing``, another value, or why it cannot be read."""
+def _with_live(rows: list[dict[str, Any]], work: Workplace) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Rows with what Route 53 has there now: ``the same``, ``nothing``, another value, or why it cannot be read; and the unreadable zones."""
     names = {Name(row["zone"], row["name"]) for row in rows}
     current, unread = current_at(work.application.zones(), names)
-    return [{**row, LIVE: _live(row, current, unread) if row["type"] else None} for row in rows]
+    return [{**row, LIVE: _live(row, current, unread) if row["type"] else None} for row in rows], unread
 
 
 def _live(row: Mapping[str, Any], current: Mapping[RecordKey, RecordSet], unread: Mapping[str, str]) -> str:
     if row["zone"] in unread:
-        return f"not known: {unread[row['zone']]}"
+        return f"{_NOT_KNOWN}: {unread[row['zone']]}"
     found = current.get(RecordKey(row["zone"], row["name"], row["type"] or "", row.get("identifier", "")))
     if found is None:
         return "nothing"

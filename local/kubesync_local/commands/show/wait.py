@@ -24,6 +24,13 @@ _COLUMNS: Final = ("name", "type", "identifier", "routing", "ttl", "values", "al
 FIRST_PAUSE_SECONDS: Final = 1.0
 LONGEST_PAUSE_SECONDS: Final = 5.0
 _GROWTH: Final = 1.2
+# With other codes something that the object asks for is left out (docs/reasons.md).
+_NOTHING_LEFT_OUT: Final = frozenset(
+    {
+        "InvalidExclude", "InvalidInclude", "InvalidTtl", "InvalidAlias", "InvalidEvaluateTargetHealth", "UnknownAnnotation",
+        "NoAliasTarget", "InvalidWeight", "WeightWithoutIdentifier",
+    }
+)  # fmt: skip
 
 type Look = tuple[KeyState, int]
 
@@ -123,6 +130,7 @@ def await_published(
 # | is open after a failed try                | what failed                            |
 # | is open                                   | the next batch                         |
 # | waits for names of others, has conflicts  | these names                            |
+# | asks for what is refused or withheld      | the first of these problems            |
 # | none of these                             | nothing                                |
 def why_not(state: KeyState) -> str:
     """What is missing; empty: everything is published."""
@@ -138,6 +146,11 @@ def why_not(state: KeyState) -> str:
         )
     if state.waits:
         return f"another Service has {min(state.waits).label}: `kubesync explain {state.key}` shows whose turn it is"
+    refused = [problem for problem in state.problems if problem.code not in _NOTHING_LEFT_OUT]
+    if refused:
+        first = refused[0]
+        more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+        return f"{first.code} {spelled(first.subject)}: {first.message}{more}"
     return ""
 
 
