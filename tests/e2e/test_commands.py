@@ -319,7 +319,7 @@ def test_interrupted_wait_for_the_master_takes_the_request_back(stack: CliStack)
     _, err = asking.communicate(timeout=PATIENCE_SECONDS)
 
     assert (asking.returncode, err) == (130, "kubesync: interrupted\n")
-    assert ResyncTable(stack.store, "0").due(0) == []
+    assert ResyncTable(stack.store, "0").clean_up_and_list(0) == []
 
 
 def test_session_that_loses_the_lease_has_failed(stack: CliStack) -> None:

@@ -38,9 +38,9 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         without="names are counted after the transaction of their claims, not in it",
         invariants="I9",
         file="cluster/keys/committer.py",
-        old="        actions = [*chunk.actions, *self.states.counts.added(chunk.counts)]\n",
+        old="        actions = [*chunk.actions, *self.states.counts.additions(chunk.counts)]\n",
         new="""        actions = list(chunk.actions)
-        for late in self.states.counts.added(chunk.counts):
+        for late in self.states.counts.additions(chunk.counts):
             chunk.committed = lambda late=late, first=chunk.committed: (
                 first(),
                 self._fenced_writer.run([self.states.config.name], [late], self._fenced_writer.token()),
@@ -190,7 +190,7 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         invariants="I7",
         file=_ALLOWED,
         old="        asked = [name for name in want.counted if name in fresh]\n",
-        new="        asked = [name for name in want.counted if name in fresh or self._counted.of(namespace) < 0]\n",
+        new="        asked = [name for name in want.counted if name in fresh or self._counted.used(namespace) < 0]\n",
         caught_by=(_LIMITS + "test_i7_resumed_session_reads_counts_only_where_names_change",),
     ),
 )

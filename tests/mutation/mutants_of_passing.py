@@ -204,8 +204,8 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="a name is not given to a key that is planned later in the same window",
         invariants="I9",
         file=_BOOK,
-        old="(self._waiters.of(name) if claim.waiting else {}) | coming\n",
-        new="(self._waiters.of(name) if claim.waiting else {})\n",
+        old="(self._waiters.by_place(name) if claim.waiting else {}) | coming\n",
+        new="(self._waiters.by_place(name) if claim.waiting else {})\n",
         caught_by=(
             _PASS + "test_i9_older_object_that_comes_in_the_window_in_which_the_owner_leaves_is_before_those_in_line",
         ),

@@ -45,7 +45,7 @@ class DeploymentCheck:
             else warned("tables", "no cluster is registered", "kubesync cluster add --help")
         )
         yield self._schedules()
-        if lease.free(int(self.work.now() * 1000)):
+        if lease.is_free(int(self.work.now() * 1000)):
             yield warned("master", "no session runs now", "if this stays so: docs/runbook.md, NoMaster")
         else:
             yield passed("master", f"session {lease.holder} runs")

@@ -185,7 +185,7 @@ class ZoneSets:
         """Sets that a Service has which no longer wants them: of this cluster, or of any other one, as the tables have it."""
         others = (each.name for each in self.registered if each.name != cluster)
         table = self._master.tables.state
-        stored = (state for name in others for state in table.each(key for key, _ in table.open_keys(name)))
+        stored = (state for name in others for state in table.load_each(key for key, _ in table.open_keys(name)))
         return {key for state in (*states, *stored) for key in state.applied.keys() - state.intended.keys()}
 
     def stored_view(self, config: ClusterConfig) -> ClusterView:

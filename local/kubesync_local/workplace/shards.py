@@ -30,7 +30,7 @@ def roomiest(store: Store, configs: Iterable[ClusterConfig], own: str, now: floa
         if not lease.holder:
             break
         ended_ms = max(lease.expires_at_ms, lease.released_at_ms)
-        if not lease.free(int(now * 1000)) or now - ended_ms / 1000 < _GONE_SECONDS:
+        if not lease.is_free(int(now * 1000)) or now - ended_ms / 1000 < _GONE_SECONDS:
             running.append(number)
     taken = Counter(config.shard for config in configs)
     return min(running, key=lambda shard: (taken[shard], int(shard)), default=own)

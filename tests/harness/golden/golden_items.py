@@ -22,7 +22,7 @@ from kubesync.aws.tables.claims import Claim, ClaimTable
 from kubesync.aws.tables.control.clusters import ClusterConfig, ZoneReference
 from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
 from kubesync.aws.tables.control.inflight import Inflight, InflightTable
-from kubesync.aws.tables.control.lease import LeaseTable, held_check
+from kubesync.aws.tables.control.lease import LeaseTable, lease_check
 from kubesync.aws.tables.control.listeners import Basis, Checkpoint
 from kubesync.aws.tables.control.resync_requests import ResyncTable, new_request
 from kubesync.aws.tables.control.zone_access import ZoneAccess
@@ -140,7 +140,9 @@ def write_everything(store: Store) -> None:
     lease = LeaseTable(store, "0")
     lease.bind("main")
     mine = lease.take(lease.read(), "session-1", lease.draw_epoch(), 1_800_000_015_000)
-    raise_fences(store, [shard_fence_key("0"), fence_key("prod")], mine.epoch, held_check("0", mine.epoch, mine.holder))
+    raise_fences(
+        store, [shard_fence_key("0"), fence_key("prod")], mine.epoch, lease_check("0", mine.epoch, mine.holder)
+    )
     lease.renew(mine, 1_800_000_020_000, 1_800_000_840_000)
     lease.signal()
     lease.release(mine, clean=True, at_ms=1_800_000_840_000, unsettled=["Z2"])
@@ -194,7 +196,7 @@ def write_everything(store: Store) -> None:
     store.transact(actions, "tx-1")
     claim = Claim(NAME, WEB, 1, 0)
     joins = {ClaimTable.waiter_place(NAME, API, "2026-01-02T03:04:06Z"): API}
-    store.transact(ClaimTable.change(claim, claim.moved(waiting=1), joins), "tx-2")
+    store.transact(ClaimTable.change(claim, claim.changed(waiting=1), joins), "tx-2")
     requests = ResyncTable(store, "0")
     requests.store(new_request("r1", "prod", NOW, dry_run=True, force=False))
     answered = new_request("r2", "", NOW, dry_run=False, force=True)
@@ -227,7 +229,7 @@ def write_reports(store: MemoryStore) -> None:
     figures = {"clusters": 1, "errors": 0, "differences": 2, "session": "session-1"}
     ended = new_request("r4", "prod", NOW - 9, dry_run=False, force=True)
     short = {"clusters": [{"cluster": "prod", "counts": {f"kind-{n}": n for n in range(60)}}]}
-    store.transact(results.put(ended, figures, short, NOW, "tx-5"), "tx-5")
+    store.transact(results.put_result(ended, figures, short, NOW, "tx-5"), "tx-5")
 
 
 def a_state_with_policies() -> KeyState:
@@ -261,7 +263,7 @@ def write_policies(store: MemoryStore) -> None:
     actions += InflightTable(store, "0").put("Z1", None, batch, "tx-1")[1]
     store.transact([*actions, *ClaimTable.change(None, Claim(SEAT, WEB, 1, 0))], "tx-1")
     claim, joins = Claim(SEAT, WEB, 1, 0), {ClaimTable.waiter_place(SEAT, API, "2026-01-02T03:04:06Z"): API}
-    store.transact(ClaimTable.change(claim, claim.moved(waiting=1), joins), "tx-2")
+    store.transact(ClaimTable.change(claim, claim.changed(waiting=1), joins), "tx-2")
 
 
 FILES: Final[Mapping[str, Callable[[MemoryStore], None]]] = {

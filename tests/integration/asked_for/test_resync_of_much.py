@@ -85,7 +85,7 @@ def delivered(mailbox: ResyncTable, report: dict[str, object]) -> dict[str, obje
     mailbox.store(request)
     store.transact(mailbox.answer(request, report, "token"), "token")
     answer = mailbox.collect(request)
-    assert list(mailbox.due(1_800_000_000.0)) == []
+    assert list(mailbox.clean_up_and_list(1_800_000_000.0)) == []
     return answer
 
 

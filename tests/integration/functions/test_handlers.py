@@ -246,7 +246,7 @@ def test_resync_that_has_no_time_left_goes_on_in_the_next_session(stack: CliStac
 
     assert (report["status"], report["clusters"], report["dry_run"], report["forced"]) == ("running", [], False, False)
     store = Application(Settings.from_environment()).store()
-    assert [request.id for request in ResyncTable(store, "0").due(time())] == [report["id"]]
+    assert [request.id for request in ResyncTable(store, "0").clean_up_and_list(time())] == [report["id"]]
     with ended_when(lambda: not resyncs_under_way(store, "0") and stack.settled()):
         Application(Settings.from_environment()).new_session().run()
     (last,) = last_resyncs(Application(Settings.from_environment()).store(), "0")

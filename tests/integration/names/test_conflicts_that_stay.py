@@ -270,7 +270,7 @@ def test_name_in_conflict_that_another_shard_waits_for_is_let_go_to_it(conflicts
     assert claim.owner == ObjectKey("prod", "shop", "web-0000")
     waiter = ObjectKey("elsewhere", "shop", "web")
     joins = {claims.waiter_place(name, waiter, ""): waiter}
-    deployment.store.transact(claims.change(claim, claim.moved(waiting=1), joins), "another shard")
+    deployment.store.transact(claims.change(claim, claim.changed(waiting=1), joins), "another shard")
     deployment.pass_time(5.0)
     assert {found.owner for found in claims.read([name]).values()} == {waiter}
     assert [key for key in deployment.store.dump() if "#heir#" in str(key.sort)] == []

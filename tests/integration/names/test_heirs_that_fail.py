@@ -326,7 +326,7 @@ def test_heir_of_another_shard_is_not_waited_for(deployment: Failing) -> None:
     deployment.line_up("a")
     table, far, name = ClaimTable(deployment.store), key_of("far/shop/b"), Name(ZONE_ID, NAME)
     claim, joins = table.read([name])[name], {table.waiter_place(name, far, "2026-01-01T00:00:00Z"): far}
-    deployment.store.transact(table.change(claim, claim.moved(waiting=1), joins), "of another shard")
+    deployment.store.transact(table.change(claim, claim.changed(waiting=1), joins), "of another shard")
     deployment.put("a", None)
     deployment.pass_time(3.0)
     assert deployment.answers == [ONE, NOTHING]

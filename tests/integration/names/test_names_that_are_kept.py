@@ -340,11 +340,11 @@ def test_name_that_is_kept_counts_and_is_let_go_with_its_zone_or_its_rules(deplo
     deployment.apply("web", balancer(), namespace="friendly")
     deployment.pass_time(3.0)
     counts = NameCountTable(deployment.store)
-    assert (counts.held("prod", (NAMES, "friendly")), counts.held("prod", (NAMES, "evil"))) == (1, 0)
+    assert (counts.stored("prod", (NAMES, "friendly")), counts.stored("prod", (NAMES, "evil"))) == (1, 0)
     deployment.world.configure("prod", domain_filter=FILTER, namespace_domains=("evil=www.example.com",))
     deployment.pass_time(90.0)
     assert (at(deployment), owners(deployment)) == ({"": (EVIL,)}, {WWW: "prod/evil/x"})
-    assert (counts.held("prod", (NAMES, "friendly")), counts.held("prod", (NAMES, "evil"))) == (0, 1)
+    assert (counts.stored("prod", (NAMES, "friendly")), counts.stored("prod", (NAMES, "evil"))) == (0, 1)
 
 
 def test_kept_claim_goes_when_the_cluster_loses_the_zone(deployment: Deployment) -> None:

@@ -158,7 +158,7 @@ def test_process_and_function_stand_by_for_each_other(stack: Stack, tmp_path: Pa
         assert stack.start(**TIMES).join().code == 4  # the function while the process has long to go
         os.kill(process.child.pid, signal.SIGKILL)
         process.child.wait(PATIENCE_SECONDS)
-    wait_until(lambda: lease_of(stack).free(int(time.time() * 1000)))
+    wait_until(lambda: lease_of(stack).is_free(int(time.time() * 1000)))
     function = stack.start(**TIMES)
     function.wait_for(lambda: function.saw("master"))
     with contextlib.closing(Process(stack, tmp_path / "b.log")) as process:

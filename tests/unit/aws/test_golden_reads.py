@@ -33,8 +33,8 @@ from kubesync_local.workplace.readings import ListenerReadings, ZoneProblem, Zon
 def test_names_that_are_counted_refused_and_too_many() -> None:
     found = tables("names-counted")
     table = NameCountTable(found)
-    assert table.all_held("prod") == {(NAMES, "shop"): 3}
-    assert (table.held("prod", (NAMES, "shop")), table.held("prod", (NAMES, "default"))) == (3, 0)
+    assert table.all_stored("prod") == {(NAMES, "shop"): 3}
+    assert (table.stored("prod", (NAMES, "shop")), table.stored("prod", (NAMES, "default"))) == (3, 0)
     assert [p.code for p in state(found, "one").problems] == ["WildcardNotAllowed"]
     (problem,) = state(found, "two").problems
     assert (problem.code, problem.subject) == ("TooManyNames", "d.example.com")
@@ -267,7 +267,7 @@ def test_access_to_zones_their_problems_and_conflict_checks() -> None:
 def test_request_that_waits_and_answer_that_was_not_fetched() -> None:
     table = ResyncTable(tables("requests"), "0")
     at_ms = int(START * 1000)
-    assert table.due(START) == [ResyncRequest(f"{AT}#waiting", "prod", True, False, at_ms)]
+    assert table.clean_up_and_list(START) == [ResyncRequest(f"{AT}#waiting", "prod", True, False, at_ms)]
     answer = table.collect(ResyncRequest(f"{AT}#answered", "", False, True, at_ms))
     assert answer is not None
     assert (answer["dry_run"], [each["cluster"] for each in answer["clusters"]]) == (False, ["prod"])

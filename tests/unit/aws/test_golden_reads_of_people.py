@@ -160,7 +160,7 @@ def test_items_that_lack_what_was_added_later() -> None:
     [found] = ListenerTable(checkpoint).checkpoints("prod").values()
     assert (found.resource_version, found.works_since, found.selector) == (7, 0.0, "")
     lease = with_items((Key(CONTROL, "lease#0", "lease"), {"signal": 3}))
-    assert (LeaseTable(lease, "0").read().free(0), LeaseTable(lease, "0").read().signal) == (True, 3)
+    assert (LeaseTable(lease, "0").read().is_free(0), LeaseTable(lease, "0").read().signal) == (True, 3)
 
 
 def test_configuration_with_one_namespace() -> None:

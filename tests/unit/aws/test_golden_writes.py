@@ -57,8 +57,8 @@ def names_asked_for(scene: Scene, key: Key, _item: Item) -> list[Action]:
     cluster = key.partition.partition("#")[0]
     table = NameCountTable(scene.store)
     place = NAMES, str(key.sort)
-    held = table.held(cluster, place)
-    assert table.all_held(cluster)[place] == held
+    held = table.stored(cluster, place)
+    assert table.all_stored(cluster)[place] == held
     return [NameCountTable.correct(cluster, place, None, held)]
 
 

@@ -126,16 +126,16 @@ def test_older_release_does_not_bind_tables_of_a_newer_one() -> None:
     newer, older = LeaseTable(memory, "0", 2), LeaseTable(memory, "0", 1)
     newer.bind("main")
     older.bind("main")  # a command of a newer release changes nothing for the sessions that are deployed
-    newer.enter()
+    newer.raise_schema()
     before = memory.dump()
-    calls: list[Callable[[], None]] = [lambda: older.bind("main"), older.enter]
+    calls: list[Callable[[], None]] = [lambda: older.bind("main"), older.raise_schema]
     for call in calls:
         with pytest.raises(NewerSchemaError) as refused:
             call()
         assert str(refused.value) == "the tables were written by a newer release (schema 2), this one knows 1: upgrade"
     assert memory.dump() == before
     newer.bind("main")
-    newer.enter()
+    newer.raise_schema()
     assert memory.dump() == before
 
 
@@ -143,7 +143,7 @@ def test_first_release_writes_no_schema_where_none_is_needed() -> None:
     memory = MemoryStore(clock=ManualClock())
     table = LeaseTable(memory, "0", 1)
     table.bind("main")
-    table.enter()
+    table.raise_schema()
     assert memory.get(DEPLOYMENT) == {"pk": "lease", "sk": "deployment", "name": "main"}
 
 
@@ -159,7 +159,7 @@ class _AfterBind:
             self.done = True
             table = LeaseTable(self.memory[0], "0", 2)
             mine = table.take(table.read(), "newer", table.draw_epoch(), 10**15)
-            table.enter()
+            table.raise_schema()
             table.release(mine, clean=True, at_ms=1_799_999_999_000, unsettled=["Z1"])
 
     def after(self, call: Call) -> None: ...
@@ -203,10 +203,10 @@ def test_lost_answer_to_raising_the_schema_is_read(landed: bool) -> None:
     table = LeaseTable(memory, "0", 2)
     table.bind("main")
     if landed:
-        table.enter()
+        table.raise_schema()
     else:
         with pytest.raises(StoreBusyError):
-            table.enter()
+            table.raise_schema()
     item = memory.get(DEPLOYMENT)
     assert item is not None
     assert item.get("schema") == (2 if landed else None)

@@ -36,7 +36,7 @@ class Scene:
         return self.lease.take(self.lease.read(), holder, self.lease.draw_epoch(), now_ms + int(seconds * 1000))
 
     def answer(self) -> None:
-        for request in self.requests.due(self.clock.epoch()):
+        for request in self.requests.clean_up_and_list(self.clock.epoch()):
             self.store.transact(self.requests.answer(request, REPORT, "token"), "token")
 
     def keep(self, cluster: str) -> None:
@@ -74,7 +74,7 @@ class Scene:
 
     @property
     def mailbox(self) -> list[ResyncRequest]:
-        return self.requests.due(self.clock.epoch())
+        return self.requests.clean_up_and_list(self.clock.epoch())
 
 
 class _EventfulClock(ManualClock):

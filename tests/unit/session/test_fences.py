@@ -9,7 +9,7 @@ from harness.fakes.store_faults import StoreFaults, writes_to
 from kubesync.aws.dynamodb.store import Key
 from kubesync.aws.fencing.take_over import Fencing, raise_fences, retry_while_throttled
 from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
-from kubesync.aws.tables.control.lease import LeaseTable, held_check, lease_key
+from kubesync.aws.tables.control.lease import LeaseTable, lease_check, lease_key
 from kubesync.domain.errors import FencedOutError, NotMasterError, StoreBusyError, StoreOutcomeUnknownError
 
 
@@ -42,20 +42,20 @@ def fences_of(call: Call) -> list[Key]:
 
 def test_i2_fence_is_raised_by_the_holder_of_the_lease() -> None:
     store = a_store_with_master(7)
-    raise_fences(store, [fence_key("prod")], 7, held_check("0", 7, "somebody"))
+    raise_fences(store, [fence_key("prod")], 7, lease_check("0", 7, "somebody"))
     # An answer was lost: the same again is fine.
-    raise_fences(store, [fence_key("prod")], 7, held_check("0", 7, "somebody"), {fence_key("prod")})
+    raise_fences(store, [fence_key("prod")], 7, lease_check("0", 7, "somebody"), {fence_key("prod")})
     assert epochs(store, fence_key("prod")) == [7]
 
 
 def test_i2_session_that_drew_the_epoch_of_another_is_refused_at_its_fence() -> None:
     store = a_store_with_master(7)
-    raise_fences(store, [fence_key("prod")], 7, held_check("0", 7, "somebody"))
+    raise_fences(store, [fence_key("prod")], 7, lease_check("0", 7, "somebody"))
     # The counter was restored to what it was before the last epoch was drawn.
     table = LeaseTable(store, "0")
     table.take(table.read(), "successor", 7, 20_000)
     with pytest.raises(FencedOutError) as refused:
-        raise_fences(store, [fence_key("other"), fence_key("prod")], 7, held_check("0", 7, "successor"))
+        raise_fences(store, [fence_key("other"), fence_key("prod")], 7, lease_check("0", 7, "successor"))
     assert refused.value.epoch == 7
     assert epochs(store, fence_key("other")) == [None]
 
@@ -65,7 +65,7 @@ def test_i2_answer_that_is_lost_while_fences_are_raised_keeps_nobody_out() -> No
     made = fencing(store)
     made.take_over(["prod"])
     made.raised.clear()
-    made.adopt("prod")
+    made.ensure_raised("prod")
     assert made.raised == {"prod"}
 
 
@@ -74,7 +74,7 @@ def test_i2_master_that_lost_the_lease_fences_no_cluster_that_its_successor_does
     table = LeaseTable(store, "0")
     table.take(table.read(), "successor", 8, 20_000)
     with pytest.raises(NotMasterError):
-        raise_fences(store, [fence_key("new")], 7, held_check("0", 7, "somebody"))
+        raise_fences(store, [fence_key("new")], 7, lease_check("0", 7, "somebody"))
     assert store.get(fence_key("new")) is None
 
 
@@ -91,7 +91,7 @@ def test_i2_fence_of_a_later_master_is_not_lowered() -> None:
     store = a_store_with_master(7)
     raise_fence(store, "prod", 9)
     with pytest.raises(NotMasterError):
-        raise_fences(store, [fence_key("other"), fence_key("prod")], 7, held_check("0", 7, "somebody"))
+        raise_fences(store, [fence_key("other"), fence_key("prod")], 7, lease_check("0", 7, "somebody"))
     assert epochs(store, fence_key("prod"), fence_key("other")) == [9, None]
 
 
@@ -100,7 +100,7 @@ def test_those_that_are_raised_already_do_not_keep_others_from_being_raised() ->
     raise_fence(store, "b", 7)
     raise_fence(store, "c", 3)
     fences = [fence_key("a"), fence_key("b"), fence_key("c")]
-    raise_fences(store, fences, 7, held_check("0", 7, "somebody"), {fence_key("b")})
+    raise_fences(store, fences, 7, lease_check("0", 7, "somebody"), {fence_key("b")})
     assert epochs(store, fence_key("a"), fence_key("b"), fence_key("c")) == [7, 7, 7]
 
 
@@ -111,7 +111,7 @@ def test_i2_take_over_raises_the_fence_of_the_shard_and_of_all_clusters_in_few_t
     made = fencing(store)
     made.take_over(names)
     assert [len(fences_of(call)) for call in store.calls] == [99, 52]
-    assert all(call.actions[-1] == held_check("0", 7, "somebody") for call in store.calls)
+    assert all(call.actions[-1] == lease_check("0", 7, "somebody") for call in store.calls)
     assert fences_of(store.calls[0])[0] == shard_fence_key("0") == Key("control", "lease#0", "fence")
     assert epochs(store, *(fence_key(name) for name in names)) == [7] * 150
     assert made.raised == set(names)

@@ -203,7 +203,7 @@ class ZoneQuestions:
 
         def of_others(drift: Drift) -> bool:
             others = owners.get(Name.of(drift.key), set()) - {drift.service}
-            return any(state.applied.get(drift.key) == drift.stands for state in tables.state.each(sorted(others)))
+            return any(state.applied.get(drift.key) == drift.stands for state in tables.state.load_each(sorted(others)))
 
         return [replace(drift, stands=None) if drift.stands and of_others(drift) else drift for drift in drifts]
 

@@ -116,5 +116,5 @@ class Removal:
         for places in batched(chain(slices, state.leftover_marks(name)), _PLACES_AT_A_TIME):
             self._ports.write(name, places)
             yield 0.0
-        last = [*self._ports.tables.listeners.all_places(name), ClusterTable.forget(self._config)]
+        last = [*self._ports.tables.listeners.delete_all(name), ClusterTable.forget(self._config)]
         self._ports.write(name, last)

@@ -105,7 +105,7 @@ class Serving:
         remembered = None
         try:
             if configured is not None:
-                read = {name: configured.config.remembered}
+                read = {name: configured.config.possible_resources}
                 remembered = configured.remembered or self._ports.tables.listeners.remembered(read)[name]
         except NewerSchemaError as newer:
             self._unreadable(newer)

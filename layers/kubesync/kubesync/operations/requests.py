@@ -76,10 +76,10 @@ class ResyncWorker:
         token = self._master.fenced_writer.token()
         actions: list[Action] = []
         if stored:
-            removed = [self._table.remove(request, asked=True)]
+            removed = [self._table.delete_request(request, asked=True)]
             actions += removed if own_session else self._table.answer(request, report, token)
         if progress.goes_on:
-            actions += [self._table.forget(request)]
+            actions += [self._table.delete_progress(request)]
         try:
             self._store_result(request, report, actions, token, own_session=own_session)
         except StaleStateError:
@@ -93,12 +93,12 @@ class ResyncWorker:
         if not self._table.waiting(request):
             logger.warning("a resync has no request: an earlier release may have finished it", request=request.id)
             writer = self._master.fenced_writer
-            writer.run((), [self._table.forget(request)], writer.token())
+            writer.run((), [self._table.delete_progress(request)], writer.token())
             return
         logger.error("a resync was not finished in time", request=request.id, cluster=request.cluster)
         done = done_clusters(request, self._table)
         report = report_of(request, [*done, {"cluster": request.cluster, "error": NOT_DONE}])
-        self._store_result(request, report, [self._table.remove(request), self._table.forget(request)])
+        self._store_result(request, report, [self._table.delete_request(request), self._table.delete_progress(request)])
 
     def _store_result(
         self,
@@ -119,7 +119,7 @@ class ResyncWorker:
         if not request.dry_run:
             figures = figures_of(report)
             kept = {**figures, "session": parts.session}
-            actions += self._table.put(request, kept, in_short(report), parts.scheduler.epoch(), token)
+            actions += self._table.put_result(request, kept, in_short(report), parts.scheduler.epoch(), token)
         try:
             if actions:
                 writer.run((), actions, token)  # no cluster: checks the shard's fence

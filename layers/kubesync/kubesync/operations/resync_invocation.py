@@ -131,7 +131,7 @@ class ResyncInvocation:
 
     def _have_it_done(self, request: ResyncRequest) -> dict[str, Any] | None:
         """Wait for the report from whichever session does it. Runs sessions of its own while there is no master. None: no time is left."""
-        report = self._run_own_session(request) if self.lease.read().free(self._now_ms()) else None
+        report = self._run_own_session(request) if self.lease.read().is_free(self._now_ms()) else None
         while report is None and self.remaining_seconds() > POLL_SECONDS:
             report = self._ask_master(request)
             if report is None and (not request.goes_on or self._may_begin_another()):
@@ -180,7 +180,7 @@ class ResyncInvocation:
             if withdraws:  # inside `try`: an interrupt may come after the request is stored
                 self.table.store(request)
             lease = self.lease.read()
-            if not lease.free(self._now_ms()):
+            if not lease.is_free(self._now_ms()):
                 self.lease.signal()
                 self._say(f"session {lease.holder} is the master: the request was sent to it")
             report = self._wait_for_answer(request)
@@ -201,7 +201,7 @@ class ResyncInvocation:
         awaited = ""
         while True:
             lease = self.lease.read()
-            holder = "" if lease.free(self._now_ms()) else lease.holder
+            holder = "" if lease.is_free(self._now_ms()) else lease.holder
             if holder != awaited:
                 awaited = holder
                 self.progress("waiting", {"session": holder})

@@ -57,7 +57,7 @@ class Clusters:
     def previewer(self, config: ClusterConfig) -> Reconciler:
         """Make a reconciler with key states of its own, for previews. Reads the cluster's checkpoints."""
         ports = self._ports()
-        remembered = ports.tables.listeners.remembered({config.name: config.remembered})[config.name]
+        remembered = ports.tables.listeners.remembered({config.name: config.possible_resources})[config.name]
         states = KeyStates(config, ports.tables)
         states.configure(config, remembered.checkpoints, ports.scheduler.epoch())
         states.identity, states.large = remembered.identity, remembered.large
@@ -77,7 +77,7 @@ class Clusters:
         Raises:
             StoreError: it failed. Call it again later; a repeat does no harm.
         """
-        self.fencing.adopt(config.name)
+        self.fencing.ensure_raised(config.name)
         self._stop_listening(config.name, code, until, until)
         self.configure(Configured(config, None))
         self.actors.send(config.name, TakeUp(None))

@@ -122,7 +122,7 @@ class LeaseKeeper:
                     found, started = tries[seen.epoch]
                     self._set_lease(seen, started)
                     return found
-                if seen.free(now_ms(self._scheduler)) or unmoved > self._times.duration + self._times.renew_every:
+                if seen.is_free(now_ms(self._scheduler)) or unmoved > self._times.duration + self._times.renew_every:
                     self._take(seen, tries)
                     return seen
                 refused = NotMasterError(f"session {seen.holder} is the master (epoch {seen.epoch})")
@@ -170,7 +170,7 @@ class LeaseKeeper:
         """
         while True:
             try:
-                return self.table.enter()
+                return self.table.raise_schema()
             except StoreError as error:
                 if (
                     not isinstance(error, StoreBusyError)

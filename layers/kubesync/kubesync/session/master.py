@@ -107,7 +107,7 @@ class Master:
         found = self._retry(self.registry.read)
         configs = {name: config for name, config in found.items() if config is not None}
         self.served.fencing.take_over(configs)
-        read = {name: config.remembered for name, config in configs.items()}
+        read = {name: config.possible_resources for name, config in configs.items()}
         # None: each cluster reads its own part.
         remembered = self._read(partial(self.tables.listeners.remembered, read)) or dict.fromkeys(configs)
         self._retry(self.named.load)

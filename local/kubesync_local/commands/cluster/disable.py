@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     if disabled:
         remark(f"cluster {config.name} is disabled: its record sets and upstreams stay as they are")
         return 0
-    held = not work.lease.read().free(int(work.now() * 1000))
+    held = not work.lease.read().is_free(int(work.now() * 1000))
     who = "the running session lists it now" if held else "the next session lists it"
     remark(f"cluster {config.name} is enabled; {who}")
     return 0

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         config = work.clusters.put(marked, only_if)
         note(work, config.name, "cluster remove", [("deleting", before, config.on_delete.value)])
     work.lease.signal()
-    held = not work.lease.read().free(int(work.now() * 1000))
+    held = not work.lease.read().is_free(int(work.now() * 1000))
     who = "the running session does it now" if held else "the next session does it"
     remark(f"cluster {config.name} is being removed, {_outputs(work, config)}; {who}")
     return 0

@@ -54,6 +54,6 @@ def _say(work: Workplace, *, pausing: bool, changed: bool) -> None:
         return
     lease = work.lease.read()
     until = f" until {timestamp(lease.ends_at_ms / 1000)}" if lease.ends_at_ms else ""
-    running = "" if lease.free(int(work.now() * 1000)) else f"; session {lease.holder} goes on{until}"
+    running = "" if lease.is_free(int(work.now() * 1000)) else f"; session {lease.holder} goes on{until}"
     remark(f"deployment {deployment} is paused: no session starts, record sets and upstreams stay as they are{running}")
     remark("`kubesync resume` starts it again")

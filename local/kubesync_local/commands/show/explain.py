@@ -105,7 +105,7 @@ def gather(state: KeyState, config: ClusterConfig, work: Workplace) -> Evidence:
             zone_problems=problems,
             turns=turns,
             empty=_empty(turns, owned, StateTable(work.store)),
-            running=bool(lease.holder) and not lease.free(int(now * 1000)),
+            running=bool(lease.holder) and not lease.is_free(int(now * 1000)),
             paused=config.paused,
             looked_at=of_zones.checks(),
         ),

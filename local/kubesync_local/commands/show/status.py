@@ -193,7 +193,7 @@ def lease_document(lease: Lease, now_ms: int, pause: Pause | None = None) -> dic
         state = "released clean" if lease.clean else "released, not clean"
         if not lease.clean and lease.to_settle is not None:
             state = f"released clean, but for {', '.join(lease.to_settle)}"
-    elif lease.free(now_ms):
+    elif lease.is_free(now_ms):
         state = "expired"
     return {
         "state": state,
@@ -208,7 +208,7 @@ def lease_document(lease: Lease, now_ms: int, pause: Pause | None = None) -> dic
 
 def turn_document(lease: Lease, now_ms: int) -> dict[str, Any] | None:
     """How long the oldest event waits to be recorded, as the running session has told within the last minute. None: nothing waits."""
-    if lease.free(now_ms) or not lease.turn or lease.turn[0] != lease.epoch:
+    if lease.is_free(now_ms) or not lease.turn or lease.turn[0] != lease.epoch:
         return None
     _, seconds, of = lease.turn
     cluster, _, namespace = str(of).partition("/")

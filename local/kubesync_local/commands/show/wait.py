@@ -168,6 +168,6 @@ def _why_nobody(config: ClusterConfig, work: Workplace) -> str:
     if config.paused:
         return f"; the cluster is disabled: `kubesync cluster enable {config.name}`"
     with suppress(StoreError):  # the message already says what failed
-        if LeaseTable(work.store, config.shard).read().free(int(work.now() * 1000)):
+        if LeaseTable(work.store, config.shard).read().is_free(int(work.now() * 1000)):
             return "; no session is running: `kubesync status`"
     return ""

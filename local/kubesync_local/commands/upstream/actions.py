@@ -96,7 +96,7 @@ def _show(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) 
     named.known(arguments.name, registry)
     found = NamedDocument(arguments.name, registry, UpstreamTable(work.store))
     lease = LeaseTable(work.store, registry.named[arguments.name].shard).read()
-    document = found.document(running=not lease.free(int(work.now() * 1000)))
+    document = found.document(running=not lease.is_free(int(work.now() * 1000)))
     if arguments.output != "table":
         print_document(document, arguments.output)
         return
@@ -124,7 +124,7 @@ def _remove(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry
     note(work, NAMED, "upstream remove", [(named_key(arguments.name), _members(registry.named[arguments.name]), None)])
     shard = registry.named[arguments.name].shard
     LeaseTable(work.store, shard).signal()
-    held = not LeaseTable(work.store, shard).read().free(int(work.now() * 1000))
+    held = not LeaseTable(work.store, shard).read().is_free(int(work.now() * 1000))
     who = "the running session removes it from the table now" if held else "the next session removes it from the table"
     remark(f"named upstream {arguments.name} is removed; {who}")
 

@@ -22,12 +22,12 @@ def gain(name: Name, key: ObjectKey) -> list[Action]:
 
 def wait(claim: Claim, key: ObjectKey, created_at: str) -> list[Action]:
     joins = {ClaimTable.waiter_place(claim.name, key, created_at): key}
-    return ClaimTable.change(claim, claim.moved(waiting=claim.waiting + 1), joins)
+    return ClaimTable.change(claim, claim.changed(waiting=claim.waiting + 1), joins)
 
 
 def hand_over(claim: Claim, heir: tuple[ObjectKey, Key]) -> list[Action]:
     key, place = heir
-    return ClaimTable.change(claim, claim.moved(owner=key, waiting=claim.waiting - 1), leaves=[place])
+    return ClaimTable.change(claim, claim.changed(owner=key, waiting=claim.waiting - 1), leaves=[place])
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_waiter_that_gives_up_is_gone(store: MemoryStore) -> None:
     store.transact(wait(table.read([NAME])[NAME], SECOND, LATE), "w1")
     claim = table.read([NAME])[NAME]
     left = [table.waiter_place(NAME, SECOND, LATE)]
-    store.transact(table.change(claim, claim.moved(waiting=0), leaves=left), "up")
+    store.transact(table.change(claim, claim.changed(waiting=0), leaves=left), "up")
     assert table.read([NAME])[NAME] == Claim(NAME, ME, 3, 0)
     assert list(table.waiters(NAME)) == []
     assert table.change(None, None) == []
@@ -127,10 +127,10 @@ def test_waiter_takes_another_place_and_the_claims_version_moves(store: MemorySt
     store.transact(wait(table.read([NAME])[NAME], SECOND, EARLY), "w1")
     claim = table.read([NAME])[NAME]
     joins, left = {table.waiter_place(NAME, SECOND, LATE): SECOND}, [table.waiter_place(NAME, SECOND, EARLY)]
-    store.transact(table.change(claim, claim.moved(), joins, left), "r")
+    store.transact(table.change(claim, claim.changed(), joins, left), "r")
     assert list(table.waiters(NAME)) == [(SECOND, table.waiter_place(NAME, SECOND, LATE))]
     assert table.read([NAME])[NAME] == Claim(NAME, ME, 3, 1)
-    assert table.change(claim, claim.moved())[0].conditions == (Equals("version", 2), Equals("owner", str(ME)))
+    assert table.change(claim, claim.changed())[0].conditions == (Equals("version", 2), Equals("owner", str(ME)))
 
 
 def test_claim_of_one_name_in_two_zones_is_two_claims() -> None:

@@ -105,5 +105,5 @@ def test_forgetting_a_cluster_leaves_its_fence(store: MemoryStore) -> None:
     store.write(Update(Key("control", "cluster#prod", "fence"), set={"epoch": 4}))
     count(store, ErrorCode.MAX_RUNTIME, "t")
     store.transact([table.put_identity("prod", "uid")], "i")
-    store.transact(table.all_places("prod"), "gone")
+    store.transact(table.delete_all("prod"), "gone")
     assert [item["sk"] for item in store.scan("control")] == ["fence"]

@@ -180,11 +180,11 @@ def test_request_is_answered_and_collected_once(store: Store) -> None:
     table = ResyncTable(store, "0")
     request = new_request("id1", "prod", NOW, dry_run=True, force=False)
     table.store(request)
-    assert table.due(NOW) == [request]
+    assert table.clean_up_and_list(NOW) == [request]
     assert (request.cluster, request.dry_run, request.force) == ("prod", True, False)
     assert table.collect(request) is None
     store.transact(table.answer(request, {"clusters": [1]}, "t"), "t")
-    assert table.due(NOW) == []
+    assert table.clean_up_and_list(NOW) == []
     assert table.collect(request) == {"clusters": [1]}
     assert table.collect(request) is None
     assert list(store.scan("control")) == []
@@ -197,7 +197,7 @@ def test_long_report_is_sliced_and_leaves_nothing_behind(store: Store) -> None:
     report = {"drift": [sha256(b"%d" % n).hexdigest() for n in range(10_000)]}
     store.transact(table.answer(request, report, "t"), "t")
     assert len(list(store.scan("control"))) == 4
-    assert table.due(NOW) == []
+    assert table.clean_up_and_list(NOW) == []
     assert table.collect(request) == report
     assert list(store.scan("control")) == []
 
@@ -218,7 +218,7 @@ def test_old_requests_and_other_shards_are_not_pending(store: Store) -> None:
     fresh = new_request("new", "", NOW - 3599, dry_run=False, force=False)
     table.store(fresh)
     ResyncTable(store, "1").store(new_request("other", "", NOW, dry_run=False, force=False))
-    assert table.due(NOW) == [fresh]
+    assert table.clean_up_and_list(NOW) == [fresh]
     assert len(list(store.query("control", "resync#0"))) == 1, "the old one was dropped"
 
 

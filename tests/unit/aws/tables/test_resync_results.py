@@ -28,7 +28,9 @@ def keep(store: MemoryStore, request: ResyncRequest, clusters: list[dict[str, An
     errors = sum("error" in each for each in clusters)
     figures = {"clusters": len(clusters), "errors": errors, "differences": 4, "session": "s1"}
     table = ResyncTable(store, "0", 90 * 86_400)
-    store.transact(table.put(request, figures, {"clusters": clusters}, NOW + 61.4, request.id[-2:]), request.id[-2:])
+    store.transact(
+        table.put_result(request, figures, {"clusters": clusters}, NOW + 61.4, request.id[-2:]), request.id[-2:]
+    )
 
 
 def test_result_says_when_who_asked_and_how_long(store: MemoryStore) -> None:
@@ -87,10 +89,10 @@ def test_request_of_a_resync_that_goes_on_is_due_after_its_hour(store: MemorySto
     requests.store(request)
     store.transact(results.put_progress(request, "s1", 3, 1, NOW, "t1"), "t1")
     if gone:  # by a release before this one, or by DynamoDB
-        store.write(requests.remove(request))
+        store.write(requests.delete_request(request))
     else:
-        assert requests.due(NOW + 3599) == [request]
-    assert requests.due(NOW + 3600) == [request]
+        assert requests.clean_up_and_list(NOW + 3599) == [request]
+    assert requests.clean_up_and_list(NOW + 3600) == [request]
 
 
 def test_progress_of_a_resync_that_a_release_before_has_answered_is_dropped(store: MemoryStore) -> None:
@@ -98,10 +100,10 @@ def test_progress_of_a_resync_that_a_release_before_has_answered_is_dropped(stor
     request = a_request("r1", "prod", scheduled=True)
     requests.store(request)
     store.transact(results.put_progress(request, "s1", 3, 1, NOW, "t1"), "t1")
-    store.write(requests.remove(request))  # its caller has collected the answer
-    assert requests.due(NOW + 60) == []
+    store.write(requests.delete_request(request))  # its caller has collected the answer
+    assert requests.clean_up_and_list(NOW + 60) == []
     assert list(store.query("control", "resync#0")) == []
-    assert requests.due(NOW + 3600) == []
+    assert requests.clean_up_and_list(NOW + 3600) == []
 
 
 def test_people_see_the_last_one_and_those_under_way(store: MemoryStore) -> None:

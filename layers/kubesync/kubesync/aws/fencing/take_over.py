@@ -14,7 +14,7 @@ from kubesync.actors.backoff import Backoff
 from kubesync.actors.scheduler import Scheduler
 from kubesync.aws.dynamodb.store import MAX_TRANSACTION_ACTIONS, AbsentOrBelow, Check, Key, Store, Update
 from kubesync.aws.tables.control.fences import fence_key, shard_fence_key
-from kubesync.aws.tables.control.lease import held_check
+from kubesync.aws.tables.control.lease import lease_check
 from kubesync.domain.errors import (
     FencedOutError,
     NotMasterError,
@@ -44,7 +44,7 @@ class Fencing:
         self._store = store
         self._shard = shard
         self._epoch = epoch
-        self._held = held_check(shard, epoch, holder)
+        self._held = lease_check(shard, epoch, holder)
         self._retry = retry
         self._mine: set[Key] = set()  # fences that this session has raised, or perhaps
 
@@ -72,14 +72,14 @@ class Fencing:
                 groups.extendleft((some[half:], some[:half]))
         self.raised.update(names)
 
-    def adopt(self, cluster: str) -> None:
+    def ensure_raised(self, cluster: str) -> None:
         """Raise a newly served cluster's fence, if not done yet. Raises NotMasterError, or StoreBusyError: call again later."""
         if cluster not in self.raised:
             self.raise_one(cluster)
             self.raised.add(cluster)
 
     def forget(self, cluster: str) -> None:
-        """Let ``adopt`` raise the cluster's fence again, because the cluster is not served any more."""
+        """Let ``ensure_raised`` raise the cluster's fence again, because the cluster is not served any more."""
         self.raised.discard(cluster)
 
     def raise_one(self, cluster: str) -> None:
@@ -131,7 +131,7 @@ def raise_fences(
 
     Args:
         fences: at most ``MAX_FENCES_AT_A_TIME``.
-        lease: checks that the lease is ours (``lease.held_check``). Without it, a master that lost the lease unnoticed could
+        lease: checks that the lease is ours (``lease.lease_check``). Without it, a master that lost the lease unnoticed could
             fence a cluster that its successor does not know yet.
         mine: fences that this session has raised, or tried to. Another one with this epoch is of another session: a counter of
             epochs that was restored gives two of them one epoch.

@@ -47,13 +47,13 @@ class Claim:
         """The owner, and who shares the name with it."""
         return list(dict.fromkeys((self.owner, *(key for _, key in sorted(self.types.items())))))
 
-    def without(self, key: ObjectKey) -> dict[str, ObjectKey]:
+    def types_without(self, key: ObjectKey) -> dict[str, ObjectKey]:
         """Types that are neither the owner's nor this key's."""
         return {each: holder for each, holder in self.types.items() if holder != key}
 
-    def moved(self, **changed: Any) -> Claim:
+    def changed(self, **fields: Any) -> Claim:
         """The claim after a change: every change moves the version."""
-        return replace(self, version=self.version + 1, **changed)
+        return replace(self, version=self.version + 1, **fields)
 
 
 def claim_key(name: Name) -> Key:
@@ -142,7 +142,7 @@ class Waiters:
         self._stored: dict[Name, dict[Key, ObjectKey]] = {}
         self._changed: dict[Name, dict[Key, ObjectKey | None]] = defaultdict(dict)  # None: the key has left
 
-    def of(self, name: Name) -> dict[Key, ObjectKey]:
+    def by_place(self, name: Name) -> dict[Key, ObjectKey]:
         """The keys that wait for a claim now, by place, in no order. Reads the stored queue once."""
         if name not in self._stored:
             self._stored[name] = {place: key for key, place in self._table.waiters(name)}
@@ -151,7 +151,7 @@ class Waiters:
 
     def places_of(self, name: Name, key: ObjectKey) -> list[Key]:
         """The places of one key in the queue of a claim. Empty: the key does not wait."""
-        return [place for place, waiter in self.of(name).items() if waiter == key]
+        return [place for place, waiter in self.by_place(name).items() if waiter == key]
 
     def change(self, name: Name, joins: Mapping[Key, ObjectKey], leaves: Iterable[Key]) -> None:
         """Note that keys join the queue of a claim at their places, and that the keys at other places leave it."""

@@ -26,7 +26,7 @@ from kubesync.domain.dns.permissions import NameRules, counts
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState
 
-type Taken = tuple[str, str]
+type CountKey = tuple[str, str]
 """What is counted, and of which namespace."""
 
 NAMES: Final = "asked"
@@ -39,19 +39,19 @@ _STEPS: Final = 50  # of which a limit has at least so many
 _REPLANNED: Final = 50  # at a time, of those that wait for room
 
 
-def _count_key(cluster: str, taken: Taken) -> Key:
+def _count_key(cluster: str, taken: CountKey) -> Key:
     return Key(STATE, f"{cluster}#{taken[0]}", taken[1])
 
 
 class NameCountTable(Table):
     """Reads the items and builds their writes, each of which belongs into a transaction with a fence (I2)."""
 
-    def held(self, cluster: str, taken: Taken) -> int:
+    def stored(self, cluster: str, taken: CountKey) -> int:
         """How many, by the namespace's item; 0 without one."""
         item = self._store.get(_count_key(cluster, taken))
         return 0 if item is None else item["count"]
 
-    def all_held(self, cluster: str) -> dict[Taken, int]:
+    def all_stored(self, cluster: str) -> dict[CountKey, int]:
         """The same, for every namespace that has an item."""
         return {
             (kind, item["sk"]): item["count"]
@@ -71,7 +71,7 @@ class NameCountTable(Table):
         return put(place) if over else Delete(place)
 
     @staticmethod
-    def correct(cluster: str, taken: Taken, stored: int | None, right: int) -> Action:
+    def correct(cluster: str, taken: CountKey, stored: int | None, right: int) -> Action:
         """Replace a count. ``stored``: as just read; None: there is no item."""
         place = _count_key(cluster, taken)
         guard = (Absent(),) if stored is None else (Equals("count", stored),)
@@ -93,40 +93,40 @@ class NameCounts:
         if rules is not None:
             names, sets = rules.max_names_per_namespace, rules.max_record_sets_per_namespace
             self._most = {NAMES: names, WAITS: rules.max_waits_per_namespace, SETS: sets}
-        self._known: dict[Taken, int] = {}
-        self._unwritten = Counter[Taken]()  # steps that are not whole yet
+        self._known: dict[CountKey, int] = {}
+        self._unwritten = Counter[CountKey]()  # steps that are not whole yet
         self._reserved: dict[ObjectKey, set[str]] = {}
         self._tallied: dict[ObjectKey, Mapping[str, int]] | None = None
 
-    def held(self, state: KeyState) -> AbstractSet[str]:
+    def counted_names(self, state: KeyState) -> AbstractSet[str]:
         """Names that count and that the key holds."""
         if self.rules is None or not state.claims:
             return frozenset()
         own = self.rules.own_name(state.key)
         return {name.name for name in state.claims if counts(name.name, own)}
 
-    def taken(self, state: KeyState) -> Mapping[str, int]:
+    def usage(self, state: KeyState) -> Mapping[str, int]:
         """How much a key takes of each limit."""
         if self.rules is None:
             return {}
         sets = len(state.intended.keys() | state.applied.keys())
-        return {NAMES: len(self.held(state)), WAITS: len(state.waits), SETS: sets}
+        return {NAMES: len(self.counted_names(state)), WAITS: len(state.waits), SETS: sets}
 
-    def of(self, namespace: str, kind: str = NAMES) -> int:
+    def used(self, namespace: str, kind: str = NAMES) -> int:
         """How many names a namespace holds, places in lines, or record sets. Read once."""
         taken = (kind, namespace)
         if taken not in self._known:
-            self._known[taken] = self._table.held(self._cluster, taken) + self._unwritten[taken]
+            self._known[taken] = self._table.stored(self._cluster, taken) + self._unwritten[taken]
         return self._known[taken]
 
-    def keys_with_room(self, changes: Mapping[Taken, int]) -> list[ObjectKey]:
+    def keys_with_room(self, changes: Mapping[CountKey, int]) -> list[ObjectKey]:
         """Keys to plan again after these changes: they wait for room, and there is more of it now. A namespace that has taken less than half
         of a limit is not asked for such keys.
         """
         made = {
             namespace: None
             for (kind, namespace), change in changes.items()
-            if change < 0 and kind in self._most and 2 * self.of(namespace, kind) >= self._most[kind]
+            if change < 0 and kind in self._most and 2 * self.used(namespace, kind) >= self._most[kind]
         }
         return [key for namespace in made for key in self._table.over(self._cluster, namespace)]
 
@@ -144,14 +144,14 @@ class NameCounts:
         self._known.clear()
         self._reserved.clear()
 
-    def added(self, changes: Mapping[Taken, int]) -> list[Action]:
+    def additions(self, changes: Mapping[CountKey, int]) -> list[Action]:
         """What adds to the items, in the transaction of the claims; it is conditional on their keys, so no repetition counts
         twice. The items' numbers are not known until ``written``.
         """
         steps = {taken: self._step(taken, change) for taken, change in changes.items()}
         return [update(_count_key(self._cluster, taken), {"count": step}) for taken, step in steps.items() if step]
 
-    def _step(self, taken: Taken, change: int) -> int:
+    def _step(self, taken: CountKey, change: int) -> int:
         """What is written now of what has changed."""
         step, most = self._unwritten[taken] + change, self._most.get(taken[0], 0)
         return step if taken[0] == NAMES or abs(step) >= min(_STEP, most // _STEPS) else 0
@@ -161,7 +161,7 @@ class NameCounts:
         for taken in sorted(each for each, left in self._unwritten.items() if left):
             yield update(_count_key(self._cluster, taken), {"count": self._unwritten.pop(taken)})
 
-    def written(self, changes: Mapping[Taken, int], states: Iterable[KeyState]) -> None:
+    def written(self, changes: Mapping[CountKey, int], states: Iterable[KeyState]) -> None:
         """A transaction is through."""
         for taken, change in changes.items():
             if taken in self._known:
@@ -172,7 +172,7 @@ class NameCounts:
             if left := self._reserved.pop(state.key, set()) & {name.name for name in state.waits}:
                 self._reserved[state.key] = left
         if self._tallied is not None:
-            self._tallied |= {state.key: self.taken(state) for state in states if state.key in self._tallied}
+            self._tallied |= {state.key: self.usage(state) for state in states if state.key in self._tallied}
 
     # --- complete lists ---
 
@@ -183,16 +183,16 @@ class NameCounts:
     def tally(self, state: KeyState) -> None:
         """A key as it is stored now."""
         if self._tallied is not None:
-            self._tallied[state.key] = self.taken(state)
+            self._tallied[state.key] = self.usage(state)
 
     def corrections(self) -> list[Action]:
         """What makes the items right, once every key is tallied; each is conditional on what was just read."""
         if self._tallied is None:
             return []
-        right = Counter[Taken]()
+        right = Counter[CountKey]()
         for key, taken in self._tallied.items():
             right.update({(kind, key.namespace): count for kind, count in taken.items() if count})
-        stored = self._table.all_held(self._cluster)
+        stored = self._table.all_stored(self._cluster)
         self._known = {taken: right[taken] for taken in right.keys() | stored.keys()}
         self._unwritten.clear()
         wrong: list[Action] = []

@@ -93,9 +93,9 @@ class StateTable(Table):
 
     def load(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, KeyState]:
         """Read the states of these keys. A key without one gets ``KeyState(key)``."""
-        return {state.key: state for state in self.each(keys)}
+        return {state.key: state for state in self.load_each(keys)}
 
-    def each(self, keys: Iterable[ObjectKey]) -> Iterator[KeyState]:
+    def load_each(self, keys: Iterable[ObjectKey]) -> Iterator[KeyState]:
         """Read like ``load``, lazily and in the order given, so that not all states need to fit into memory."""
         for some in batched(dict.fromkeys(keys), _READ_AT_A_TIME):
             found = self._store.batch_get([*map(state_key, some), *map(open_key, some)])
@@ -228,13 +228,13 @@ class StateTable(Table):
         for item in self._store.query(STATE, _readers_partition(bucket_of(cluster, reference)), prefix=prefix):
             yield ObjectKey.at(cluster, item["sk"].removeprefix(prefix))
 
-    def read_of(self, bucket: ObjectKey) -> set[Reference]:
+    def objects_read(self, bucket: ObjectKey) -> set[Reference]:
         """Return the shared objects of a bucket that any key reads, including objects that do not exist."""
         found = self._store.query(STATE, _readers_partition(bucket), prefix=f"{bucket.kind}/")
         return {Reference.at(item["sk"].partition("#")[0]) for item in found}
 
     @staticmethod
-    def read_by(key: ObjectKey, reference: Reference, *, reads: bool) -> Action:
+    def note_reader(key: ObjectKey, reference: Reference, *, reads: bool) -> Action:
         """Return the write that notes that a key reads a shared object (``reads``), or no longer does."""
         place = Key(STATE, _readers_partition(bucket_of(key.cluster, reference)), f"{reference.path}#{key.path}")
         return put(place) if reads else Delete(place)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Set as AbstractSet
 from dataclasses import replace
 
-from kubesync.aws.tables.name_counts import NAMES, SETS, WAITS, NameCounts, Taken
+from kubesync.aws.tables.name_counts import NAMES, SETS, WAITS, CountKey, NameCounts
 from kubesync.domain.dns.desired import Desired, DnsRules, bounded
 from kubesync.domain.dns.permissions import OF_NAMESPACE, too_many
 from kubesync.domain.dns.publishing import OF_ENDPOINTS, OF_PORTS, OF_TEMPLATE, why_not_possible
@@ -109,7 +109,7 @@ class NamespaceLimit:
         self._counted = counted
         self._policy = policy
         self._heir = heir
-        self._planned = Counter[Taken]()  # what keys have taken since the counts were read
+        self._planned = Counter[CountKey]()  # what keys have taken since the counts were read
         self._taken: dict[ObjectKey, AbstractSet[str]] = {}  # the counted names of planned keys
         self._gains = 0  # how many names ``within`` let the present key gain
 
@@ -120,7 +120,7 @@ class NamespaceLimit:
         rules, key, self._gains = self._counted.rules, seen.key, 0
         if rules is None or want.records is None or not want.counted:
             return want
-        held, reserved = self._counted.held(seen), self._counted.reserved(key.namespace).get(key, ())
+        held, reserved = self._counted.counted_names(seen), self._counted.reserved(key.namespace).get(key, ())
         missing = names_of(want.records) - seen.claims - seen.conflicts.keys()
         fresh = {
             name.name
@@ -144,7 +144,7 @@ class NamespaceLimit:
 
     def sharable(self, seen: KeyState, want: Desired, others: _SetsOfSharers) -> _SetsOfSharers:
         """Of the claims that the key may share, those for which the limit of names has room. The key waits for the other claims."""
-        held, records = self._counted.held(seen), want.records or {}
+        held, records = self._counted.counted_names(seen), want.records or {}
         free = {Name.of(key) for key in records if not any(clash(key, each) for each in others.get(Name.of(key), ()))}
         asked = {name.name for name in free & others.keys() - seen.claims if name.name in want.counted} - held
         if not asked:
@@ -156,7 +156,7 @@ class NamespaceLimit:
         """How many more names the key's namespace may gain, without the names that the key lets go and that no neighbour gets."""
         counted, namespace = self._counted, seen.key.namespace
         assert counted.rules is not None
-        leaving = counted.held(seen) - {*want.counted} if self._policy is Policy.SYNC else frozenset[str]()
+        leaving = counted.counted_names(seen) - {*want.counted} if self._policy is Policy.SYNC else frozenset[str]()
         next_owners = ((name.name, self._heir(name, seen.key)) for name in sorted(seen.claims) if name.name in leaving)
         passes = {name for name, each in next_owners if each is not None and neighbours(each, seen.key)}
         reserved = counted.reserved(namespace).items()
@@ -197,15 +197,15 @@ class NamespaceLimit:
 
     def _count(self, kind: str, namespace: str) -> int:
         """What the namespace has of a kind (``name_counts``), with what keys of this plan have taken."""
-        return self._counted.of(namespace, kind) + self._planned[kind, namespace]
+        return self._counted.used(namespace, kind) + self._planned[kind, namespace]
 
     def planned(self, before: KeyState, after: KeyState) -> None:
         """Count what a planned key takes, so that keys planned after it find less room."""
         counted = self._counted
         if counted.rules is not None:
-            was, now = counted.taken(before), counted.taken(after)
+            was, now = counted.usage(before), counted.usage(after)
             self._planned.update({(kind, before.key.namespace): count - was[kind] for kind, count in now.items()})
-            self._taken[before.key] = counted.held(after)
+            self._taken[before.key] = counted.counted_names(after)
 
 
 def namespaces_apart(rules: DnsRules) -> bool:

@@ -104,7 +104,7 @@ class ClaimBook:
         """The claims that each of these keys has or waits for. Keys that a newer release wrote are missing: they may know of any claim."""
         try:
             # One after the other, and only their names: a namespace can have many large keys.
-            return {state.key: state.claims | state.waits for state in self._states.each(owners)}
+            return {state.key: state.claims | state.waits for state in self._states.load_each(owners)}
         except NewerSchemaError:  # one such key fails the whole call: read each key alone
             alone = ([owner] for owner in owners) if len(owners) > 1 else ()
             return {key: names for owner in alone for key, names in self._known_to(owner).items()}
@@ -200,7 +200,7 @@ class ClaimBook:
         """Make a key the owner of a claim. The key leaves its ``place`` in the queue; None: it does not wait."""
         left = [] if place is None else [place]
         claim = self._existing(name)
-        return self._change(claim, claim.moved(owner=heir, waiting=claim.waiting - len(left)), leaves=left)
+        return self._change(claim, claim.changed(owner=heir, waiting=claim.waiting - len(left)), leaves=left)
 
     def promote(self, key: ObjectKey, name: Name) -> Action:
         """Have a key planned next, because of a name. Returns its durable mark, for a transaction with the fence of the key's cluster (I1)."""
@@ -218,7 +218,7 @@ class ClaimBook:
 
     def waiters_in_order(self, name: Name) -> list[ObjectKey]:
         """The keys that wait for a claim, next in line first."""
-        line = self._waiters.of(name) if self.is_awaited(name) else {}
+        line = self._waiters.by_place(name) if self.is_awaited(name) else {}
         return [line[place] for place in sorted(line, key=lambda place: str(place.sort))]
 
     def owners_at(self, name: Name) -> dict[Name, ObjectKey]:
@@ -270,11 +270,11 @@ class ClaimBook:
     def share(self, name: Name, key: ObjectKey, types: AbstractSet[str]) -> list[Action]:
         """Give a key these types, and no others, of a claim that another key owns. The key leaves the queue of the claim."""
         before = self._existing(name)
-        after = {**before.without(key), **dict.fromkeys(types, key)}
+        after = {**before.types_without(key), **dict.fromkeys(types, key)}
         if after == before.types:
             return []
         places = self._waiters.places_of(name, key) if before.waiting else []
-        return self._change(before, before.moved(types=after, waiting=before.waiting - len(places)), leaves=places)
+        return self._change(before, before.changed(types=after, waiting=before.waiting - len(places)), leaves=places)
 
     def _change(
         self,
@@ -304,9 +304,9 @@ class ClaimBook:
 
     def _regain(self, name: Name, key: ObjectKey) -> list[Action]:
         """Take a claim whose item is lost or names a wrong owner (``check_owners``). The keys that wait for it are counted again."""
-        before, waiting = self._claims.get(name), self._waiters.of(name)
+        before, waiting = self._claims.get(name), self._waiters.by_place(name)
         own = self._waiters.places_of(name, key)
-        version, types = (1, {}) if before is None else (before.version + 1, before.without(key))
+        version, types = (1, {}) if before is None else (before.version + 1, before.types_without(key))
         self._ownerless = (self._ownerless or frozenset()) - {name}
         return self._change(before, Claim(name, key, version, len(waiting) - len(own), types), leaves=own)
 
@@ -318,7 +318,7 @@ class ClaimBook:
             self.promoted.append(claim.owner)
         joins = {self._table.waiter_place(name, key, created_at): key}
         # A key that waits shares no types.
-        return self._change(claim, claim.moved(waiting=claim.waiting + 1, types=claim.without(key)), joins)
+        return self._change(claim, claim.changed(waiting=claim.waiting + 1, types=claim.types_without(key)), joins)
 
     def requeue(self, name: Name, key: ObjectKey, created_at: str) -> list[Action]:
         """Move a key to another place in the queue, because its object was deleted and created again: places sort by creation time."""
@@ -327,7 +327,7 @@ class ClaimBook:
         left = [each for each in self._waiters.places_of(name, key) if each != place]
         if not left:
             return []
-        return self._change(claim, claim.moved(), {place: key}, left)
+        return self._change(claim, claim.changed(), {place: key}, left)
 
     def note_queues(self, seen: KeyState, created_at: str, wanted: AbstractSet[Name]) -> None:
         """Note which queues a key of this commit will join and leave, before the key is planned. ``heir`` takes this into account."""
@@ -354,7 +354,7 @@ class ClaimBook:
         """The keys that will wait for a claim after this commit: those that wait now or will come, without those that will go."""
         name = claim.name
         coming = {p: each for p, each in self._commit.coming.get(name, {}).items() if each not in self._commit.planned}
-        line = (self._waiters.of(name) if claim.waiting else {}) | coming
+        line = (self._waiters.by_place(name) if claim.waiting else {}) | coming
         return {place: each for place, each in line.items() if (name, each) not in self._commit.going}
 
     def let_go(self, name: Name, key: ObjectKey) -> tuple[list[Action], frozenset[str]]:
@@ -367,7 +367,7 @@ class ClaimBook:
             return self.share(name, key, frozenset()), frozenset()
         places = self._waiters.places_of(name, key)
         if claim is not None and places:
-            return self._change(claim, claim.moved(waiting=claim.waiting - len(places)), leaves=places), frozenset()
+            return self._change(claim, claim.changed(waiting=claim.waiting - len(places)), leaves=places), frozenset()
         self._waiters.change(name, {}, places)
         return self._table.change(None, None, leaves=places), frozenset()
 
@@ -385,9 +385,9 @@ class ClaimBook:
         name = claim.name
         if claim.types:  # the name stays in its namespace as long as a key there has a type
             heir = claim.holders[1]
-            given = self._change(claim, claim.moved(owner=heir, types=claim.without(heir)))
+            given = self._change(claim, claim.changed(owner=heir, types=claim.types_without(heir)))
             return [*given, self.promote(heir, name)], frozenset({heir.cluster})
-        line = self._future_waiters(claim) or (self._waiters.of(name) if claim.waiting else {})
+        line = self._future_waiters(claim) or (self._waiters.by_place(name) if claim.waiting else {})
         if not line:
             self._claims[name] = None
             return self._table.change(claim, None), frozenset()
@@ -395,7 +395,7 @@ class ClaimBook:
         heir = line[place]
         if neighbours(heir, claim.owner):
             self._reserve(heir, name.name)
-        if not (claim.waiting and place in self._waiters.of(name)):
+        if not (claim.waiting and place in self._waiters.by_place(name)):
             self._commit.given.setdefault(heir, set()).add(name)
             return self._hand_over(name, heir, None), frozenset()
         actions = self._hand_over(name, heir, place)

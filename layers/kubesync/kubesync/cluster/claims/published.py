@@ -42,7 +42,7 @@ class PublishedSets:
     def read(self, owners: Iterable[ObjectKey]) -> None:
         """Read these keys, many at a time. A key that a newer release wrote is left out, and others after it."""
         with suppress(NewerSchemaError):
-            for state in self._states.each(sorted({*owners} - self._known.keys())):
+            for state in self._states.load_each(sorted({*owners} - self._known.keys())):
                 self._note(state)
 
     def of(self, owner: ObjectKey) -> KeyState:

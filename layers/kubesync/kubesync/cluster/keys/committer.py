@@ -327,7 +327,9 @@ class Committer:
         names = (state.claims ^ after.claims) | (state.waits ^ after.waits)
         if not names:
             return False
-        return not namespaces_apart(self.states.rules) or bool(self.states.counts.held(replace(state, claims=names)))
+        return not namespaces_apart(self.states.rules) or bool(
+            self.states.counts.counted_names(replace(state, claims=names))
+        )
 
     def _planned_too_early(self, change: Change, keys: Sequence[ObjectKey]) -> list[ObjectKey]:
         """Keys that other changes planned before the lists were complete. No checkpoint is valid before they are planned again (I5)."""
@@ -352,12 +354,12 @@ class Committer:
 
     def _chunks(self, writes: Sequence[KeyWrite], closing: Callable[[str], Closing]) -> Iterator[Chunk]:
         room = self._fenced_writer.room(MAX_CLUSTERS)
-        counted = self.states.counts.taken
+        counted = self.states.counts.usage
         return chunks_of(writes, self.states.tables.state, self._fenced_writer.token, room, closing, counted)
 
     def _write(self, recorded: Recorded, chunk: Chunk) -> None:
         """Write one transaction, with its counts and audit entries, and take over what it changed: caches, counts, ``recorded``."""
-        actions = [*chunk.actions, *self.states.counts.added(chunk.counts)]
+        actions = [*chunk.actions, *self.states.counts.additions(chunk.counts)]
         fitting = self.states.counts.keys_with_room(chunk.counts)
         if chunk.entries:
             name, epoch, now = self.states.config.name, self._fenced_writer.epoch, self.clock.epoch()

@@ -226,7 +226,7 @@ class KeyStates:
         states = self._cache.states
         missing = [key for key in wanted if key not in states]
         yield from [states[key] for key in wanted if key in states]
-        for state in self.tables.state.each(missing) if missing else ():
+        for state in self.tables.state.load_each(missing) if missing else ():
             self.remember(state)
             yield state
 

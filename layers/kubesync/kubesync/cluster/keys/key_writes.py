@@ -15,7 +15,7 @@ from typing import Final
 from kubesync.aws.dynamodb.store import Action, Equals, Key, Put
 from kubesync.aws.dynamodb.wire import item_bytes
 from kubesync.aws.tables.audit import Entry, describe
-from kubesync.aws.tables.name_counts import Taken
+from kubesync.aws.tables.name_counts import CountKey
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ObjectKey, Resource
 from kubesync.domain.sources.registry import news
@@ -213,7 +213,7 @@ class Chunk:
     committed: Callable[[], None] = lambda: None
     size: int = 0
     places: dict[Key, int] = field(default_factory=dict)
-    counts: Counter[Taken] = field(default_factory=Counter)
+    counts: Counter[CountKey] = field(default_factory=Counter)
 
     def takes(self, actions: Sequence[Action], clusters: AbstractSet[str], room: int, size: int = 0) -> bool:
         """Whether these actions may join the transaction.
@@ -314,7 +314,7 @@ def chunks_of(
         yield chunk
 
 
-def _changed_counts(before: Mapping[str, int], after: Mapping[str, int], namespace: str) -> Mapping[Taken, int]:
+def _changed_counts(before: Mapping[str, int], after: Mapping[str, int], namespace: str) -> Mapping[CountKey, int]:
     """By kind and namespace, how much the counts of a key change."""
     return {(kind, namespace): count - before[kind] for kind, count in after.items() if count != before[kind]}
 

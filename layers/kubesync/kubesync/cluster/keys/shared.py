@@ -52,7 +52,7 @@ class SharedReader:
 def index_updates(before: KeyState, after: KeyState) -> list[Piece]:
     """Writes of the index of readers: which shared objects the key reads from now on, and which no longer."""
     changed = sorted(before.reads ^ after.reads)
-    return [Piece((StateTable.read_by(after.key, each, reads=each in after.reads),)) for each in changed]
+    return [Piece((StateTable.note_reader(after.key, each, reads=each in after.reads),)) for each in changed]
 
 
 def change_marks(table: StateTable, before: KeyState, after: KeyState) -> tuple[list[Piece], dict[Reference, int]]:
@@ -62,7 +62,7 @@ def change_marks(table: StateTable, before: KeyState, after: KeyState) -> tuple[
     parts = sorted(part_id for part_id in was.keys() | now.keys() if was.get(part_id) != now.get(part_id))
     changed = [Reference(after.key.kind, *place_of(after.key, part_id)) for part_id in parts]
     if len(changed) > _ASKED_ONE_BY_ONE:
-        known = table.read_of(after.key)
+        known = table.objects_read(after.key)
         read = [reference for reference in changed if reference in known]
     else:
         read = [each for each in changed if next(table.readers(cluster, each), None) is not None]

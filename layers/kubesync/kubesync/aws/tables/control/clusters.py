@@ -218,7 +218,7 @@ class ClusterConfig(BaseModel):
         return tuple(kind for kind in KINDS.values() if kind.option in self.sources)
 
     @property
-    def remembered(self) -> tuple[Resource, ...]:
+    def possible_resources(self) -> tuple[Resource, ...]:
         """What its listeners read, or would read with another source of endpoints: their progress is known."""
         read = (*self.kinds, *(KINDS[name] for kind in self.kinds for name in kind.reads))
         return tuple(dict.fromkeys(resource for kind in read for resource in kind.resources))
@@ -227,7 +227,7 @@ class ClusterConfig(BaseModel):
     def resources(self) -> tuple[Resource, ...]:
         """What its listeners read, in this order. Of the resources that hold endpoints it is the configured one."""
         others = ENDPOINTS_SOURCES - {self.endpoints_source}
-        return tuple(resource for resource in self.remembered if resource not in others)
+        return tuple(resource for resource in self.possible_resources if resource not in others)
 
     @property
     def threads(self) -> int:

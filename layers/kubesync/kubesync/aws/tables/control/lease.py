@@ -92,7 +92,7 @@ class Lease:
             return None
         return () if self.clean else self.unsettled
 
-    def free(self, now_ms: int) -> bool:
+    def is_free(self, now_ms: int) -> bool:
         """Whether it was released, was never held, or was not renewed in time."""
         return self.released or not self.holder or self.expires_at_ms <= now_ms
 
@@ -105,7 +105,7 @@ def lease_key(shard: str) -> Key:
     return Key(CONTROL, f"lease#{shard}", "lease")
 
 
-def held_check(shard: str, epoch: int, holder: str) -> Check:
+def lease_check(shard: str, epoch: int, holder: str) -> Check:
     """A condition for a transaction: this session holds the lease under this epoch. A counter that was lost can draw an epoch twice."""
     held = (Equals("holder", holder), Equals("epoch", epoch), Equals("released", value=False))
     return Check(lease_key(shard), held)
@@ -152,7 +152,7 @@ class LeaseTable:
         check_owner(item, deployment)
         self._check_schema(item)
 
-    def enter(self) -> None:
+    def raise_schema(self) -> None:
         """After taking the lease: record which schema versions this session may write.
 
         This checks again, because a newer release may have been master between ``bind`` and the lease. Only the holder of a lease

@@ -228,7 +228,7 @@ class ListenerTable(Table):
         changed = {"ended" if code <= ErrorCode.MAX_RUNTIME else "last": entry}
         return update(_place(cluster, f"errors#{resource}"), {f"count_{code.key}": 1}, **changed)
 
-    def all_places(self, cluster: str) -> list[Action]:
+    def delete_all(self, cluster: str) -> list[Action]:
         """Delete all listener items of a cluster, except the fence."""
         return [
             Delete(place_of(CONTROL, item))

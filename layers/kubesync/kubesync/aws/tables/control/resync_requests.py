@@ -90,7 +90,7 @@ class ResyncTable:
         scheduled = {"scheduled": True} if request.scheduled else {}
         self._store.write(put(self._place(request), status="asked", **fields, **scheduled))
 
-    def due(self, now: float) -> list[ResyncRequest]:
+    def clean_up_and_list(self, now: float) -> list[ResyncRequest]:
         """Return the requests that wait for an answer. Of requests that are too old, only those that go on: their end must be stored.
 
         Deletes other requests that are too old, and answers that nobody collects. What becomes of a progress item without a request:
@@ -118,7 +118,7 @@ class ResyncTable:
             if request.expires_at <= now:
                 found.append(request)
             else:
-                self._store.write(self.forget(request))
+                self._store.write(self.delete_progress(request))
         return found
 
     def waiting(self, request: ResyncRequest) -> bool:
@@ -148,19 +148,19 @@ class ResyncTable:
         for number in reversed(range(slices)):
             self._store.write(Delete(slice_place(self._place(request), number)))
         if request.goes_on:
-            self._store.write(self.forget(request))
+            self._store.write(self.delete_progress(request))
 
-    def remove(self, request: ResyncRequest, *, asked: bool = False) -> Delete:
+    def delete_request(self, request: ResyncRequest, *, asked: bool = False) -> Delete:
         """Remove the request itself. ``asked``: refused if its caller no longer waits."""
         return Delete(self._place(request), _ASKED if asked else ())
 
-    def forget(self, request: ResyncRequest) -> Delete:
+    def delete_progress(self, request: ResyncRequest) -> Delete:
         """Remove its progress."""
         return Delete(self._underway_place(request))
 
     # --- results ---
 
-    def put(
+    def put_result(
         self, request: ResyncRequest, figures: Mapping[str, Any], short: object, now: float, token: str
     ) -> list[Action]:
         """Keep the result of a resync that has ended.
