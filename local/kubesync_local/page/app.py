@@ -29,6 +29,7 @@ from kubesync_local.recovery.conflict_words import in_the_way_for_people
 from kubesync_local.terminal.escaping import spelled, visible
 from kubesync_local.terminal.output import counted, remark, side_in_words
 from kubesync_local.terminal.states import state_in_words
+from kubesync_local.workplace.registry import state_of
 
 REFRESH_SECONDS: Final = 30
 _STILL: Final = "kubesync-refresh"
@@ -54,7 +55,9 @@ def make_app(gatherer: Gatherer) -> Flask:
     app.jinja_env.finalize = _shown
     app.jinja_env.globals.update(ago=ago, counted=counted, side_in_words=side_in_words, lease_in_words=lease_in_words)
     app.jinja_env.filters.update(moment=_moment_in_words, foldable=_foldable, took=_took, when=views.when)
-    app.jinja_env.filters.update(decidable=in_the_way_for_people, spelled=spelled, in_words=state_in_words)
+    app.jinja_env.filters.update(
+        decidable=in_the_way_for_people, spelled=spelled, in_words=state_in_words, cluster_state=state_of
+    )
     pages = _Pages(gatherer)
     for rule, endpoint, view in (
         ("/", "overview", pages.overview),
