@@ -48,15 +48,15 @@ class ClusterActor:
         self._ports = ports
         self._clock = ports.scheduler
         self._serving = Serving(config, ports)
-        self._published = Lane(self._clock, _PROMPT, lambda: (self._serving.keys.published,))
-        self._zones: dict[str, ZoneQuestions] = {}
+        self._publishing = Lane(self._clock, _PROMPT, lambda: (self._serving.keys.published,))
+        self._questions: dict[str, ZoneQuestions] = {}  # by zone, in the order in which they are answered
         self._relisting = Lane(self._clock, _BACKOFF)
         self._errors = Lane(self._clock, _BACKOFF, lambda: (self._serving.errors,))
         self._work = Lane(self._clock, _BACKOFF, self._next_work)
-        self._commands = self._serving.keys.commands
-        self._faults = 0
+        self._commands = self._serving.keys.commands  # messages that wait for the work lane, the oldest first
+        self._faults = 0  # faults of ours in a row, in the work lane
         self._ended = False
-        self._not_master = False
+        self._not_master = False  # another master writes: do nothing more than end the run
 
     def hosted(self, host: Host[ClusterFigures]) -> None:
         """Set the host of this actor: its listeners send messages there."""
@@ -82,7 +82,7 @@ class ClusterActor:
                 if serving.keys.committer.dependents.follow(message.name, message.key) and message.owns:
                     self._ports.to_cluster(message.key.cluster, messages.Promoted((message.key,)))
             case messages.Refer():
-                # Between two steps: whatever was planned is written.
+                # Messages are received between two steps: whatever was planned without the new references is written.
                 self._ports.to_named(messages.Noted(serving.keys.states.config.name, message.number))
             case messages.WithdrawRelist():
                 if isinstance(self._relisting.under_way, Relisting):
@@ -98,21 +98,22 @@ class ClusterActor:
                 self._commands.append(message)
 
     def _queue_question(self, question: messages.Question) -> None:
-        """Queue a question of a zone. ``_zones`` is in the order in which zones began to ask: so they are answered."""
-        asked = self._zones.get(question.zone) or ZoneQuestions(self._serving.keys, _BACKOFF)
-        if asked.empty:  # it begins to ask: to the end of the line
-            self._zones.pop(question.zone, None)
-        self._zones[question.zone] = asked
+        """Queue a question of a zone. A zone whose questions were all answered goes to the end of the line."""
+        asked = self._questions.get(question.zone) or ZoneQuestions(self._serving.keys, _BACKOFF)
+        if asked.empty:
+            self._questions.pop(question.zone, None)
+        self._questions[question.zone] = asked
         asked.ask(question)
 
     def _stop_listening(self, message: messages.StopListening) -> None:
-        """Cut the listeners now, drop commands that would start them, and queue the rest of the stop as a command."""
+        """Cut the listeners now, drop everything that would start them, and queue the rest of the stop as a command (``_finish_run``)."""
         self._not_master = self._not_master or message.abandon
-        if self._serving.removal is not None:
+        if self._serving.removal is not None:  # it goes on in the next session
             self._work.put(None)
         self._serving.stop(message)
         if isinstance(self._work.under_way, Command) and self._work.under_way.not_before > AT_ONCE:
-            # A restart waits. What the run has seen since its fault is not recorded: no checkpoint may say so.
+            # The restart after a fault (``_cut_run``) waits for its time. What the run has read since the fault is lost, so no checkpoint
+            # may move past it.
             self._work.put(None)
             if self._serving.run is not None:
                 self._serving.run.failed = True
@@ -124,30 +125,40 @@ class ClusterActor:
     # --- steps ---
 
     def step(self) -> float | None:
+        """Do a step of the first lane that is due. Returns as ``Actor.step`` does.
+
+        what holds                                      what is done
+        ----------                                      ------------
+        another master writes, nobody stops the run     nothing: the session will stop it
+        another master writes, the run is being         the run ends, and nothing more is recorded; how its listeners ended is written
+          stopped                                         where no fence forbids it
+        a lane before the work is due                   its step
+        the run is being stopped, its time is over      the run ends without the rest
+        the work is due                                 its step
+        """
         if self._ended:
             return None
-        now, over_at = self._clock.monotonic(), self._drain_until
+        now, drain_until = self._clock.monotonic(), self._drain_until
         if self._not_master:
-            # Another master writes: do nothing more than report how the listeners ended, where no fence forbids it.
-            if over_at == math.inf:
+            if drain_until == math.inf:
                 return ON_MESSAGE
             self._drop_unrecorded()
             return AT_ONCE
-        goes_on = over_at
+        next_at = drain_until
         for lane in self._lanes():
-            if lane is self._work and now >= over_at:
+            if lane is self._work and now >= drain_until:
                 self._drop_unrecorded()
                 return AT_ONCE
             if (due := lane.due_at()) <= now:
                 self._advance(lane)
                 return AT_ONCE
-            goes_on = min(goes_on, due)
-        return max(AT_ONCE, goes_on - now)
+            next_at = min(next_at, due)
+        return max(AT_ONCE, next_at - now)
 
     def _lanes(self) -> Iterator[Lane]:
         """All lanes, first the one that goes first."""
-        yield self._published
-        yield from (asked.lane for asked in self._zones.values())
+        yield self._publishing
+        yield from (asked.lane for asked in self._questions.values())
         yield from (self._relisting, self._errors, self._work)
 
     @property
@@ -156,9 +167,9 @@ class ClusterActor:
         return next((c.drain_until for c in self._commands if isinstance(c, messages.StopListening)), math.inf)
 
     def _drop_unrecorded(self) -> None:
-        """End the run without recording the rest: its time is over, or another master writes. Drops commands before the stop.
+        """End the run without recording the rest: its time is over, or another master writes. Answers the stop.
 
-        They are superseded: the session ends, or another configuration follows.
+        Drops the commands that were queued before the stop. They are superseded: the session ends, or another configuration follows.
         """
         self._work.put(None)
         while not isinstance(command := self._commands.popleft(), messages.StopListening):
@@ -166,10 +177,14 @@ class ClusterActor:
         self._serving.ended(command, clean=False)
 
     def _advance(self, lane: Lane) -> None:
-        """Do one step of a lane.
+        """Do one step of a lane. After any error but NotMasterError its task begins again later.
 
-        After any error the task starts over later. The run itself starts over if the error was a fault of ours (no error of the tables)
-        in the run, or if its lists cannot be recorded while other clusters wait for their room.
+        the error                        when                     besides
+        ---------                        ----                     -------
+        StoreError, StaleStateError      after a backoff          in the work lane, after _GIVE_WAY_AFTER failures in a row: a run whose lists
+                                                                    hold room that other clusters wait for is cut and starts again
+        NotMasterError                   never: ``failed``
+        any other, so a fault of ours    after _FAULT_SECONDS     in the work lane, but not in a removal: ``_after_fault``
         """
         run, name = self._serving.run, self._serving.keys.states.config.name
         try:
@@ -179,21 +194,27 @@ class ClusterActor:
             logger.warning("recording failed, trying again", cluster=name, error=str(error))
             failures = lane.back_off()
             if lane is self._work and failures >= _GIVE_WAY_AFTER and run is not None and run.blocks_others:
-                self._begin_again(lost=False)
+                self._cut_run(restart=True)
         except NotMasterError:
             raise
         except Exception as error:
             self._serving.note(f"{type(error).__name__}: {error}")
             logger.exception("a step failed", cluster=name)
-            lane.again(_FAULT_SECONDS)
-            # Questions, a relist and a removal begin again from what is stored. A run resumes from its checkpoints.
+            lane.restart_after(_FAULT_SECONDS)
+            # Questions, a relist and a removal begin again from what is stored.
             if lane is self._work and self._serving.removal is None:
-                self._resume_from_checkpoints()
+                self._after_fault()
         else:
+            # The restart after a fault is a command: that it succeeds does not show that the run works again.
             if lane is self._work and done is not None and not isinstance(done, Command):
                 self._faults = 0
 
     def failed(self, error: Exception) -> float | None:
+        """Handle what ``receive`` raised, or NotMasterError. Other errors of tasks do not get here: ``_advance`` retries those.
+
+        Another master writes: from now on steps only end the run (``step``). Any other error is a fault of ours: it is reported, and the message is
+        not received again.
+        """
         if isinstance(error, NotMasterError):
             self._not_master = True
             self._ports.not_master(error)
@@ -206,9 +227,9 @@ class ClusterActor:
     # --- work ---
 
     def _next_work(self) -> Sequence[Task]:
-        """The tasks that the work lane may choose from: the first command alone, if there is one, else those that take turns.
+        """Return the tasks that the work lane may choose from: the first command alone, if there is one, else those that take turns.
 
-        The lane asks before each choice, so this changes nothing.
+        Takes no command from the queue: the lane also asks when it is due.
         """
         if not self._commands:
             return self._serving.turns
@@ -219,8 +240,8 @@ class ClusterActor:
         return (Command(partial(self._obey, command)),)
 
     def _obey(self, command: object) -> Steps[None]:
-        """Take the command from the queue, and do it. Idempotent: a retry finds it taken."""
-        if self._commands and self._commands[0] is command:  # else it is begun again
+        """Take the command from the queue, and do it."""
+        if self._commands and self._commands[0] is command:  # a retry finds it taken
             self._commands.popleft()
         yield from self._serving.obey(command)
 
@@ -229,43 +250,44 @@ class ClusterActor:
         return not self._commands and not isinstance(self._work.under_way, Command)
 
     def _finish_run(self, stopping: messages.StopListening) -> Steps[None]:
-        """Record the rest of the run, wait until it is published, and answer the stop."""
+        """Record the rest of the run, wait until it is published, and answer the stop. ``_drop_unrecorded`` does it where this takes too long."""
         if self._serving.run is not None:
             yield from self._serving.run.finish()
-            while (due := self._published.due_at()) < ON_MESSAGE:
+            while (due := self._publishing.due_at()) < ON_MESSAGE:
                 yield AT_ONCE if due <= self._clock.monotonic() else _POLL_SECONDS
         self._commands.popleft()
         self._faults = 0
         self._serving.ended(stopping, clean=True)
 
-    def _resume_from_checkpoints(self) -> None:
-        """What follows a fault of ours, by what it was in. After the second one in a row the cluster is not listened to in this session.
+    def _after_fault(self) -> None:
+        """Decide what follows a fault of ours in the work lane. After the second in a row the cluster is not listened to in this session.
 
-                            the first fault                                  the second in a row
-                            ---------------                                  -------------------
+        what there is       the first fault                                  the second in a row
+        -------------       ---------------                                  -------------------
         a run               it starts again, from its checkpoints            it ends
-        a command           it is done again (``Lane.again``)                nothing goes on by half of it, or by the configuration before it
+        no run, a command   it is done again (``Lane.restart_after``)        the cluster is no longer served: a command may be half done
         another task        it is dropped, and begins again in its turn      the same
         """
         self._faults += 1
         if self._serving.run is not None:
-            self._begin_again(lost=self._faults > 1)
+            self._cut_run(restart=self._faults == 1)
         elif not isinstance(self._work.under_way, Command):
             self._work.put(None)
         elif self._faults > 1:
             self._work.put(Command(partial(self._serving.obey, messages.Configure(None))))
 
-    def _begin_again(self, *, lost: bool) -> None:
-        """Drop what is not recorded, and start the listeners again a little later: from the checkpoints, or with a list.
+    def _cut_run(self, *, restart: bool) -> None:
+        """Cut the listeners, and drop what is not recorded.
 
-        ``lost``: do not start them again. A relist that waits for this run fails, or starts over with the next one.
+        ``restart``: start them again in _FAULT_SECONDS, from the checkpoints or with a list. A relist that waits for this run fails, or starts
+        over after the restart.
         """
         run, relisting = self._serving.run, self._relisting.under_way
         assert run is not None
         self._work.put(None)
-        run.cut(ErrorCode.WORKER_EXITING, lost=lost)
-        if run.works:
+        run.cut(ErrorCode.WORKER_EXITING, restart=restart)
+        if run.works:  # not if it is being stopped
             later = self._clock.monotonic() + _FAULT_SECONDS
             self._work.put(Command(self._serving.begin_again, not_before=later))
-        if isinstance(relisting, Relisting) and not relisting.cut(run.report.problem) and run.works:
-            self._relisting.again(_FAULT_SECONDS + _POLL_SECONDS)
+        if isinstance(relisting, Relisting) and not relisting.give_up(run.report.problem) and run.works:
+            self._relisting.restart_after(_FAULT_SECONDS + _POLL_SECONDS)

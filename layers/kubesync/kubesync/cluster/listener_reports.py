@@ -1,4 +1,7 @@
-"""What is stored about a cluster's listeners: their errors, how they ended, and when the credentials of their connections end."""
+"""What is stored about a cluster's listeners: their errors, how they ended, and when the credentials of their connections end.
+
+For ``kubesync status`` and ``kubesync errors``, and for alarms. Nothing here may keep a cluster from recording: see each ``Raises``.
+"""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,6 +20,7 @@ from kubesync.domain.errors import ErrorCode, ListenerError, StoreError
 from kubesync.domain.objects import Resource
 from kubesync.log import logger
 
+# The message that is stored when a listener ended so.
 _ENDED: Final = {
     ErrorCode.WORKER_EXITING: "the process was told to end",
     ErrorCode.CONFIG_DELETE: "the cluster's configuration was deleted",
@@ -27,22 +31,23 @@ _ENDED: Final = {
 
 
 class ListenerErrors:
-    """Writes the errors of one cluster's listeners: a task of its actor. Raises NotMasterError; any other error is only logged."""
+    """Writes the errors of one cluster's listeners: a task of its actor. Raises NotMasterError; any other error of writing is only logged."""
 
     def __init__(self, states: KeyStates, ports: ClusterPorts) -> None:
         self._states = states
         self._ports = ports
-        self._seen: deque[tuple[Resource, ListenerError]] = deque()
+        self._unwritten: deque[tuple[Resource, ListenerError]] = deque()
 
     def add(self, resource: Resource, error: ListenerError) -> None:
         """Persist this error of a listener, which goes on or has ended, in a later step."""
-        self._seen.append((resource, error))
+        self._unwritten.append((resource, error))
 
     def due_at(self) -> float:
-        return AT_ONCE if self._seen else ON_MESSAGE
+        return AT_ONCE if self._unwritten else ON_MESSAGE
 
     def steps(self) -> Steps[None]:
-        (resource, error), name = self._seen.popleft(), self._states.config.name
+        """Show the oldest error as progress, and persist it."""
+        (resource, error), name = self._unwritten.popleft(), self._states.config.name
         details: dict[str, object] = {"cluster": name, "resource": resource.value, "message": error.message}
         if error.status is not None:
             details["status"] = error.status
@@ -55,8 +60,9 @@ class ListenerErrors:
         self._persist(resources, code, _ENDED[code])
 
     def _persist(self, resources: Iterable[Resource], code: ErrorCode, message: str, status: int | None = None) -> None:
+        """Write an error, or an end, of these listeners in one transaction. After a lost lease only ``last_word`` may still write."""
         ports, name = self._ports, self._states.config.name
-        actions = [action for resource in resources for action in self._entry(resource, code, message, status)]
+        actions = [action for resource in resources for action in self._writes_of(resource, code, message, status)]
         if not actions:
             return
         token = ports.fenced_writer.token()
@@ -68,7 +74,8 @@ class ListenerErrors:
         except (StoreError, StaleStateError) as failed:
             logger.warning("an error could not be persisted", cluster=name, code=code.key, error=str(failed))
 
-    def _entry(self, resource: Resource, code: ErrorCode, message: str, status: int | None) -> Iterator[Action]:
+    def _writes_of(self, resource: Resource, code: ErrorCode, message: str, status: int | None) -> Iterator[Action]:
+        """The writes of one error or end: the listener's item, which counts by code, and the audit."""
         ports, name = self._ports, self._states.config.name
         now = ports.scheduler.epoch()
         fields: dict[str, object] = {"code": int(code), "key": code.key, "message": message}
@@ -85,13 +92,16 @@ class ListenerErrors:
 
 
 class CredentialDates:
-    """Belongs to the cluster's actor. It writes only when a date has changed (I6)."""
+    """When the credentials of a cluster's connections end, as stored and reported. Writes only when a date has changed (I6).
+
+    Only the cluster's actor uses it. Times are in epoch seconds.
+    """
 
     def __init__(self, ports: ClusterPorts) -> None:
         self._ports = ports
-        self._stored: Mapping[Credential, float] = {}
-        self._ends: Mapping[Credential, float] = {}
-        self._warned: set[tuple[Credential, float]] = set()
+        self._stored: Mapping[Credential, float] = {}  # the ends that the table holds
+        self._ends: Mapping[Credential, float] = {}  # the ends as known now; a credential without one is missing
+        self._warned: set[tuple[Credential, float]] = set()  # ends that this session has warned of
 
     def configure(self, config: ClusterConfig, stored: StoredCredentials | None) -> None:
         """Go on from what is stored. Dates of another configuration count no more."""
@@ -137,13 +147,16 @@ class CredentialDates:
 def _end(seen: tuple[float, ...] | None, stored: float | None) -> float | None:
     """The end of one credential. None: it has none, or nobody has seen it.
 
-    seen       stored              end
-    ----       ------              ---
-    not yet    no matter           as stored
-    nothing    no matter           none
-    one        no matter           as seen
-    several    one of them         as stored: a handshake has shown it
-    several    none of them        the latest
+    Several are the certificates of a CA bundle: until a handshake nobody knows with which of them the server's chain ends. ``stored``: by an
+    earlier session, or earlier in this one.
+
+    seen in this session    stored           end
+    --------------------    ------           ---
+    not yet (None)          any              as stored
+    no end (empty)          any              none
+    one                     any              as seen
+    several                 one of them      as stored: a handshake has shown it
+    several                 none of them     the latest: better than an alarm for one that the server no longer uses
     """
     if seen is None or stored in seen:
         return stored

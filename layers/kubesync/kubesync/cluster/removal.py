@@ -2,7 +2,8 @@
 
 emptying    normal commits remove every key's outputs. A person requested these deletions, so they are not held (I5). With
 `retain`, record sets and upstreams stay, and kubesync forgets that it owned them
-waiting     until no key is left. Refused sets are compared with the zone and deleted with their current values
+waiting     until no key is left. Refused sets are compared with the zone and deleted with their current values. Zones delete the
+sets, as for other open keys
 parting     every zone says that nothing of the cluster is under way: its outcome could bring a key back. With `retain` also
 before the emptying: a batch that is settled later would bring a forgotten key back
 forgetting  remembered slices, marks, listener items, and last the configuration
@@ -31,13 +32,14 @@ _WHY: Final = "the cluster is removed"
 
 
 class Removal:
-    """The removal of one cluster: a task of its actor. ``removed`` is called at the end."""
+    """The removal of one cluster: a task of its actor. ``removed`` is called at the end, when nothing of the cluster is stored any more."""
 
     def __init__(self, served: ServedKeys, removed: Callable[[], None]) -> None:
         self._served = served
         self._ports = served.ports
         self._config = served.states.config
         self._removed = removed
+        # Refused keys at the last comparison, each with its attempts then: a key is compared again only after another refusal.
         self._compared: dict[ObjectKey, int] = {}
 
     def due_at(self) -> float:
@@ -51,25 +53,29 @@ class Removal:
         emptied = False
         while not emptied:
             yield from self._empty()
-            if (yield from self._sets_are_gone()):
+            if (yield from self._wait_for_sets()):
                 yield from self._wait_for_zones()
                 emptied = not table.any_key(name)  # else what was under way has brought a key back
         yield from self._forget()
         self._removed()
 
-    def _sets_are_gone(self) -> Steps[bool]:
-        """Wait until zones have deleted the sets. False: a key is left that has none to delete, and is to be emptied again."""
+    def _wait_for_sets(self) -> Steps[bool]:
+        """Wait until zones have deleted the sets of all keys, and no key is left. False: a key is left for which no zone has to do anything.
+
+        What was under way may have brought such a key back: ``steps`` empties it again.
+        """
         table, name = self._ports.tables.state, self._config.name
         while table.any_key(name):
             marks = dict(table.open_keys(name))
             if not marks or retains(self._config):
                 return False
+            # A mark counts attempts once Route 53 has refused the key.
             yield from self._compare({key: mark.attempts for key, mark in marks.items() if mark.attempts})
             yield _COMPARE_SECONDS
         return True
 
     def _empty(self) -> Steps[None]:
-        """Remove the outputs of every key, and queue what follows for the zones."""
+        """Plan every key without its objects, so that it wants nothing. Zones delete its record sets later."""
         every = (state.key for state in self._ports.tables.state.load_all(self._config.name))
         for keys in batched(every, KEYS_AT_A_TIME):
             transform = partial(self._served.reconciler.transform, keys, self._without_outputs, _WHY)
@@ -77,14 +83,20 @@ class Removal:
             yield 0.0
 
     def _without_outputs(self, state: KeyState) -> KeyState:
-        """The key without its objects, so that it wants nothing. With `retain`, also without what exists because of it."""
+        """The key without its objects, so that it wants nothing. With `retain`, also without what exists because of it: then it is gone at once."""
         bare = replace(state, parts={})
         if retains(self._config):
             bare = replace(bare, intended=EMPTY, applied=EMPTY, upstreams={}, conflicts={})
         return bare
 
     def _compare(self, refused: dict[ObjectKey, int]) -> Steps[None]:
-        """Compare keys whose sets were refused with their zones. What was changed by hand is still ours, as the journal proves."""
+        """Compare keys whose sets were refused with their zones, and take what exists there as known: then it can be deleted.
+
+        A set that somebody changed by hand is still ours, as the journal proves.
+
+        Args:
+            refused: these keys, each with its attempts until now.
+        """
         news = [key for key, attempts in refused.items() if self._compared.get(key) != attempts]
         self._compared = refused
         states = self._served.states.states(news).values()

@@ -28,11 +28,13 @@ _PUBLISHED_EVERY_SECONDS: Final = 2.0
 
 
 class LongWindow(Following):
-    """A window that is being recorded. Publishes from time to time what is recorded, lets the next windows join, and runs other tasks.
+    """A window that is being recorded, which may take minutes. The reconciler calls its methods between two sections of keys.
+
+    Meanwhile it publishes what is recorded, lets the next windows join, and runs other tasks.
 
     Args:
-        shared: the window to close, and to take later windows from.
-        served: the keys whose window it is. Those that were given a name, and readers of shared objects, must not wait until all is recorded.
+        shared: the merge window: closed here, and later windows are taken from it.
+        served: the keys whose window it is.
 
     ``content``: the window, with the windows that join. If a try fails, the next try records all of it. ``requested``: the round that
     requested its lists, decided once for all tries: before the next try another may be requested, or this one withdrawn. ``changed``: keys
@@ -46,7 +48,7 @@ class LongWindow(Following):
         self._served = served
         self._clock = served.ports.scheduler
         self.changed: set[ObjectKey] = set()
-        self._unpublished = Recorded()
+        self._unpublished = Recorded()  # what is recorded, and not yet queued for publishing
         self._published_at = 0.0
 
     def begin(self) -> None:
@@ -77,6 +79,7 @@ class LongWindow(Following):
                 yield from task.steps()
 
     def written(self, part: Recorded) -> None:
+        """Note what was recorded. Publish it now only if another namespace would wait for it (``_PUBLISHED_EVERY_SECONDS``)."""
         self.changed |= part.changed
         self._unpublished.add(part)
         if self._clock.monotonic() >= self._published_at + _PUBLISHED_EVERY_SECONDS and self.turns.shared:
@@ -116,9 +119,18 @@ class RunFigures:
 class ListeningRun:
     """Records the windows of one run of listeners. This is a task of the cluster's actor, which calls every method.
 
+        start     the run begins, or a relist begins: new listeners read
+        stop      the session ends, or the configuration changes: the listeners are cut at once
+        finish    after ``stop``: what they have read is recorded
+        end       after ``finish``, or instead of it: how they ended is persisted
+        cut       after a fault of ours: what is not recorded is dropped. ``start`` of a new run may follow
+
     ``failed``: nothing of the run is recorded any more, so no checkpoint may move past what it has read.
 
     Args:
+        number: of the run; its listeners name it in their messages.
+        served: the keys of the cluster.
+        errors: writes the errors of listeners.
         host: the host of the actor, to which listeners send messages.
     """
 
@@ -135,10 +147,10 @@ class ListeningRun:
         self._recording: LongWindow | None = None  # the window that is closed, and not recorded yet
         self._idle_at = 0.0  # when (monotonic) a window is recorded although nothing was read, to write checkpoints
         self._swept_at = 0.0
-        # At the end: when the oldest event was read that the next session must read again.
+        # What ``end`` found as ``_unrecorded_since``: the next session must read these events again.
         self._left_since: float | None = None
-        self._stopping: StopListening | None = None
-        self._events: ServiceEvents | None = None
+        self._stopping: StopListening | None = None  # once ``stop`` was called
+        self._events: ServiceEvents | None = None  # None: no Events on Services
         served.states.on_problems = self._report_problems
         if (config := served.states.config).write_events:
             self._events = ServiceEvents(config.name, partial(served.ports.connector.client, config), self._clock)
@@ -175,12 +187,19 @@ class ListeningRun:
 
     @property
     def quiet(self) -> bool:
-        """Whether everything that was read is recorded."""
+        """Whether everything that was read before now is recorded."""
         return self._recording is None and self.listeners.window.closes_at() is None
 
     @property
     def _unrecorded_since(self) -> float | None:
-        """When (monotonic) the oldest unrecorded event was read. None: all events are recorded. During a long list: not before its last write."""
+        """Since when (monotonic) the oldest event waits to be recorded. None: none waits. For ``OldestOpenSeconds`` and its alarm.
+
+        being recorded          since
+        --------------          -----
+        nothing                 the first event of the merge window; after ``end``: what ``end`` found
+        a window of events      its oldest event
+        a window with a list    the same, or the cluster's last write if that is later: a long list that advances must raise no alarm
+        """
         if self._recording is None:
             return self.listeners.window.opened_at() if self._left_since is None else self._left_since
         if (oldest := self._recording.oldest_event) is None:
@@ -190,6 +209,7 @@ class ListeningRun:
     # --- recording ---
 
     def due_at(self) -> float:
+        """When the merge window closes. If nothing was read: when checkpoints are due (``_idle_at``)."""
         if self.failed:
             return ON_MESSAGE
         if self._recording is not None:
@@ -198,14 +218,18 @@ class ListeningRun:
         return self._idle_at if closes_at is None else closes_at
 
     def steps(self, *, flush: bool = False) -> Steps[None]:
-        """Record the window. If a try fails, the next one records the same content: nothing later goes before it (I1)."""
+        """Close the merge window and record it. If a try fails, the next one records the same content: nothing later goes before it (I1).
+
+        ``flush``: the run ends: write all checkpoints, and sweep all tombstones that time allows.
+        """
         if self._recording is None:
             self._recording = LongWindow(self.listeners.window, self._served)
-        yield 0.0  # first receive the messages that listeners have sent before
+        yield 0.0  # receive the messages first that listeners have sent before: they say which views are complete
         window, began = self._recording, self._clock.monotonic()
         window.begin()
         mode = Mode() if window.requested is None else window.requested.mode
         recorded = yield from self._served.reconciler.record(window.content, mode, flush=flush, following=window)
+        # It is durable. What follows is not done again if it fails.
         content, self._recording = window.content, None
         window.publish()
         self._reservation.release_recorded(sum(snapshot.size for snapshot in content.snapshots.values()))
@@ -227,7 +251,7 @@ class ListeningRun:
             self.answer(requested)
 
     def answer(self, requested: ListRound) -> None:
-        """Answer the round if all resources that the cluster serves are listed."""
+        """Answer the round if the lists of all resources that the cluster serves are recorded. Otherwise do nothing."""
         if requested.unlisted <= self._served.states.absent:
             changed = self.report.changed_keys - requested.changed_before
             requested.answer(Relisted(changed, dict(self.report.held), len(requested.missed)))
@@ -246,7 +270,11 @@ class ListeningRun:
             logger.debug("window recorded", extra={**window, "seconds": round(seconds, 3)})
 
     def _sweep_some(self, *, flush: bool, quiet: bool) -> Steps[None]:
-        """Delete tombstones in quiet moments, at the end (``flush``), and every CHECKPOINT_SECONDS, because a busy cluster is never quiet."""
+        """Delete tombstones in quiet moments, at the end (``flush``), and every CHECKPOINT_SECONDS, because a busy cluster is never quiet.
+
+        A tombstone is what is left of a deleted object, until no late event can bring the object back. One round of it, except at the end:
+        then as many as fit before ``drain_until``, less a margin.
+        """
         now, states = self._clock.monotonic(), self._served.states
         if not (flush or quiet or now - self._swept_at >= CHECKPOINT_SECONDS):
             return
@@ -258,10 +286,18 @@ class ListeningRun:
                 return
 
     def why_unlisted(self, since: float) -> ListingFailedError | None:
-        """Why requested lists do not come: a person must act, they take too long, or the run has failed. None: they may still come.
+        """Return why requested lists do not come. None: they may still come.
+
+            what holds                                                       the answer
+            ----------                                                       ----------
+            a listener gets errors that a retry does not mend                these errors
+            GIVE_UP_SECONDS have passed, a listener only gets errors         these errors
+            the run has failed                                               its problem
+            the lists take LIST_SECONDS, time of waiting for room aside      its problem, or the last errors of listeners
+            otherwise                                                        None
 
         Args:
-            since: when (monotonic) the lists were requested.
+            since: when (monotonic) the lists were requested. Seconds count from the moment when they got room, if that is later.
         """
         lasted = self._clock.monotonic() - max(since, self._reservation.given_at)
         errors, known = self.listeners.refused(failing=lasted >= GIVE_UP_SECONDS), self.listeners.last_errors
@@ -281,12 +317,12 @@ class ListeningRun:
             self._events.close()
         self.listeners.stop(stopping.code)
 
-    def cut(self, code: ErrorCode, *, lost: bool) -> None:
-        """End the listeners after an internal error, and drop what is not recorded. Gives back room for lists.
+    def cut(self, code: ErrorCode, *, restart: bool) -> None:
+        """End the listeners after a fault of ours, and drop what is not recorded. Gives back room for lists.
 
-        ``lost``: no other run follows. Then this run counts as failed: without that the cluster would look quiet.
+        ``restart``: another run follows. Otherwise this run counts as failed: without that the cluster would look quiet.
         """
-        self.failed |= lost
+        self.failed |= not restart
         self.listeners.forsake(code)
         self._recording = None
         self._reservation.end()
@@ -299,14 +335,14 @@ class ListeningRun:
         assert self._stopping is not None
         while self._clock.monotonic() < self._stopping.listen_until and self.listeners.alive:
             yield _POLL_SECONDS
-        if self._recording is not None and not self.failed:
+        if self._recording is not None and not self.failed:  # the window that was being recorded
             yield from self.steps()
-        if not self.failed:
+        if not self.failed:  # what was read since then
             yield from self.steps(flush=True)
             yield from self._served.committer.write_counts(self._served.states.counts.rest)
 
     def end(self) -> None:
-        """Persist how the listeners ended, give back room for lists, and write no more Events."""
+        """Persist how the listeners ended, give back room for lists, and write no more Events. What is not recorded now never is."""
         assert self._stopping is not None
         self._left_since = self._unrecorded_since
         self._recording = None

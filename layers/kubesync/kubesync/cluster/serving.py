@@ -25,6 +25,7 @@ from kubesync.domain.open_keys import OpenCounts
 from kubesync.domain.window import Mode
 from kubesync.log import logger
 
+# How long a relist waits for listeners that were cut, and until all that they have read is recorded, both from its beginning.
 _CUT_SECONDS: Final = 10.0
 _REST_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.05
@@ -37,7 +38,8 @@ _RECONFIGURED: Final = (ErrorCode.CONFIG_UPDATE, ErrorCode.CONFIG_DELETE)
 class ClusterFigures:
     """A cluster in this session.
 
-    ``running``: the last run, as long as it counts. ``views``: copies, of the listeners that should work.
+    ``runs``: all runs of listeners, the oldest first. ``running``: the run that goes on, or the last one, unless another configuration
+    ended it. ``views``: copies, of the listeners that should work.
     """
 
     runs: tuple[RunFigures, ...] = ()
@@ -49,8 +51,9 @@ class ClusterFigures:
 class Serving:
     """Serves one configuration after another. Only the cluster's actor uses it, and does the steps that its methods return.
 
-    ``keys``: of the cluster. ``errors``: of its listeners. Both last as long as the actor. ``host``: of the actor; listeners send messages there.
-    ``run``: the listeners that are watched now. ``removal``: the one that is under way, of a cluster that is being deleted.
+    ``keys``: of the cluster. ``errors``: writes those of its listeners. Both last as long as the actor. ``host``: of the actor; listeners send
+    messages there. ``run``: the run of listeners that goes on, or is being stopped. ``removal``: the one that is under way, of a cluster that
+    is being deleted.
     """
 
     def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
@@ -59,10 +62,10 @@ class Serving:
         self._ports = ports
         self._credentials = CredentialDates(ports)
         self.host: Host[ClusterFigures] | None = None
-        self._deadline = 0.0
-        self._runs: list[ListeningRun] = []
+        self._deadline = 0.0  # until when (monotonic) listeners run
+        self._runs: list[ListeningRun] = []  # all of this session
         self.run: ListeningRun | None = None
-        self._last_run: ListeningRun | None = None
+        self._last_run: ListeningRun | None = None  # see ``ClusterFigures.running``
         self.removal: Removal | None = None
 
     @property
@@ -75,6 +78,7 @@ class Serving:
     # --- commands ---
 
     def obey(self, command: object) -> Steps[None]:
+        """Do a command of the session or of an operation. After a fault of ours it is called again."""
         match command:
             case messages.Configure():
                 self._serve(command.configured)
@@ -87,18 +91,19 @@ class Serving:
                 yield from answer_request(self.keys, command)
 
     def begin_again(self) -> Steps[None]:
-        """After a fault of ours: read everything that is stored again, and listen again from the stored checkpoints."""
+        """Replace a run after a fault of ours: read everything that is stored again, and listen again from the stored checkpoints."""
         self.keys.states.forget_work()
         self._serve(Configured(self.keys.states.config, None))
         yield from self._take_up(None)
         self._begin()
 
     def _serve(self, configured: Configured | None) -> None:
-        """Switch to a configuration. None, or if a newer release wrote to its tables: only close batches from now on.
+        """Switch to a configuration. Withdraws everything from the zones, and drops the run or the removal.
 
-        Withdraws everything from the zones, and ends the run or the removal.
+        If it is None, or a newer release wrote items of the cluster, the cluster is not served: its keys want nothing, and only batches that are
+        under way are closed.
         """
-        keys, name, known = self.keys, self.keys.states.config.name, self.keys.published.served
+        keys, name, was_served = self.keys, self.keys.states.config.name, self.keys.published.served
         keys.published.withdraw()  # what is open is taken up again
         keys.readers.forget()
         self.run = self.removal = None
@@ -113,7 +118,7 @@ class Serving:
             keys.states.forget_work()
         else:
             now = self._ports.scheduler.epoch()
-            if not known:
+            if not was_served:  # else this session knows it
                 keys.states.identity = remembered.identity
             keys.states.configure(configured.config, remembered.checkpoints, now, remembered.failing)
             self._follow_large(remembered.large, unclean=configured.unclean)
@@ -124,16 +129,20 @@ class Serving:
         """Take over what is stored about large keys. After an unclean end, blame the large key that was being planned."""
         now, states = self._ports.scheduler.epoch(), self.keys.states
         states.large = large.died(now) if unclean else large.ended(well=False)
-        if large.under_way is not None:
+        if large.under_way is not None:  # the stored note still says so
             self.keys.committer.note(states.large)
 
     def _unreadable(self, newer: NewerSchemaError) -> None:
+        """Report that the cluster is not served, because a newer release wrote some of its items."""
         name = self.keys.states.config.name
         logger.error("ignored: written by a newer release", cluster=name, reason=str(newer))
         self._ports.unreadable(name)
 
     def _take_up(self, queued: Queued | None) -> Steps[None]:
-        """Publish keys that earlier sessions left open, and queue those to plan. None: read the queue. Does nothing while not served."""
+        """Publish keys that earlier sessions left open, and queue those to plan.
+
+        ``queued``: see ``TakeUp``. Does nothing while the cluster is not served or is paused.
+        """
         keys, states = self.keys, self.keys.states
         if not keys.published.served or states.config.paused:
             return
@@ -141,7 +150,7 @@ class Serving:
             queued = queued or self._ports.tables.state.queued(states.config.name)
             for marked in batched(queued.marks, KEYS_AT_A_TIME):
                 idle = keys.published.publish(states.each(marked), inherited=True)
-                # An open mark of a key that wants no change: somebody restored the item.
+                # A key is marked as open and wants no change: somebody restored its item. When it is planned again, the mark goes.
                 keys.promoted.add(() if states.config.deleting else idle)
                 yield AT_ONCE
             for _ in states.each(queued.unswept):  # now cached, so that a quiet moment sweeps them
@@ -154,7 +163,9 @@ class Serving:
             keys.readers.changed(queued.changed)
 
     def _begin(self) -> None:
-        """Start the listeners, or the removal of a cluster that is being deleted. Does nothing if a run goes on already."""
+        """Start the listeners, or the removal of a cluster that is being deleted. Does nothing if it is not served or is paused, or if a run
+        goes on already.
+        """
         config = self.keys.states.config
         if not self.keys.published.served or config.paused or self.run is not None:
             return
@@ -164,11 +175,11 @@ class Serving:
             self.listen(None)
 
     def listen(self, deadline: float | None, made_for: ListRound | None = None) -> ListeningRun:
-        """Start listeners: of the run that goes on, or of a new one.
+        """Start listeners: of the run that goes on, or of a new one. Returns the run.
 
         Args:
-            deadline: until when (monotonic), where no run goes on. None: as the session said last.
-            made_for: a person waits for these lists: keys that are set aside are tried again.
+            deadline: until when (monotonic), for a new run. None: as the session said last.
+            made_for: have them list for this round. A person waits for it, so large keys that are set aside are tried again.
         """
         keys = self.keys
         if made_for is not None:
@@ -183,6 +194,7 @@ class Serving:
         return self.run
 
     def _removed(self) -> None:
+        """Called by the removal at its end."""
         self._serve(None)
         self._ports.removed(self.keys.states.config.name)
 
@@ -200,12 +212,12 @@ class Serving:
         self.removal = None
 
     def ended(self, stopping: messages.StopListening, *, clean: bool) -> None:
-        """Persist how the listeners ended, and answer. ``clean``: everything is recorded."""
+        """End the run after a stop: persist how the listeners ended, and answer the session. ``clean``: everything is recorded."""
         run, self.run = self.run, None
         if run is not None:
             reconfigured = stopping.code in _RECONFIGURED
             self._last_run = None if reconfigured else run
-            run.failed |= not (clean or reconfigured)
+            run.failed |= not (clean or reconfigured)  # the next run of a changed configuration lists everything
             try:
                 run.end()
             except NotMasterError as error:
@@ -227,7 +239,7 @@ class Relisting:
     """One full list of a cluster for a resync: a task of its own, which goes on while windows cannot be recorded.
 
     Args:
-        configured: whether the cluster has obeyed all commands before.
+        configured: whether the cluster has done all commands that came before, such as a new configuration.
     """
 
     def __init__(self, asked: messages.Relist, serving: Serving, clock: Clock, configured: Callable[[], bool]) -> None:
@@ -241,28 +253,31 @@ class Relisting:
         return AT_ONCE
 
     def steps(self) -> Steps[None]:
-        """Have the cluster listed, and wait until the lists are recorded or do not come. Events read before are recorded first, in order."""
+        """Have the cluster listed, and wait until the lists are recorded or do not come. The round is answered at the end."""
         while not self._configured():
             yield _POLL_SECONDS
         made_for, asked, serving, began, changed = self._round, self._asked, self._serving, self._clock.monotonic(), 0
-        if made_for.reply is None:
+        if made_for.reply is None:  # withdrawn meanwhile
             return
         config = serving.keys.states.config
         if not serving.keys.published.served or (serving.run is None and asked.deadline is None):
             changing = f"the configuration of cluster {config.name} is being changed: run it again"
             asked.reply.set_exception(KubesyncError(changing))
             return
+        # 1. Cut the listeners, and wait until all that they have read is recorded: it does not belong to this request.
         if (run := serving.run) is not None:
             changed = run.report.changed_keys
             run.listeners.stop(None)
             while self._clock.monotonic() < began + _CUT_SECONDS and run.listeners.alive:
                 yield _POLL_SECONDS
-            # A list that is pending, or is being recorded, does not belong to this request.
             while self._clock.monotonic() < began + _REST_SECONDS and not run.quiet:
                 yield _POLL_SECONDS
+        # 2. From here on the round applies: new listeners list for it. A run that has failed or is being stopped starts none: 3. finds out.
         made_for.unlisted, made_for.began, made_for.changed_before = set(config.resources), began, changed
         if run is None or run.works:
             run = serving.listen(asked.deadline, made_for)
+        # 3. Wait for the answer. The run gives it once the lists are recorded (``_note_lists``). It is asked here too: a resource may turn out to
+        # be absent in the cluster, and no list of it comes. Somebody may also withdraw the round, or give it up.
         while made_for.applies:
             run.answer(made_for)
             if (error := run.why_unlisted(began)) is not None:
@@ -271,11 +286,13 @@ class Relisting:
             yield _ASK_SECONDS
 
     def withdraw(self) -> None:
-        """A list that has begun is recorded in the normal mode. One that has not begun never does."""
+        """Note that nobody waits any more. A list that has begun is recorded in the normal mode. One that has not begun never does."""
         self._round.answer(None)
 
-    def cut(self, problem: str) -> bool:
-        """The run has a fault of ours: its lists do not come. False: nobody waits for them, or they can be requested later."""
+    def give_up(self, problem: str) -> bool:
+        """Answer that the lists do not come, because the run has a fault of ours. Returns False, and does nothing, if the round does not apply:
+        nobody waits any more, or the lists are not requested of listeners yet, so ``steps`` can do it after a restart.
+        """
         if not self._round.applies:
             return False
         self._round.answer(messages.ListingFailedError({}, self._clock.monotonic() - self._round.began, problem))

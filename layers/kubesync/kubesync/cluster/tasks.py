@@ -35,9 +35,9 @@ class Lane:
 
     Args:
         backoff: between tries of a task that fails.
-        tasks: what it chooses from. They take turns.
+        tasks: returns what it chooses from when no task is under way. They take turns.
 
-    ``under_way``: the task that has begun, or is to begin. Set it with ``put`` only.
+    ``under_way``: the task that has begun, or is to begin. None: the next step chooses one. Set it with ``put`` only.
     """
 
     def __init__(self, clock: Clock, backoff: Backoff, tasks: Callable[[], Sequence[Task]] = tuple) -> None:
@@ -45,19 +45,24 @@ class Lane:
         self._backoff = backoff
         self._tasks = tasks
         self.under_way: Task | None = None
-        self._chosen: Task | None = None  # the last time, of several
-        self._steps: Steps[object] | None = None
+        self._chosen: Task | None = None  # the last time, of several: the next turn is that of the task after it
+        self._steps: Steps[object] | None = (
+            None  # of the task under way; None: it begins, or begins again, with the next step
+        )
         self._not_before = AT_ONCE
         self._failures = 0
 
     def due_at(self) -> float:
-        """When (monotonic seconds) it goes on."""
+        """When (monotonic seconds) the next step can be done. AT_ONCE: now; ON_MESSAGE: nothing is to be done."""
         if self.under_way is not None:
             return max(self._not_before, AT_ONCE if self._steps is not None else self.under_way.due_at())
         return min((task.due_at() for task in self._tasks()), default=ON_MESSAGE)
 
     def advance(self) -> Task | None:
-        """Do one step. Returns the task, if it was its last one. Raises what the step raises."""
+        """Do one step of the task under way, or of the next one. Returns the task if this step has completed it. Raises what the step raises.
+
+        After an error the caller calls ``back_off``, ``restart_after`` or ``put``.
+        """
         self.under_way = self.under_way or self._next()
         if self.under_way is not None:
             try:
@@ -79,11 +84,11 @@ class Lane:
     def back_off(self) -> int:
         """Restart the task under way after a delay, because it has failed. Returns how many times in a row."""
         self._failures += 1
-        self.again(self._backoff.delay(self._failures))
+        self.restart_after(self._backoff.delay(self._failures))
         return self._failures
 
-    def again(self, seconds: float) -> None:
-        """Restart the task under way in so many seconds."""
+    def restart_after(self, seconds: float) -> None:
+        """Begin the task under way again, with its first step, in so many seconds."""
         self._steps, self._not_before = None, self._clock.monotonic() + seconds
 
     def _next(self) -> Task | None:
@@ -92,7 +97,7 @@ class Lane:
         first = tasks.index(self._chosen) + 1 if self._chosen in tasks else 0
         for task in (*tasks[first:], *tasks[:first]):
             if task.due_at() <= self._clock.monotonic():
-                # A command is alone. It is not held when it is done: it may carry the lists of a whole cluster.
+                # Only a command is alone. It is not remembered: it may carry the lists of a whole cluster.
                 self._chosen = task if len(tasks) > 1 else self._chosen
                 return task
         return None
