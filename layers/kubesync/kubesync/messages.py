@@ -35,7 +35,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, dataclass_transform
 
 from kubesync.domain.batches import Unit
-from kubesync.domain.dns.drift import Drift, Known
+from kubesync.domain.dns.drift import Baseline, Drift
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import ErrorCode, KubesyncError, ListenerError
 from kubesync.domain.objects import ObjectKey, Resource
@@ -215,7 +215,7 @@ class CompareZone(Message):
 
     cluster: str
     reply: Reply[Compared]
-    known: tuple[Known, ...] = ()
+    known: tuple[Baseline, ...] = ()
     keys: tuple[ObjectKey, ...] = ()
     names: frozenset[str] = frozenset()
     actual: Sets = field(default_factory=dict)

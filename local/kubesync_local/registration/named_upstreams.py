@@ -23,11 +23,11 @@ from kubesync.domain.errors import ChangedMeanwhileError, TransactionRefusedErro
 from kubesync.domain.upstreams.named import (
     MAX_DEPTH,
     Member,
+    MemberSource,
     Named,
     NamedOf,
     NamedUpstream,
     ServicePortOf,
-    Source,
     StaticNode,
     named_key,
     valid_name,
@@ -136,7 +136,7 @@ def member_text(member: Member) -> dict[str, str | int | bool]:
     return {_kind(member.source): _reference(member.source), **weight, **backup}
 
 
-def _kind(source: Source) -> str:
+def _kind(source: MemberSource) -> str:
     match source:
         case ServicePortOf():
             return "service"
@@ -146,7 +146,7 @@ def _kind(source: Source) -> str:
             return "static"
 
 
-def _reference(source: Source) -> str:
+def _reference(source: MemberSource) -> str:
     return source.name if isinstance(source, NamedOf) else str(source)
 
 

@@ -247,7 +247,7 @@ def test_forbidden_address_that_stands_is_the_only_reason_to_choose_twice() -> N
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "_chosen", noted)
-        found = limits.let_in(a_key(), service, groups, held, set())
+        found = limits.allowed_upstreams(a_key(), service, groups, held, set())
 
     assert chosen == [2000, 2001, 2001, 2002]
     assert [max(node.ip for node in nodes) for nodes in found.values()] == [

@@ -9,12 +9,12 @@ from hypothesis import given, settings, strategies as st
 from kubesync.domain.dns.records import Node
 from kubesync.domain.upstreams.named import (
     Member,
+    MemberSource,
     NamedOf,
     NamedUpstream,
-    Source,
     below,
     compose,
-    index_of,
+    dependents_of,
     is_named,
     parse_service,
     parse_static,
@@ -158,7 +158,7 @@ def test_index_leads_from_every_part_to_all_that_is_made_of_it() -> None:
     registered = named(
         inner=[service(WEB)], outer=[included("inner"), service(EDGE)], other=[static("192.0.2.1:1"), service(EDGE)]
     )
-    assert index_of(registered) == {
+    assert dependents_of(registered) == {
         WEB: {"inner", "outer"},
         EDGE: {"outer", "other"},
         "named/inner": {"inner", "outer"},
@@ -265,7 +265,7 @@ nodes = st.builds(
     serving=st.sampled_from([None, True, False]),
     zone=st.sampled_from(["", "a", "b"]),
 )
-sources: st.SearchStrategy[Source] = st.sampled_from(
+sources: st.SearchStrategy[MemberSource] = st.sampled_from(
     [parse_service(WEB), parse_service(EDGE), parse_static("10.0.0.1:1"), NamedOf("x"), NamedOf("y"), NamedOf("z")]
 )
 members = st.lists(st.builds(Member, sources, st.integers(1, 1000), st.booleans()), max_size=5)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kubesync.cluster.keys.key_writes import Preview
-from kubesync.domain.dns.drift import Known, as_it_stands
+from kubesync.domain.dns.drift import Baseline, as_found_in_zone
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.dns.routing.policies import Latency, Weighted
 from kubesync.domain.objects import ObjectKey
@@ -31,18 +31,18 @@ def conflicts_of(state: KeyState, standing: Mapping[RecordKey, RecordSet]) -> li
 def test_changed_missing_and_foreign_sets_of_one_zone_are_found() -> None:
     state = a_state(applied={A: ONE, SRV: ONE, ELSEWHERE: ONE})
 
-    found = Known.of(state, "Z1").drifts({A: TWO})
+    found = Baseline.of(state, "Z1").drifts({A: TWO})
 
     assert [(drift.key, drift.stands) for drift in found] == [(SRV, None), (A, TWO)]
     assert [drift_row(drift)["drift"] for drift in found] == ["missing", "changed"]
-    (foreign,) = Known.of(a_state(applied={A: ONE}), "Z1").drifts({A: WEIGHTED})
+    (foreign,) = Baseline.of(a_state(applied={A: ONE}), "Z1").drifts({A: WEIGHTED})
     assert drift_row(foreign)["drift"] == "foreign"
 
 
 def test_what_stands_becomes_what_is_known() -> None:
     state = a_state(applied={A: ONE, SRV: ONE})
 
-    after = as_it_stands(state, Known.of(state, "Z1").drifts({A: TWO}))
+    after = as_found_in_zone(state, Baseline.of(state, "Z1").drifts({A: TWO}))
 
     assert after.applied == {A: TWO}
 
@@ -50,7 +50,7 @@ def test_what_stands_becomes_what_is_known() -> None:
 def test_set_of_a_foreign_form_is_let_go_and_reported() -> None:
     state = a_state(applied={A: ONE})
 
-    after = as_it_stands(state, Known.of(state, "Z1").drifts({A: WEIGHTED}))
+    after = as_found_in_zone(state, Baseline.of(state, "Z1").drifts({A: WEIGHTED}))
 
     assert after.applied == {}
     assert after.conflicts == {Name("Z1", "web.example.com"): "web.example.com A was replaced (Region=eu-west-1)"}
@@ -58,11 +58,11 @@ def test_set_of_a_foreign_form_is_let_go_and_reported() -> None:
 
 def test_state_that_moved_on_after_the_zone_was_read_stays() -> None:
     """A cluster that was removed meanwhile, its outputs retained, must not get them back (and then lose them)."""
-    drifts = Known.of(a_state(applied={A: ONE}), "Z1").drifts({A: TWO})
+    drifts = Baseline.of(a_state(applied={A: ONE}), "Z1").drifts({A: TWO})
 
-    assert as_it_stands(KeyState(SERVICE), drifts) == KeyState(SERVICE)
+    assert as_found_in_zone(KeyState(SERVICE), drifts) == KeyState(SERVICE)
     moved = a_state(applied={A: RecordSet(60, ("192.0.2.3",))})
-    assert as_it_stands(moved, drifts) == moved
+    assert as_found_in_zone(moved, drifts) == moved
 
 
 def test_sets_to_come_meet_foreign_ones_that_they_cannot_stand_beside() -> None:

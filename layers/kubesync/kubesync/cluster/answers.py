@@ -16,7 +16,7 @@ from kubesync.cluster.keys.outcomes import ConflictCheck, Outcome, Outcomes, jud
 from kubesync.cluster.served_keys import ServedKeys
 from kubesync.cluster.tasks import Lane
 from kubesync.domain.batches import Unit
-from kubesync.domain.dns.drift import Drift, Known, as_it_stands
+from kubesync.domain.dns.drift import Baseline, Drift, as_found_in_zone
 from kubesync.domain.dns.records import RecordKey, in_the_way
 from kubesync.domain.errors import KubesyncError
 from kubesync.domain.objects import ObjectKey
@@ -172,12 +172,12 @@ class ZoneQuestions:
         asked = question.asked
         keys = [known.service for known in asked.known] or list(asked.keys)
         states = self._states.states(keys)
-        moved = frozenset(known.service for known in asked.known if not known.still(states[known.service]))
+        moved = frozenset(known.service for known in asked.known if not known.is_current(states[known.service]))
         drifts = [d for known in asked.known if known.service not in moved for d in known.drifts(question.actual)]
         for key in asked.keys:
             here = {each.name for each in states[key].applied if each.zone_id == question.zone}
             if here <= asked.names:
-                drifts += Known.of(states[key], question.zone).drifts(question.actual)
+                drifts += Baseline.of(states[key], question.zone).drifts(question.actual)
             else:
                 moved |= {key}
         drifts = self._without_sets_of_others(drifts)
@@ -187,7 +187,7 @@ class ZoneQuestions:
                 by_key.setdefault(drift.service, []).append(drift)
 
             def drifted(state: KeyState) -> KeyState:
-                return as_it_stands(state, by_key[state.key])
+                return as_found_in_zone(state, by_key[state.key])
 
             yield from self._served.followed(partial(self._served.reconciler.transform, by_key, drifted, asked.why))
         self._send_answer(question, keys, compared=messages.Compared(tuple(drifts), moved))

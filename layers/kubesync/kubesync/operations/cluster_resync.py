@@ -34,7 +34,7 @@ from typing import Any, Final
 from kubesync import messages
 from kubesync.actors.answer import Answer
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME
-from kubesync.domain.dns.drift import Drift, Known, with_replacements
+from kubesync.domain.dns.drift import Baseline, Drift, with_replacements
 from kubesync.domain.dns.records import RecordKey, RecordSet
 from kubesync.domain.errors import ListenerError, StoreError
 from kubesync.domain.objects import ObjectKey
@@ -85,7 +85,7 @@ class ClusterResync:
         # What a dry run would change. None: this is no dry run, or it has not listed yet.
         self._forecast: DryRunForecast | None = None
         self.moved: set[ObjectKey] = set()
-        self._known: list[Known] = []  # the known sets of the zone that is walked
+        self._known: list[Baseline] = []  # the known sets of the zone that is walked
         self._held: list[dict[str, Any]] = []  # rows of deletions that are held back
         self._conflicts: dict[ObjectKey, Mapping[Name, str]] = {}
         self._reread: set[ObjectKey] = set()  # keys whose conflicts are read once more for the report
@@ -254,7 +254,7 @@ class ClusterResync:
         last, dry_run = self.zones == {zone_id}, self._progress.request.dry_run
         in_conflict: list[ObjectKey] = []
         for state in self._states():
-            if (known := Known.of(state, zone_id)).applied:
+            if (known := Baseline.of(state, zone_id)).applied:
                 self._known.append(known)
             if any(name.zone_id == zone_id for name in state.conflicts):
                 in_conflict.append(state.key)
@@ -270,7 +270,7 @@ class ClusterResync:
         """Read the known sets of the keys that have moved. Must be done before the zone is walked again."""
         load, moved, self.moved = self._master.tables.state.load, sorted(self.moved), set()
         some_states = (load(some).values() for some in batched(moved, KEYS_AT_A_TIME))
-        self._known = [Known.of(state, zone_id) for states in some_states for state in states]
+        self._known = [Baseline.of(state, zone_id) for states in some_states for state in states]
 
     def known_names(self) -> set[Name]:
         """Return the names of the sets that ``remember`` has read. Empty after ``compare``."""
@@ -324,7 +324,7 @@ class ClusterResync:
         self,
         zone_id: str,
         *,
-        known: tuple[Known, ...] = (),
+        known: tuple[Baseline, ...] = (),
         actual: Mapping[RecordKey, RecordSet] = EMPTY,
         keys: tuple[ObjectKey, ...] = (),
         names: frozenset[str] = frozenset(),

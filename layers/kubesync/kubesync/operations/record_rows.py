@@ -19,7 +19,7 @@ from kubesync.aws.tables.audit import describe
 from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.aws.tables.of_clusters import Tables
 from kubesync.cluster.keys.key_writes import Preview
-from kubesync.domain.dns.drift import Drift, Stands, as_it_stands, why_foreign
+from kubesync.domain.dns.drift import Drift, Stands, as_found_in_zone, why_foreign
 from kubesync.domain.dns.records import RecordKey, RecordSet, in_the_way
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.plan import Policy, changes_of
@@ -143,7 +143,7 @@ class DryRunForecast:
             # A key of which the preview changes nothing wants what was applied.
             known = {drift.key: drift.known for drift in of_key.values()}
             state = self._states.get(key) or KeyState(key, intended=known, applied=known)
-            for change in changes_of(as_it_stands(self._settled(state), of_key.values()), policy):
+            for change in changes_of(as_found_in_zone(self._settled(state), of_key.values()), policy):
                 row, by_hand = _row(key, change.key, change.before, change.after), of_key.get(change.key)
                 row["why"] = self._why.get(key) or WAITING if by_hand is None else _BY_HAND[by_hand.what]
                 reason = conflicts.get((str(key), Name.of(change.key)))

@@ -39,7 +39,7 @@ from kubesync.aws.tables.of_clusters import Tables
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.dns.records import Node
 from kubesync.domain.errors import NewerSchemaError, NotMasterError, StoreBusyError
-from kubesync.domain.upstreams.named import PREFIX, NamedUpstream, below, compose, index_of, is_named, named_key
+from kubesync.domain.upstreams.named import PREFIX, NamedUpstream, below, compose, dependents_of, is_named, named_key
 from kubesync.domain.upstreams.nodes import node_of
 from kubesync.messages import CompareNamed, Message, Refer
 
@@ -163,7 +163,7 @@ class Composer:
         """
         registry, shard = self._ports.table.read(), self._ports.shard
         ours = {name: entry for name, entry in registry.named.items() if entry.shard == shard}
-        index = index_of(ours)
+        index = dependents_of(ours)
         self._registry, self.report.registered = registry, len(ours)
         return self._ports.tables.named.follow(index)
 

@@ -6,7 +6,15 @@ from collections.abc import Callable
 from typing import Final
 
 from kubesync.domain.errors import UsageError
-from kubesync.domain.upstreams.named import MAX_WEIGHT, Member, NamedOf, Source, parse_service, parse_static, valid_name
+from kubesync.domain.upstreams.named import (
+    MAX_WEIGHT,
+    Member,
+    MemberSource,
+    NamedOf,
+    parse_service,
+    parse_static,
+    valid_name,
+)
 
 # A semicolon means the same as a comma, but a shell needs it quoted.
 _SEPARATOR: Final = re.compile("[,;]")
@@ -26,7 +34,7 @@ def read_members(arguments: argparse.Namespace) -> tuple[Member, ...]:
     )
 
 
-def read_member(option: str, text: str, parse: Callable[[str], Source]) -> Member:
+def read_member(option: str, text: str, parse: Callable[[str], MemberSource]) -> Member:
     """``SOURCE[,weight=N][,backup]``. Raises UsageError."""
     source, *rest = _SEPARATOR.split(text)
     names = [word.partition("=")[0] for word in rest]

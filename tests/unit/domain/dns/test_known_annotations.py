@@ -16,8 +16,8 @@ from kubesync.domain.dns.annotations import (
     TABLE,
     DnsAnnotations,
     Use,
+    annotations_to_keep,
     find_known,
-    kept,
     nearest,
     read_annotations,
 )
@@ -144,7 +144,7 @@ def test_another_prefix_replaces_both() -> None:
         (OTHER[0] + "hostnme", "x"),
         ("kubesync.io/exclude", "true"),
     ]
-    assert kept(dict(given), OTHER) == (
+    assert annotations_to_keep(dict(given), OTHER) == (
         (OTHER[0] + "hostname", "private.example.com"),
         (OTHER[0] + "hostnme", ""),
         ("kubesync.io/exclude", "true"),
@@ -157,7 +157,7 @@ def test_another_prefix_replaces_both() -> None:
 def test_thousands_of_annotations_add_little_to_what_is_stored_i9() -> None:
     flood = {f"{OLD}x{number}-{'y' * 200}": "z" * 10 for number in range(5_000)}
     flood |= {f"{OLD}hostname": "www.example.com", f"{OLD}aws-failover": "z" * 200_000}
-    found = kept(flood)
+    found = annotations_to_keep(flood)
     assert len(found) == 12
     assert (f"{OLD}aws-failover", "z" * 65) in found
     assert len(json.dumps(found)) < 4_000
@@ -180,8 +180,8 @@ values = st.one_of(
 @settings(max_examples=200)
 def test_what_is_kept_says_the_same_as_all_of_it(given: dict[str, str], prefixes: tuple[str, ...], kind: str) -> None:
     """Reading never fails. What is obeyed does not depend on anything that is left out, and ``kept`` is stable."""
-    few = kept(given, prefixes)
-    assert kept(dict(few), prefixes) == few == tuple(sorted(few))
+    few = annotations_to_keep(given, prefixes)
+    assert annotations_to_keep(dict(few), prefixes) == few == tuple(sorted(few))
     whole, stored = read_annotations(given.items(), prefixes, kind), read_annotations(few, prefixes, kind)
 
     def obeyed(asked: DnsAnnotations) -> tuple[object, ...]:

@@ -22,7 +22,7 @@ from typing import Final
 
 from kubesync.aws.dynamodb.store import STATE, Absent, Action, Delete, Equals, Key
 from kubesync.aws.tables.items import Table, put, update
-from kubesync.domain.dns.permissions import NameRules, counts
+from kubesync.domain.dns.permissions import NameRules, counts_for_namespace
 from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState
 
@@ -103,7 +103,7 @@ class NameCounts:
         if self.rules is None or not state.claims:
             return frozenset()
         own = self.rules.own_name(state.key)
-        return {name.name for name in state.claims if counts(name.name, own)}
+        return {name.name for name in state.claims if counts_for_namespace(name.name, own)}
 
     def usage(self, state: KeyState) -> Mapping[str, int]:
         """How much a key takes of each limit."""
@@ -132,7 +132,7 @@ class NameCounts:
 
     def reserve(self, key: ObjectKey, name: str) -> None:
         """A key was given a name of its namespace: the room for it is no other's until the key is planned."""
-        if self.rules is not None and counts(name, self.rules.own_name(key)):
+        if self.rules is not None and counts_for_namespace(name, self.rules.own_name(key)):
             self._reserved.setdefault(key, set()).add(name)
 
     def reserved(self, namespace: str) -> dict[ObjectKey, set[str]]:

@@ -18,7 +18,7 @@ from kubesync.aws.tables.audit import Entry, describe
 from kubesync.aws.tables.name_counts import CountKey
 from kubesync.aws.tables.state import StateTable
 from kubesync.domain.objects import ObjectKey, Resource
-from kubesync.domain.sources.registry import news
+from kubesync.domain.sources.registry import describe_change
 from kubesync.domain.state import KeyState, Name, Reference
 
 # A transaction may have 4 MB. The rest is for fence checks, an audit item and checkpoints.
@@ -181,7 +181,7 @@ class Preview:
         self.states |= {before.key: before for before, _ in pairs}
         for write in planned.writes:
             self.states[write.after.key] = write.after
-            if word := news(write.before, write.after):
+            if word := describe_change(write.before, write.after):
                 self.news[write.after.key] = word
             self.entries += write.changes
 

@@ -102,7 +102,9 @@ def bare_name(key: str, prefixes: tuple[str, ...] = PREFIXES) -> str:
     return next((key[len(prefix) :] for prefix in prefixes if key.startswith(prefix)), "")
 
 
-def kept(annotations: Mapping[str, str], prefixes: tuple[str, ...] = PREFIXES) -> tuple[tuple[str, str], ...]:
+def annotations_to_keep(
+    annotations: Mapping[str, str], prefixes: tuple[str, ...] = PREFIXES
+) -> tuple[tuple[str, str], ...]:
     """What kubesync keeps of a Service's annotations, sorted.
 
     obeyed, or of kubesync itself    kept whole, or as much as can mean anything

@@ -107,7 +107,7 @@ def _asked_without(prefixes: tuple[str, ...], routing: str, health_check: str, c
     return read_annotations((), prefixes, routing=routing_of_cluster(routing, health_check, cluster))
 
 
-def left_out(asked: DnsAnnotations, rules: DnsRules) -> Desired | None:
+def desired_if_left_out(asked: DnsAnnotations, rules: DnsRules) -> Desired | None:
     """What should exist of an object that is left out: excluded, or not included in a cluster with opt-in. None: it is not left out."""
     if asked.exclude:
         return Desired({}, {}, ())

@@ -104,7 +104,7 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Baseline:
     """What was known of one Service in one zone before the zone was walked.
 
     ``version`` is that of the state that said so, ``seen`` what it came from (of each part uid, generation and
@@ -117,12 +117,12 @@ class Known:
     applied: tuple[tuple[RecordKey, RecordSet], ...]
 
     @classmethod
-    def of(cls, state: KeyState, zone_id: str) -> Known:
+    def of(cls, state: KeyState, zone_id: str) -> Baseline:
         """Make it from a key's state."""
         here = ((key, known) for key, known in state.applied.items() if key.zone_id == zone_id)
         return cls(state.key, state.version, _seen(state), tuple(sorted(here, key=lambda item: item[0])))
 
-    def still(self, state: KeyState) -> bool:
+    def is_current(self, state: KeyState) -> bool:
         """Whether the key is unchanged since then."""
         return (state.version, _seen(state)) == (self.version, self.seen)
 
@@ -140,7 +140,7 @@ def _seen(state: KeyState) -> frozenset[tuple[str, int, int]]:
     return frozenset((part.uid, part.generation, part.resource_version) for part in state.parts.values())
 
 
-def as_it_stands(state: KeyState, drifts: Iterable[Drift]) -> KeyState:
+def as_found_in_zone(state: KeyState, drifts: Iterable[Drift]) -> KeyState:
     """The state with what was found in the zone taken as known; what has been written or let go since stays."""
     applied = dict(state.applied)
     conflicts = dict(state.conflicts)

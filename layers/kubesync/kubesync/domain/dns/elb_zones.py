@@ -74,7 +74,7 @@ _SERVICES: Final = _LOAD_BALANCERS | {
 }
 
 
-def alias_zone_id(host: str) -> str | None:
+def aws_zone_id(host: str) -> str | None:
     """The hosted zone id for the host name (canonical form) of a service of AWS; None if the tables do not know it."""
     return _of_suffix(host, _SERVICES)
 

@@ -15,7 +15,7 @@ class AddressedGroup(NamedTuple):
     ports: tuple[Port, ...]
 
 
-def not_let_in(address: str, why: str, *, stands: bool = False) -> Problem:
+def address_not_allowed(address: str, why: str, *, stands: bool = False) -> Problem:
     """The problem of an address that a rule keeps out. ``stands``: it is there already, and stays."""
     what = "it stays where it stands, and is published nowhere else" if stands else "left out"
     return Problem("AddressNotAllowed", address, f"{why}: {what}")
@@ -37,7 +37,7 @@ def addressed_groups(
             if address is None:
                 problems.add(Problem("InvalidAddress", endpoint.ip, "an endpoint's address is not an IP address"))
             elif not lies_in(address, networks):
-                problems.add(not_let_in(address.text, "outside --endpoint-cidrs"))
+                problems.add(address_not_allowed(address.text, "outside --endpoint-cidrs"))
             else:
                 members.append((endpoint, address))
         groups.append(AddressedGroup(tuple(members), group.ports))

@@ -107,4 +107,4 @@ def _full_name(host: str, name: str, plan: RecordPlan) -> str:
     if "." in label or why_illegal(label):
         plan.problems.add(Problem("InvalidName", full, "an endpoint's host name is not one DNS label"))
         return ""
-    return full if plan.place(full) else ""
+    return full if plan.zones_for(full) else ""

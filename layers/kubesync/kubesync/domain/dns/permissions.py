@@ -127,7 +127,7 @@ def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, hel
         if name not in held and room <= 0:
             problems[name] = too_many(name, f"the {key.kind} asks for more than {per_service} names", OF_SERVICE)
         room -= name not in held
-    counted = tuple(name for name in limited if name not in problems and counts(name, own))
+    counted = tuple(name for name in limited if name not in problems and counts_for_namespace(name, own))
     return Permitted(frozenset((*problems, *unread)), () if rules is None else counted, tuple(problems.values()))
 
 
@@ -170,7 +170,7 @@ def too_many(name: str, why: str, of: str) -> Problem:
     return Problem("TooManyNames", name, f"{why} (--max-names{of}")
 
 
-def counts(name: str, own: str) -> bool:
+def counts_for_namespace(name: str, own: str) -> bool:
     """Whether a name counts towards a namespace's limit: names at or below the Service's own name (empty: it has none) do not.
 
     Claims there are mostly of names that nobody asks for, such as SRV names and hosts of endpoints.

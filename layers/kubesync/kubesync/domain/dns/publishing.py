@@ -12,7 +12,7 @@ What one name becomes in each of its zones:
     hosts only                      no                            CNAME of the first; at a zone's apex: reported
     the name itself as first host   -                             reported
 
-Addresses that are not let in (``_lets_in``) do not count.
+Addresses that are not let in (``_allowed_zones``) do not count.
 
 A name with a CNAME has no other records (RFC 1034 3.6.2): where SRV sets share the name, the CNAME is left out and reported.
 
@@ -28,8 +28,8 @@ from typing import Final
 
 from kubesync.domain.dns.addresses import Address, Network, lies_in, parse_address
 from kubesync.domain.dns.annotations import DnsAnnotations
-from kubesync.domain.dns.elb_zones import CLOUDFRONT_ZONE, alias_zone_id, elb_zone_id
-from kubesync.domain.dns.endpoints import not_let_in
+from kubesync.domain.dns.elb_zones import CLOUDFRONT_ZONE, aws_zone_id, elb_zone_id
+from kubesync.domain.dns.endpoints import address_not_allowed
 from kubesync.domain.dns.names import canonical_name, why_illegal, zones_of
 from kubesync.domain.dns.records import NOTHING_HELD, AliasTarget, Held, Problem, RecordKey, RecordSet, Zone
 from kubesync.domain.dns.routing.policies import NOT_POSSIBLE, PRIMARY, Failover, Multivalue
@@ -104,7 +104,7 @@ class RecordPlan:
     def report_alias(self, targets: Targets) -> None:
         """Report that an alias was asked for where the hosted zone of the host name is not known."""
         host = min(targets.hosts, default="")
-        if self.asked.alias and host and not targets.addresses and self.alias_zone_id(host) is None:
+        if self.asked.alias and host and not targets.addresses and self._zone_of_alias_target(host) is None:
             why = (
                 "lies in no zone of the cluster, as it should (aws-target-hosted-zone)"
                 if self.asked.alias_zone
@@ -117,7 +117,7 @@ class RecordPlan:
         self.wanted[name] = self.wanted[name].union(targets) if name in self.wanted else targets
         self.origins.setdefault(name, set()).add(Origin(rule, targets.source))
 
-    def place(self, name: str) -> tuple[Zone, ...]:
+    def zones_for(self, name: str) -> tuple[Zone, ...]:
         """The zones of a name. Reports a name that is illegal or matches no zone, and returns none."""
         if reason := why_illegal(name, wildcard=True):
             self.problems.add(Problem("InvalidName", name, reason))
@@ -129,18 +129,18 @@ class RecordPlan:
 
     def publish(self) -> frozenset[str]:
         """Plan the sets of all wanted names. Returns those that then have addresses; an alias counts."""
-        return frozenset(name for name, targets in self.wanted.items() if self._publish(name, targets))
+        return frozenset(name for name, targets in self.wanted.items() if self._add_sets(name, targets))
 
-    def _publish(self, name: str, targets: Targets) -> bool:
+    def _add_sets(self, name: str, targets: Targets) -> bool:
         """Plan the sets in the table above. Returns whether the name then has addresses."""
-        zones = self.place(name)
+        zones = self.zones_for(name)
         if not zones:
             return False
-        let_in = {address: self._lets_in(zones, name, address) for address in sorted(targets.addresses)}
+        let_in = {address: self._allowed_zones(zones, name, address) for address in sorted(targets.addresses)}
         if any(let_in.values()):
             for zone, record_type in product(zones, ("A", "AAAA")):
                 texts = [a.text for a, where in let_in.items() if a.record_type == record_type and zone in where]
-                self._put((zone,), name, record_type, texts)
+                self._add_values((zone,), name, record_type, texts)
             return True
         if not targets.hosts:
             return False
@@ -148,17 +148,17 @@ class RecordPlan:
         if host == name:
             self.problems.add(Problem("CnameLoop", name, "the name would lead to itself"))
             return False
-        if targets.alias and (zone_id := self.alias_zone_id(host)) is not None:
-            self._put_alias(zones, name, host, zone_id)
+        if targets.alias and (zone_id := self._zone_of_alias_target(host)) is not None:
+            self._add_aliases(zones, name, host, zone_id)
             return zone_id != SAME_ZONE  # there it may become a CNAME
-        self._put_cname(zones, name, host)
+        self._add_cname(zones, name, host)
         return False
 
-    def alias_zone_id(self, host: str) -> str | None:
+    def _zone_of_alias_target(self, host: str) -> str | None:
         """The hosted zone of an alias target. The cluster's option counts for load balancers, an annotation for all that is known."""
         if not (self.asked.alias_types or self.asked.alias_zone):
             return elb_zone_id(host)
-        if not self.asked.alias_zone and (known := alias_zone_id(host)) is not None:
+        if not self.asked.alias_zone and (known := aws_zone_id(host)) is not None:
             return known
         same = self.asked.alias_zone in ("", SAME_ZONE, *(zone.id for zone in self.zones))
         return (SAME_ZONE if zones_of(host, self.zones) else None) if same else self.asked.alias_zone
@@ -166,7 +166,7 @@ class RecordPlan:
     def publish_srv(self, name: str, values: Iterable[str], source: str, count: int = 0) -> None:
         """Plan an SRV set at an owner name such as ``_http._tcp.web.shop.svc.example.com``. ``count``: of how many values these are the first."""
         self.origins.setdefault(name, set()).add(Origin(OF_PORTS, source))
-        self._put(self.place(name), name, "SRV", sorted(set(values)), count)
+        self._add_values(self.zones_for(name), name, "SRV", sorted(set(values)), count)
 
     def finish(self) -> dict[RecordKey, RecordSet]:
         """Returns the planned record sets, sorted by key."""
@@ -176,7 +176,7 @@ class RecordPlan:
             self.problems.add(Problem("CnameConflict", key.name, "a name with a CNAME cannot have other records"))
         return {key: self.sets[key] for key in sorted(self.sets)}
 
-    def _lets_in(self, zones: tuple[Zone, ...], name: str, address: Address) -> Sequence[Zone]:
+    def _allowed_zones(self, zones: tuple[Zone, ...], name: str, address: Address) -> Sequence[Zone]:
         """The zones in which a name may lead to an address. Reports one that it may not lead to, or not newly.
 
         outside ``networks``, or
@@ -191,10 +191,12 @@ class RecordPlan:
             return zones
         held = self.held.values
         stands = [zone for zone in zones if not outside and address.text in held.get((zone.id, name), ())]
-        self.problems.add(not_let_in(address.text, why, stands=bool(stands)))
+        self.problems.add(address_not_allowed(address.text, why, stands=bool(stands)))
         return stands
 
-    def _put(self, zones: Iterable[Zone], name: str, record_type: str, values: Sequence[str], count: int = 0) -> None:
+    def _add_values(
+        self, zones: Iterable[Zone], name: str, record_type: str, values: Sequence[str], count: int = 0
+    ) -> None:
         fitting, count = _first_that_fit(values), max(count, len(values))
         if len(fitting) < count:
             most = f"at most {MAX_VALUES} values and {MAX_CHARACTERS} characters fit"
@@ -202,16 +204,18 @@ class RecordPlan:
             self.problems.add(Problem("TooManyValues", f"{name} {record_type}", why))
         if fitting:
             for zone in zones:
-                self._plan(zone, name, record_type, RecordSet(self.ttl_seconds, fitting, routing=self.asked.routing))
+                self._add_set(zone, name, record_type, RecordSet(self.ttl_seconds, fitting, routing=self.asked.routing))
 
-    def _put_cname(self, zones: Iterable[Zone], name: str, host: str) -> None:
+    def _add_cname(self, zones: Iterable[Zone], name: str, host: str) -> None:
         for zone in zones:
             if name == zone.name:
                 self.problems.add(Problem("CnameAtApex", name, "the apex of a zone cannot have a CNAME"))
             else:
-                self._plan(zone, name, "CNAME", RecordSet(self.ttl_seconds, (f"{host}.",), routing=self.asked.routing))
+                self._add_set(
+                    zone, name, "CNAME", RecordSet(self.ttl_seconds, (f"{host}.",), routing=self.asked.routing)
+                )
 
-    def _put_alias(self, zones: Iterable[Zone], name: str, host: str, zone_id: str) -> None:
+    def _add_aliases(self, zones: Iterable[Zone], name: str, host: str, zone_id: str) -> None:
         """Plan aliases. One to a name of the same zone also holds the CNAME that it falls back to: ``with_zone_aliases`` decides.
 
         That CNAME has no TTL where there can be none.
@@ -224,9 +228,9 @@ class RecordPlan:
             target = AliasTarget(zone.id if same else zone_id, host, health)
             ttl = self.ttl_seconds if same and name != zone.name else None
             values = (f"{host}.",) if same else ()
-            self._plan(zone, name, record_type, RecordSet(ttl, values, target, routing=self.asked.routing))
+            self._add_set(zone, name, record_type, RecordSet(ttl, values, target, routing=self.asked.routing))
 
-    def _plan(self, zone: Zone, name: str, record_type: str, record_set: RecordSet) -> None:
+    def _add_set(self, zone: Zone, name: str, record_type: str, record_set: RecordSet) -> None:
         if why := why_not_possible(record_type, record_set, private=zone.private):
             self.problems.add(Problem("RoutingNotPossible", f"{name} {record_type}", why))
             record_set = replace(record_set, routing=NOT_POSSIBLE)

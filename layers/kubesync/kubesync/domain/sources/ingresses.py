@@ -25,7 +25,16 @@ from operator import attrgetter
 from typing import Any, Final
 
 from kubesync.domain.dns.annotations import DnsAnnotations
-from kubesync.domain.dns.desired import Desired, DnsRules, Keeping, asked_of, bounded, keeping, left_out, plan_for
+from kubesync.domain.dns.desired import (
+    Desired,
+    DnsRules,
+    Keeping,
+    asked_of,
+    bounded,
+    desired_if_left_out,
+    keeping,
+    plan_for,
+)
 from kubesync.domain.dns.names import canonical_name
 from kubesync.domain.dns.permissions import permitted
 from kubesync.domain.dns.records import NOTHING_HELD, Held, Problem
@@ -66,7 +75,7 @@ def desired(key: ObjectKey, ingress: Ingress | None, rules: DnsRules, held: Held
     if ingress is None or not of_our_class(ingress, rules):
         return Desired({}, {}, ())
     asked = asked_of(ingress.annotations, rules)
-    if (nothing := left_out(asked, rules)) is not None:
+    if (nothing := desired_if_left_out(asked, rules)) is not None:
         return nothing
     plan = plan_for(asked, rules, held)
     wanted = names_wanted(ingress, asked, rules)

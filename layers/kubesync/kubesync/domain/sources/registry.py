@@ -92,7 +92,7 @@ def created_at(state: KeyState) -> str:
     return "" if part is None or part.value is None else KINDS[state.key.kind].created_at(part.value)
 
 
-def news(before: KeyState, after: KeyState) -> str:
+def describe_change(before: KeyState, after: KeyState) -> str:
     """What happened to a key, in one word. Empty: nothing."""
     was, now = _value(main_part(before)), _value(main_part(after))
     if was != now:

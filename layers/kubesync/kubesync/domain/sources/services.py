@@ -33,7 +33,16 @@ from typing import Any, Final
 
 from kubesync.domain.dns.addresses import parse_address
 from kubesync.domain.dns.annotations import HEADLESS, DnsAnnotations
-from kubesync.domain.dns.desired import Desired, DnsRules, Keeping, asked_of, bounded, keeping, left_out, plan_for
+from kubesync.domain.dns.desired import (
+    Desired,
+    DnsRules,
+    Keeping,
+    asked_of,
+    bounded,
+    desired_if_left_out,
+    keeping,
+    plan_for,
+)
 from kubesync.domain.dns.endpoints import AddressedGroup, addressed_groups
 from kubesync.domain.dns.headless import (
     addresses_of,
@@ -59,7 +68,7 @@ from kubesync.domain.objects import (
 )
 from kubesync.domain.sources.port import Kind, Shared, Source, row_of, with_tuples
 from kubesync.domain.state import KeyState
-from kubesync.domain.upstreams.nodes import let_in
+from kubesync.domain.upstreams.nodes import allowed_upstreams
 
 _ENDPOINT_ROW: Final = row_of(Endpoint)
 _NODE_AND_ZONE: Final = slice(4, 6)  # in this row
@@ -85,7 +94,7 @@ def desired(
     if service is None:
         return Desired({}, {}, ())
     asked = _asked(service, rules)
-    if (nothing := left_out(asked, rules)) is not None:
+    if (nothing := desired_if_left_out(asked, rules)) is not None:
         return nothing
     allowed = permitted((*asked.hostnames, *asked.internal_hostnames), key, rules.names, held.names)
     if allowed.refused:
@@ -108,7 +117,9 @@ def desired(
         records = _records(key, service, groups or (), rules, plan)
     upstreams = None
     if groups is not None:
-        upstreams = {} if service.type == "ExternalName" else let_in(key, service, groups, held, plan.problems)
+        upstreams = (
+            {} if service.type == "ExternalName" else allowed_upstreams(key, service, groups, held, plan.problems)
+        )
         for name, nodes in upstreams.items():
             if nodes.left_out:
                 found = nodes.left_out + len(nodes)
@@ -141,7 +152,7 @@ def _records(
         plan.want(name, internal, asked.given.origin("internal-hostname"))
     host_names: dict[str, str] = {}
     for name in own:
-        if service.headless and asked.targets is None and plan.place(name):
+        if service.headless and asked.targets is None and plan.zones_for(name):
             by_name, host_names = endpoint_host_names(name, shown, plan)
             for host_name, found in by_name.items():
                 plan.want(host_name, Targets(endpoints_source(service), frozenset(found)), OF_ENDPOINTS)

@@ -72,14 +72,14 @@ class StaticNode:
         return f"{host}:{self.port}"
 
 
-type Source = ServicePortOf | NamedOf | StaticNode
+type MemberSource = ServicePortOf | NamedOf | StaticNode
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
     """A member of a named upstream. ``weight`` (1 to ``MAX_WEIGHT``) applies to each node; ``backup`` nodes serve when no primary works."""
 
-    source: Source
+    source: MemberSource
     weight: int = 1
     backup: bool = False
 
@@ -207,7 +207,7 @@ class _Composition:
             self.done[name] = found
         return self.done[name]
 
-    def _part(self, source: Source, path: tuple[str, ...]) -> Iterable[Node]:
+    def _part(self, source: MemberSource, path: tuple[str, ...]) -> Iterable[Node]:
         match source:
             case StaticNode(address, port):
                 return (Node(address.text, port, ready=True),)
@@ -244,7 +244,7 @@ def below(name: str, named: Named) -> frozenset[str]:
     return frozenset(found)
 
 
-def index_of(named: Named) -> dict[str, frozenset[str]]:
+def dependents_of(named: Named) -> dict[str, frozenset[str]]:
     """For each upstream: the names that have to be composed again when it changes. A named upstream's own key counts too."""
     found: dict[str, set[str]] = {}
     for name in named:

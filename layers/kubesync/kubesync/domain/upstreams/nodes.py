@@ -16,7 +16,7 @@ from operator import attrgetter, eq
 from typing import Any, Final
 
 from kubesync.domain.dns.addresses import Address
-from kubesync.domain.dns.endpoints import AddressedGroup, not_let_in
+from kubesync.domain.dns.endpoints import AddressedGroup, address_not_allowed
 from kubesync.domain.dns.records import Held, Node, Problem
 from kubesync.domain.objects import Endpoint, ObjectKey, Service, equal_share
 
@@ -119,7 +119,7 @@ def _port_text(port: int | None) -> bytes:
     return f'"port":{port},'.encode("ascii")
 
 
-def let_in(
+def allowed_upstreams(
     key: ObjectKey, service: Service, groups: Sequence[AddressedGroup], held: Held, problems: set[Problem]
 ) -> dict[str, ChosenNodes]:
     """The upstreams (see ``upstreams_of``) without forbidden addresses, which are reported.
@@ -134,7 +134,7 @@ def let_in(
     unchanged = {name: nodes for name, nodes in asked if held.digests[name] == nodes.digest}
     del asked  # both at once would take twice the memory
     kept = {ip for nodes in unchanged.values() for ip in nodes.ips}
-    problems.update(not_let_in(address, kind, stands=address in kept) for address, kind in why.items())
+    problems.update(address_not_allowed(address, kind, stands=address in kept) for address, kind in why.items())
     allowed = [group._replace(members=tuple(m for m in group.members if not m[1].forbidden)) for group in groups]
     chosen = upstreams_of(key, service, allowed, lambda name: name not in unchanged)
     return dict(sorted((chosen | unchanged).items()))

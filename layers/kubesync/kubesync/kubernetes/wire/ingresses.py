@@ -5,7 +5,7 @@ from typing import Annotated, Final, Required, TypedDict
 
 from pydantic import Field, with_config
 
-from kubesync.domain.dns.annotations import kept
+from kubesync.domain.dns.annotations import annotations_to_keep
 from kubesync.domain.sources.ingresses import HOSTNAME_SOURCE, INGRESSES, Ingress
 from kubesync.kubernetes.wire.models import CONFIG, Metadata, Short, Status, load_balancer_of
 from kubesync.kubernetes.wire.port import wire_source
@@ -42,7 +42,10 @@ def project_ingress(model: IngressModel, prefixes: tuple[str, ...]) -> Ingress:
     annotations = metadata.get("annotations") or {}
     ips, hostnames = load_balancer_of(model.get("status"))
     sources = [key for prefix in prefixes if (key := prefix + HOSTNAME_SOURCE) in annotations]
-    read = {**dict(kept(annotations, prefixes)), **{key: annotations[key][:_MAX_VALUE_CHARACTERS] for key in sources}}
+    read = {
+        **dict(annotations_to_keep(annotations, prefixes)),
+        **{key: annotations[key][:_MAX_VALUE_CHARACTERS] for key in sources},
+    }
     return Ingress(
         class_name=spec.get("ingressClassName") or annotations.get(_CLASS, "")[:_MAX_VALUE_CHARACTERS],
         hosts=_unique(rule.get("host") for rule in spec.get("rules") or ()),

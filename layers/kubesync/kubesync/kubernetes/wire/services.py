@@ -6,7 +6,7 @@ from typing import Annotated, Final, Required, TypedDict
 
 from pydantic import Field, with_config
 
-from kubesync.domain.dns.annotations import kept
+from kubesync.domain.dns.annotations import annotations_to_keep
 from kubesync.domain.objects import Endpoint, EndpointGroup, EndpointsObject, Port, Resource, Service
 from kubesync.kubernetes.wire.models import CONFIG, Metadata, PortNumber, Short, Status, load_balancer_of
 from kubesync.kubernetes.wire.port import wire_source
@@ -44,7 +44,7 @@ class TargetRef(TypedDict, total=False):
     name: Short | None
 
 
-class Address(TypedDict, total=False):
+class EndpointAddress(TypedDict, total=False):
     ip: Required[Short]
     hostname: Short | None
     nodeName: Short | None
@@ -52,8 +52,8 @@ class Address(TypedDict, total=False):
 
 
 class Subset(TypedDict, total=False):
-    addresses: list[Address] | None
-    notReadyAddresses: list[Address] | None
+    addresses: list[EndpointAddress] | None
+    notReadyAddresses: list[EndpointAddress] | None
     ports: list[PortModel] | None
 
 
@@ -111,7 +111,7 @@ def project_service(model: ServiceModel, prefixes: tuple[str, ...]) -> Service:
         publish_not_ready=bool(spec.get("publishNotReadyAddresses")),
         ingress_ips=ingress_ips,
         ingress_hostnames=ingress_hostnames,
-        annotations=kept(metadata.get("annotations") or {}, prefixes),
+        annotations=annotations_to_keep(metadata.get("annotations") or {}, prefixes),
         created_at=metadata.get("creationTimestamp") or "",
     )
 
@@ -148,7 +148,7 @@ def project_endpoint_slice(model: EndpointSliceModel, _prefixes: tuple[str, ...]
     return EndpointsObject(service=service, groups=groups)
 
 
-def _from_address(address: Address, *, ready: bool) -> Endpoint:
+def _from_address(address: EndpointAddress, *, ready: bool) -> Endpoint:
     return Endpoint(
         ip=address["ip"],
         ready=ready,

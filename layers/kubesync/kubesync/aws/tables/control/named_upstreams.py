@@ -27,10 +27,10 @@ from kubesync.domain.errors import NewerSchemaError
 from kubesync.domain.upstreams.named import (
     MAX_WEIGHT,
     Member,
+    MemberSource,
     Named,
     NamedOf,
     NamedUpstream,
-    Source,
     parse_service,
     parse_static,
 )
@@ -138,7 +138,7 @@ def _parse(name: str, item: Item) -> NamedUpstream:
     return NamedUpstream(name, members, item["shard"], tuple(item["held_by"]))
 
 
-def _source(member: MemberDocument) -> Source:
+def _source(member: MemberDocument) -> MemberSource:
     if member.service:
         return parse_service(member.service)
     return NamedOf(member.upstream) if member.upstream else parse_static(member.static)
