@@ -8,6 +8,8 @@ from harness.cli_stack import CliStack, Ran, a_cli_stack
 from harness.memory_tables import WHERE
 from kubesync.aws.dynamodb.store import UPSTREAMS, Delete, Key, Put
 from kubesync.aws.tables.control.named_upstreams import NamedUpstreamTable
+from kubesync.domain.upstreams.named import Member, NamedUpstream, parse_static
+from kubesync_local.registration.named_upstreams import NamedRegistry
 
 
 @pytest.fixture(scope="module", params=WHERE)
@@ -137,12 +139,29 @@ def test_cluster_and_what_is_held_or_included_stay(stack: CliStack) -> None:
             ["--static", "10.0.0.1:80,weight=1,weight=2"],
             "--static '10.0.0.1:80,weight=1,weight=2': weight is given twice",
         ),
+        (
+            ["--static", "192.0.2.1:80", "--static", "169.254.169.254:80"],
+            "--static 169.254.169.254:80: no upstream gets such an address (link-local)",
+        ),
+        (["--static", "[::ffff:127.0.0.1]:80"], "--static 127.0.0.1:80: no upstream gets such an address (loopback)"),
         (["--upstream", "other"], "there is no named upstream 'other' to include; registered: none"),
         (["--upstream", "new"], "named upstream new would include itself: new > new"),
     ],
 )
 def test_wrong_members_are_one_line(stack: CliStack, options: list[str], said: str) -> None:
     refused(add(stack, "new", *options), said)
+
+
+def test_forbidden_node_that_an_older_release_registered_stays_possible(stack: CliStack) -> None:
+    registry = NamedRegistry(stack.store)
+    registry.put(NamedUpstream("old", (Member(parse_static("127.0.0.1:80")),)), registry.read())
+
+    assert add(stack, "old", "--replace", "--static", "127.0.0.1:80", "--static", "192.0.2.1:80").status == 0
+    refused(
+        add(stack, "old", "--replace", "--static", "127.0.0.1:81"),
+        "--static 127.0.0.1:81: no upstream gets such an address (loopback)",
+    )
+    assert stack.call("upstream", "remove", "old").status == 0
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.named_upstreams import Registry
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import UsageError
-from kubesync.domain.upstreams.named import NamedUpstream, named_key
+from kubesync.domain.upstreams.named import NamedUpstream, StaticNode, named_key
 from kubesync_local.commands.upstream.form import read_holder, read_members
 from kubesync_local.documents.named_upstream import NamedDocument
 from kubesync_local.registration.named_upstreams import NamedRegistry
@@ -40,6 +40,7 @@ def _add(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) -
         raise UsageError(f"named upstream {name} is already registered: --replace changes it (give all its members)")
     if known is None and arguments.replace and name not in registry.unreadable:
         raise UsageError(f"there is no named upstream {name} to replace: leave out --replace")
+    _refuse_forbidden(wanted, known)
     clusters = _clusters(wanted, {config.name: config for config in work.clusters.all()})
     shard = _shard(wanted, clusters, registry, work.settings.shard)
     registered = replace(wanted, shard=shard)
@@ -52,6 +53,14 @@ def _add(arguments: argparse.Namespace, work: Workplace, named: NamedRegistry) -
     for source in wanted.services:
         if source.upstream not in standing:
             remark(f"there is no upstream {source} yet: it adds no nodes until its Service exists")
+
+
+def _refuse_forbidden(wanted: NamedUpstream, known: NamedUpstream | None) -> None:
+    """No upstream newly gets an address that belongs to the host, its link or its cloud. A node that is registered already stays."""
+    stands = {member.source for member in known.members} if known is not None else set()
+    for source in (member.source for member in wanted.members if member.source not in stands):
+        if isinstance(source, StaticNode) and source.address.forbidden:
+            raise UsageError(f"--static {source}: no upstream gets such an address ({source.address.forbidden})")
 
 
 def _clusters(wanted: NamedUpstream, configs: Mapping[str, ClusterConfig]) -> dict[str, ClusterConfig]:
