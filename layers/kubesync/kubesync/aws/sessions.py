@@ -20,9 +20,10 @@ _SERVICES: Final = frozenset({"dynamodb", "route53", "secretsmanager", "ssm", "s
 
 
 class _ModelFiles(JSONFileLoader):
-    """Reads botocore's files of data."""
+    """Reads botocore's files of data, and leaves out what kubesync does not need."""
 
     def load_file(self, file_path: str) -> Any:
+        """Read one file. botocore gives its path without the ending, and tries another place if the answer is None: no such file."""
         for suffix, opened in ((".json", open), (".json.gz", gzip.open)):
             with suppress(FileNotFoundError), opened(f"{file_path}{suffix}", "rb") as file:
                 found = json.load(file, object_pairs_hook=_without_texts)
@@ -51,5 +52,5 @@ def lean_loader(search_path: str | None) -> Loader:
 
 
 def _without_texts(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    # A member of a shape may have that name, too: it is no text.
+    """Make a JSON object without its ``documentation``. A member of a shape may have that name, too: it is no text, and stays."""
     return {name: value for name, value in pairs if name != "documentation" or not isinstance(value, str)}

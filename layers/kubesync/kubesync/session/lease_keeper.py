@@ -164,7 +164,7 @@ class LeaseKeeper:
         self._set_lease(self.table.take(seen, self._holder, epoch, expires_at_ms), started)
 
     def _record_schema(self, before: Lease) -> None:
-        """Record the schema version of this session (``LeaseTable.enter``). Retries while the lease lasts and DynamoDB is busy.
+        """Record the schema version of this session (``LeaseTable.raise_schema``). Retries while the lease lasts and DynamoDB is busy.
 
         On any other error, releases the lease with the state in which it was found, and raises.
         """

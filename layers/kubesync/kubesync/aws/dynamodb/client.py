@@ -48,6 +48,7 @@ MAX_BATCH_GET_KEYS: Final = 100
 _MOST_CONNECTIONS: Final = 25  # each is made when it is first needed
 _BACKOFF: Final = Backoff(initial=0.1, cap=2.0, least=0.5, most=1.0)
 _KINDS: Final[Mapping[str, Kind]] = {
+    # All other methods are reads.
     "put_item": "writes", "update_item": "writes", "delete_item": "writes", "transact_write_items": "transactions"
 }  # fmt: skip
 
@@ -94,7 +95,7 @@ class DynamoStore:
         client: from ``build_dynamodb_client``.
         table_names: real name by logical name.
         counted: counts each request; may be replaced while no call is under way.
-        decoded: what batches, queries and scans make of an item.
+        decoded: makes an item of DynamoDB's form, for batches, queries and scans. ``kubesync render`` has a faster one.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class DynamoStore:
     def batch_get(self, keys: Sequence[Key]) -> dict[Key, Item]:
         found: dict[Key, Item] = {}
         waiting = deque(dict.fromkeys(keys))  # DynamoDB refuses a request that names a key twice
-        fruitless = 0
+        fruitless = 0  # rounds in a row that returned nothing at all: only these count as failures
         while waiting:
             asked = [waiting.popleft() for _ in range(min(MAX_BATCH_GET_KEYS, len(waiting)))]
             answered, unprocessed = self._batch_get_once(asked)
@@ -130,7 +131,7 @@ class DynamoStore:
                 fruitless = 0
                 continue
             self.counted.count("refused_reads")
-            # Throttled, or over 16 MB of answer. Only rounds that return nothing at all count as failures.
+            # Throttled, or over 16 MB of answer: asked again, before the other keys.
             waiting.extendleft(reversed(unprocessed))
             fruitless = fruitless + 1 if len(unprocessed) == len(asked) else 0
             if fruitless >= self._retry.attempts:
@@ -216,7 +217,11 @@ class DynamoStore:
     ) -> dict[str, Any] | Failure:
         """Call until there is an answer or a final failure, or no attempt is left. Returns the answer or the failure.
 
-        ``repeat_lost``: repeat a call whose answer was lost. If the outcome of any attempt is unknown, returns that failure, not a later one.
+        See the table at the head of this file. If the answer to any attempt was lost, that failure is returned and not a later one: nobody
+        knows what the attempt did. Only a success or a refusal says it.
+
+        Args:
+            repeat_lost: repeat a call whose answer was lost. False for single writes, which have no token.
         """
         again = {Outcome.BUSY, Outcome.UNSENT} | ({Outcome.LOST} if repeat_lost else set())
         real_names = [self._table_names[table] for table in tables]
@@ -255,6 +260,7 @@ class DynamoStore:
 
 
 def _key_of(table: str, item: Mapping[str, Value]) -> Key:
+    """The key of an item, or of key attributes alone."""
     partition_name, sort_name = KEY_ATTRIBUTES[table]
     partition, sort = item[partition_name], item[sort_name]
     if not isinstance(partition, str) or not isinstance(sort, (str, int)):
@@ -263,6 +269,7 @@ def _key_of(table: str, item: Mapping[str, Value]) -> Key:
 
 
 def _write_error(failure: Failure) -> StoreError:
+    """The error that the port raises for a failed write or transaction: see the table at the head of this file."""
     match failure.outcome:
         case Outcome.REFUSED if failure.failed:
             indices = ", ".join(map(str, failure.failed))

@@ -138,6 +138,7 @@ def failure_of(error: Exception, tables: Iterable[str]) -> Failure:
 
 
 def _failure_of_answer(response: Mapping[str, Any], tables: str) -> Failure:
+    """Classify an answer with an error code. ``tables``: their names, for the advice."""
     error = response.get("Error", {})
     code, said = str(error.get("Code", "")), str(error.get("Message", ""))
     if code == "TransactionCanceledException":
@@ -155,7 +156,8 @@ def _failure_of_answer(response: Mapping[str, Any], tables: str) -> Failure:
 # | otherwise only conflicts and throttles   | BUSY    |
 # | no reasons at all                        | FAULT   |
 def _failure_of_reasons(reasons: list[Mapping[str, Any]], tables: str, said: str) -> Failure:
-    found: dict[Outcome, list[int]] = {}
+    """Classify a cancelled transaction. ``reasons`` has one for each action, in their order."""
+    found: dict[Outcome, list[int]] = {}  # indices of actions
     for index, reason in enumerate(reasons):
         outcome = OUTCOME_BY_REASON.get(str(reason.get("Code", "None")), Outcome.FAULT)
         if outcome is not None:
@@ -171,11 +173,13 @@ def _failure_of_reasons(reasons: list[Mapping[str, Any]], tables: str, said: str
 
 
 def _item(holder: Mapping[str, Any]) -> Item | None:
+    """The item that failed a condition, from an answer or a reason. None: there is no such item, or the failure is another one."""
     attributes = holder.get("Item")
     return from_attributes(attributes) if attributes else None
 
 
 def _advice(name: str, tables: str, said: str) -> str:
+    """One line for a person. ``said``, DynamoDB's own message, appears only where ``_ADVICE`` has a place for it (I8)."""
     said = " ".join(said.split())[:_MAX_SAID_CHARACTERS]
     template = _ADVICE.get(name)
     if template is None:

@@ -21,6 +21,7 @@ KEY_ATTRIBUTES: Final[Mapping[str, tuple[str, str]]] = {
     UPSTREAMS: ("upstream", "slice"),
     AUDIT: ("pk", "sk"),
 }
+"""By table, the names of its partition key and of its sort key."""
 
 
 def table_names(prefix: str) -> dict[str, str]:

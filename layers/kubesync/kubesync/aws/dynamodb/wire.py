@@ -103,7 +103,7 @@ def from_attribute(attribute: Mapping[str, Any]) -> Value:
 
 
 def from_attributes(attributes: Mapping[str, Mapping[str, Any]]) -> dict[str, Value]:
-    """An item as plain values. Raises like ``to_attribute``."""
+    """An item as plain values. Raises like ``from_attribute``."""
     return {name: from_attribute(attribute) for name, attribute in attributes.items()}
 
 
@@ -117,6 +117,7 @@ def item_bytes(item: Item) -> int:
 
 
 def _value_bytes(value: Value) -> int:
+    """The size of one value. A list or map counts 3 bytes, and 1 more for each element."""
     if isinstance(value, str):
         return _text_bytes(value)
     if value is None or isinstance(value, bool):
@@ -152,9 +153,11 @@ class Placeholders:
         self._values: dict[str, AttributeValue] = {}
 
     def name(self, attribute: str) -> str:
+        """Return the placeholder of an attribute's name, for an expression."""
         return self._name_by_attribute.setdefault(attribute, f"#n{len(self._name_by_attribute)}")
 
     def value(self, value: Value) -> str:
+        """Return a new placeholder that stands for this value."""
         placeholder = f":v{len(self._values)}"
         self._values[placeholder] = to_attribute(value)
         return placeholder
@@ -175,6 +178,7 @@ class Placeholders:
 # | Equals         | fails        | fails             | fails      | holds | fails | fails |
 # | AbsentOrBelow  | holds        | holds             | fails      | fails | holds | fails |
 def _condition(condition: Condition, table: str, placeholders: Placeholders) -> str:
+    """One condition as a part of a ConditionExpression. An item exists if it has its partition key."""
     partition, _ = KEY_ATTRIBUTES[table]
     match condition:
         case Absent():

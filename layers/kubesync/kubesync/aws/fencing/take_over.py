@@ -1,6 +1,7 @@
 """What a take-over needs of DynamoDB: fences, and calls that are repeated while it throttles, since a session cannot begin without them.
 
-Fences are raised before the master reads what they guard (I2). ``Master.take_over`` and ``release_zones`` read it.
+A fence is an item that holds the epoch of the master that may write (``tables.control.fences``). Fences are raised before the master reads what
+they guard (I2): ``Master.take_over`` and ``release_zones`` read it.
 """
 
 import secrets
@@ -34,7 +35,7 @@ class Fencing:
         holder: the session that has the lease.
         retry: repeats a call while DynamoDB is busy, within the session's time.
 
-    ``raised``: clusters whose fences have this epoch.
+    ``raised``: clusters whose fences have this epoch. Others see it as ``Tables.fenced_here``, and it changes in place.
     """
 
     def __init__(
@@ -44,9 +45,9 @@ class Fencing:
         self._store = store
         self._shard = shard
         self._epoch = epoch
-        self._held = lease_check(shard, epoch, holder)
+        self._lease_check = lease_check(shard, epoch, holder)
         self._retry = retry
-        self._mine: set[Key] = set()  # fences that this session has raised, or perhaps
+        self._mine: set[Key] = set()  # fences that this session has raised, or perhaps has: the answer was lost
 
     def take_over(self, clusters: Iterable[str]) -> None:
         """Raise the shard's fence and those of all its clusters, many in one transaction.
@@ -67,13 +68,13 @@ class Fencing:
             try:
                 self._raise(some)
             except StoreBusyError:
-                # The old master may be using one of these fences: the others need not wait for it.
+                # The old master may be using one of these fences: the others need not wait for it. So halves are tried, down to one fence.
                 half = len(some) // 2
                 groups.extendleft((some[half:], some[:half]))
         self.raised.update(names)
 
     def ensure_raised(self, cluster: str) -> None:
-        """Raise a newly served cluster's fence, if not done yet. Raises NotMasterError, or StoreBusyError: call again later."""
+        """Raise the fence of a newly served cluster, unless it is raised. Raises NotMasterError, or StoreBusyError: call again later."""
         if cluster not in self.raised:
             self.raise_one(cluster)
             self.raised.add(cluster)
@@ -83,13 +84,13 @@ class Fencing:
         self.raised.discard(cluster)
 
     def raise_one(self, cluster: str) -> None:
-        """Try once to raise a cluster's fence. Raises NotMasterError, StoreBusyError."""
+        """Try once to raise a cluster's fence, also if it is raised. Raises NotMasterError, StoreBusyError."""
         self._raise([fence_key(cluster)])
 
     def _raise(self, fences: Sequence[Key]) -> None:
         """Raise these fences and note them as ours. If no answer comes, they count as ours, and StoreBusyError asks for a repeat."""
         try:
-            raise_fences(self._store, fences, self._epoch, self._held, self._mine)
+            raise_fences(self._store, fences, self._epoch, self._lease_check, self._mine)
             self._mine.update(fences)
         except StoreOutcomeUnknownError as unknown:
             self._mine.update(fences)
@@ -119,7 +120,7 @@ def retry_while_throttled[T](
             if scheduler.monotonic() + _BACKOFF.without_jitter(failures) >= deadline_monotonic:
                 raise
         scheduler.sleep(_BACKOFF.delay(failures, scheduler.random()))
-    raise AssertionError
+    raise AssertionError("``count`` does not end")
 
 
 def raise_fences(
@@ -142,22 +143,26 @@ def raise_fences(
         StoreBusyError, StoreOutcomeUnknownError: the caller tries again.
     """
     left = list(fences)
-    while left:
+    while left:  # again only after a refusal by fences that are ours already: without these
         updates = [Update(place, set={"epoch": epoch}, conditions=(AbsentOrBelow("epoch", epoch),)) for place in left]
         try:
             store.transact([*updates, lease], secrets.token_hex(16))
         except TransactionRefusedError as refused:
+            # 1. The last action, which checks the lease, was refused.
             if len(updates) in refused.failed:
                 raise NotMasterError("the lease was lost to another session") from refused
-            found = {index: cast(int, (now or {}).get("epoch", 0)) for index, now in refused.failed.items()}
-            highest = max(found, key=found.__getitem__)
-            if found[highest] != epoch:
-                said = f"the fence of {left[highest].partition} has epoch {found[highest]}, above that of this session ({epoch})"
-                raise FencedOutError(said, found[highest]) from refused
+            # 2. Fences refused, so each has our epoch or a higher one.
+            epochs = {index: cast(int, (now or {}).get("epoch", 0)) for index, now in refused.failed.items()}
+            highest = max(epochs, key=epochs.__getitem__)
+            if epochs[highest] != epoch:
+                said = f"the fence of {left[highest].partition} has epoch {epochs[highest]}, above that of this session ({epoch})"
+                raise FencedOutError(said, epochs[highest]) from refused
+            # 3. All of these have our epoch. Another session raised one of them: the counter of epochs was restored.
             if foreign := [left[index].partition for index in refused.failed if left[index] not in mine]:
                 raise FencedOutError(
                     f"another session has raised the fence of {foreign[0]} to {epoch}", epoch
                 ) from refused
+            # 4. An earlier try of this session raised them all, and its answer was lost: raise the others.
             left = [place for index, place in enumerate(left) if index not in refused.failed]
         else:
             return

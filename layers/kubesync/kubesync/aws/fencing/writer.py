@@ -1,5 +1,8 @@
 """Writes for a master: each write is one fenced transaction, repeated until its outcome is known (I1, I2).
 
+A *fence* is an item with the epoch of the master that may write (``tables.control.fences``). A *witness* is an item that a transaction writes
+and that shows later that it landed, although its answer was lost (``_witness_key``).
+
 Transactions that check the same fence would collide in DynamoDB, so they take turns (``Turns``): a transaction takes all its places
 together, or none, first come first served.
 
@@ -44,9 +47,11 @@ class FencedWriter:
     """Runs transactions for the master of one epoch. Those that check the same fence take turns.
 
     Args:
-        may_write: raises NotMasterError as soon as another session may hold the lease.
+        may_write: raises NotMasterError as soon as another session may hold the lease. Zones call it too, as ``check``, before they write
+            to Route 53.
         shard: transactions without a cluster check the fence of this shard.
 
+    ``until_monotonic``: when the session's time to write is over. The session sets it, also while threads wait here.
     ``sent`` counts transactions. ``repeated`` counts repeats (throttled, collided, no answer). Both are approximate, because
     threads count at the same time.
     """
@@ -78,13 +83,20 @@ class FencedWriter:
     ) -> None:
         """Write all actions or none.
 
+        DynamoDB answers               the witness shows                        then
+        ----------------               -----------------                        ----
+        it is written                                                           done
+        a fence refuses                                                         NotMasterError
+        another condition refuses      an earlier attempt landed                done
+                                       none landed, or there is no witness      StaleStateError: the caller reads again, and may find it done
+                                       (it cannot be read)                      the same transaction again
+        no answer                      it landed                                done
+                                       anything else                            the same again, up to the session's end: it may land yet
+        busy: nothing is written                                                the same again, up to ``until_monotonic``
+
         Args:
             clusters: the clusters whose fences are checked. Empty: the shard's fence, for items that belong to no cluster.
             until_monotonic: stop trying then, even if the session has time left.
-
-        If an answer is lost, the item of a Put that carries ``token`` in its ``tx`` attribute, or the audit item whose key
-        holds the token, shows whether the transaction landed. Without either, a refused repeat counts as stale: the caller
-        reads again and finds it done.
 
         Raises:
             NotMasterError: another master holds a fence or the lease: stop.
@@ -111,6 +123,7 @@ class FencedWriter:
                     return
                 if landed is not None:
                     raise StaleStateError(tuple(fenced[index].key for index in sorted(refused.failed))) from refused
+                # Otherwise the witness cannot be read.
             except StoreOutcomeUnknownError:
                 if self._has_landed(witness, token):
                     return
@@ -125,7 +138,9 @@ class FencedWriter:
             self._scheduler.sleep(_BACKOFF.delay(failures, self._scheduler.random()))
 
     def last_word(self, cluster: str, actions: Sequence[Action], token: str) -> None:
-        """Write once after the lease was lost. A master may still report its end until another master raises the fence.
+        """Write once after the lease was lost, without asking whether this session may write.
+
+        So a master may still report how it ended, until another master raises the fence.
 
         Raises:
             NotMasterError: another master has raised the fence. Nothing was written.
@@ -152,7 +167,7 @@ class FencedWriter:
         return self._turns.at((check.key for check in checks), give_up)
 
     def _has_landed(self, witness: Key | None, token: str) -> bool | None:
-        """Whether the transaction landed, read from its witness. None: unknown, because DynamoDB cannot be read; the caller repeats."""
+        """Whether the transaction landed, read from its witness. False also without a witness. None: DynamoDB cannot be read; the caller repeats."""
         if witness is None:
             return False
         try:
@@ -174,7 +189,8 @@ def _witness_key(actions: Sequence[Action], token: str) -> Key | None:
 
 
 class _Turn:
-    """A turn of one piece of work. ``behind``: in how many queues others are before it. ``ready``: set once there are none; None: no wait."""
+    """A turn of one piece of work. ``behind``: in how many queues others are before it. ``ready``: set once there are none; None: there were none
+    from the beginning."""
 
     __slots__ = ("behind", "ready")
 
@@ -189,7 +205,9 @@ class Turns:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._lock = scheduler.lock()
-        self._queues: dict[object, deque[_Turn]] = {}
+        self._queues: dict[
+            object, deque[_Turn]
+        ] = {}  # by place; the first one of a queue has its turn there. No queue is empty
 
     @contextmanager
     def at(self, places: Iterable[object], give_up: Callable[[], None]) -> Iterator[None]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from kubesync.actors.scheduler import Clock, Scheduler
-from kubesync.aws.kept import Kept
+from kubesync.aws.kept import Kept, Made
 from kubesync.aws.route53 import errors as route53_errors
 from kubesync.aws.route53.client import Route53ZoneClient, build_route53_client
 from kubesync.aws.route53.rate import Buckets
@@ -56,8 +56,8 @@ class ZoneAccounts:
         self._session_name = session_name
         # A boto3 session is not thread-safe. The lock is never held during a request, so that accounts do not delay one another.
         self._lock = threading.Lock()
-        self._clients: dict[ZoneAccess | None, Kept[Route53ZoneClient]] = {}
-        self._buckets: dict[str, Buckets] = {}
+        self._clients: dict[ZoneAccess | None, Kept[Route53ZoneClient]] = {}  # None: with our own credentials
+        self._buckets: dict[str, Buckets] = {}  # by account; "": our own
         self._sts: Any = None
         self._own_account: str | None = None
 
@@ -70,23 +70,23 @@ class ZoneAccounts:
         """
         with self._lock:
             if access not in self._clients:
-                made = partial(self._made, access)
-                self._clients[access] = Kept(made, self._scheduler.epoch, ZoneError, _RETRY_SECONDS)
+                make = partial(self._make, access)
+                self._clients[access] = Kept(make, self._scheduler.epoch, ZoneError, _RETRY_SECONDS)
             known = self._clients[access]
         return known.value()
 
-    def _made(self, access: ZoneAccess | None, _fresh: bool, _now: float) -> tuple[Route53ZoneClient, float, float]:
+    def _make(self, access: ZoneAccess | None, _fresh: bool, _now: float) -> Made[Route53ZoneClient]:
         """Make a client. That of a role is renewed before its credentials expire; if that fails, it is used until they do."""
         given = None if access is None else self._assume(access)
-        # Without an account: our own.
         account = "" if access is None or access.account == self._own_account_id() else access.account
         with self._lock:
             client = build_route53_client(self._session, credentials=given)
             buckets = self._buckets.setdefault(account, self._new_buckets())
         expires_at = math.inf if given is None else given.expires_at
-        return Route53ZoneClient(client, self._scheduler, buckets), expires_at - _REFRESH_SECONDS, expires_at
+        return Made(Route53ZoneClient(client, self._scheduler, buckets), expires_at - _REFRESH_SECONDS, expires_at)
 
     def _assume(self, access: ZoneAccess) -> RoleCredentials:
+        """Assume a zone's role. Raises like ``client``. No error of botocore leaves it: one may show a signed request (I8)."""
         try:
             return assume(self._sts_client(), access.role, access.external_id, self._session_name)
         except (BotoCoreError, ClientError) as error:
@@ -115,13 +115,18 @@ class ZoneAccounts:
 
 
 class RoutedZoneClient:
-    """A ZoneClient that uses each zone's own role. It asks ``access_of`` at first, then once a minute, and after a refusal."""
+    """A ZoneClient that uses each zone's own role. Implements ``ZoneClient``.
+
+    ``access_of`` reads the role of a zone from the table. It is asked at first, then once a minute, and after a refusal.
+    """
 
     def __init__(self, accounts: ZoneAccounts, access_of: Callable[[str], ZoneAccess | None], clock: Clock) -> None:
         self._accounts = accounts
         self._access_of = access_of
         self._clock = clock
-        self._known: dict[str, tuple[float, ZoneAccess | None]] = {}
+        self._known: dict[
+            str, tuple[float, ZoneAccess | None]
+        ] = {}  # by zone id: until when (monotonic) the role counts, and the role
 
     def zone(self, zone_id: str) -> Zone:
         with self._client(zone_id) as client:

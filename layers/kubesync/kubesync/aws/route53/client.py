@@ -95,8 +95,11 @@ class Route53ZoneClient:
     def read(self, zone_id: str, name: str) -> dict[RecordKey, RecordSet]:
         """Implements ``ZoneClient``. The set identifier is part of each key."""
         found: dict[RecordKey, RecordSet] = {}
-        for key, record_set in self._sets(zone_id, to_route53(name)):
-            if key.name != from_route53(to_route53(name)):
+        listed_first = to_route53(name)
+        # The name as Route 53 spells it, read back: the keys are spelled so, and the caller may spell it otherwise.
+        spelled = from_route53(listed_first)
+        for key, record_set in self._sets(zone_id, listed_first):
+            if key.name != spelled:  # Route 53 lists all sets of one name together
                 break
             found[key] = record_set
         return found
@@ -144,7 +147,10 @@ class Route53ZoneClient:
 
 
 def _next_page(zone_id: str, page: ListResourceRecordSetsResponseTypeDef) -> ListResourceRecordSetsRequestTypeDef:
-    # Name, type and identifier: with fewer, a page that ends among sets of one name would be repeated or skipped.
+    """The request for the page after this one.
+
+    It has name, type and identifier: with fewer, a page that ends among sets of one name would be repeated or skipped.
+    """
     request: ListResourceRecordSetsRequestTypeDef = {
         "HostedZoneId": zone_id,
         "MaxItems": _PAGE_SIZE,

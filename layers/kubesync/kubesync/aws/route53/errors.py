@@ -112,6 +112,7 @@ def of_read(error: Exception) -> errors.ZoneError:
 
 
 def _of_answer(error: botocore_errors.ClientError) -> errors.ZoneError:
+    """The error for an answer of Route 53 that is not a success."""
     answer: Mapping[str, object] = {**error.response}
     details = error.response.get("Error", {})
     code, message = details.get("Code", ""), details.get("Message", "")
@@ -130,7 +131,7 @@ def _of_answer(error: botocore_errors.ClientError) -> errors.ZoneError:
 
 
 def _listed(messages: object) -> tuple[str, ...]:
-    # botocore keeps a single message of this form but loses several: then the caller has to bisect.
+    """The messages of the older form. botocore keeps a single one but loses several: then there are none, and the caller has to bisect."""
     found = messages.get("Message") if isinstance(messages, Mapping) else None
     return (found,) if isinstance(found, str) else ()
 

@@ -2,6 +2,8 @@
 
 Every batch deletes the journal that its sender knows and creates the next one. Route 53 applies a batch as a whole or not at all,
 so a batch from a master that does not know the newest journal changes nothing (I2). The journal also says which batch landed last.
+
+A zone has a journal for each deployment and shard: ``_kubesync-<deployment>-<shard>.<zone>``.
 """
 
 import re
@@ -18,9 +20,15 @@ FORM = re.compile(r'"heritage=kubesync,owner=(?P<owner>[^,"]+),epoch=(?P<epoch>\
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """A journal as read from the zone. ``owner`` is empty if kubesync did not write the set in any form that it knows.
+    """What stands in the zone where the journal belongs.
 
-    ``label``: then, of the set that stands there (``RecordKey.label``). It may be one that excludes every journal of this name.
+    what stands there                                        owner              label
+    -----------------                                        -----              -----
+    a journal of kubesync, of any deployment                 the deployment     ""
+    a set of this key in no form that kubesync knows         ""                 of this set (``RecordKey.label``)
+    a set that excludes every set of this key, as a CNAME    ""                 of that set
+
+    With an owner, ``epoch`` and ``batch`` say which master wrote it, with which batch.
     """
 
     record_set: RecordSet
@@ -46,7 +54,7 @@ def read_journal(client: ZoneClient, key: RecordKey) -> Journal | None:
     sets = client.read(key.zone_id, key.name)
     record_set = sets.get(key)
     if record_set is None:
-        # Every batch would be refused, whatever its units are.
+        # Is there a set that excludes the journal? Then Route 53 would refuse every batch, whatever its units are.
         return next((Journal(sets[at], label=at.label) for at in sorted(sets) if exclude_each_other(at, key)), None)
     form = FORM.fullmatch(record_set.values[0]) if len(record_set.values) == 1 else None
     if form is None or record_set.foreign_form:
@@ -55,6 +63,6 @@ def read_journal(client: ZoneClient, key: RecordKey) -> Journal | None:
 
 
 def journal_swap(key: RecordKey, known: Journal | None, following: Journal) -> list[BatchChange]:
-    """The changes that fence a batch."""
+    """The changes that fence a batch. ``known``: what this master last wrote or read there. None: it found nothing there."""
     swap = [] if known is None else [BatchChange("DELETE", key, known.record_set)]
     return [*swap, BatchChange("CREATE", key, following.record_set)]

@@ -55,6 +55,7 @@ def from_route53(name: str) -> str:
 
 
 def _readable(escape: re.Match[str]) -> str:
+    """The character of an octal escape. The escape itself, if the character is not visible, or a dot or backslash."""
     character = chr(int(escape[1], 8))
     return character if "!" <= character <= "~" and character not in _STAYS_ESCAPED else escape[0]
 
@@ -66,6 +67,7 @@ def to_route53(name: str) -> str:
 
 
 def _escaped(found: re.Match[str]) -> str:
+    """An escape that the name has already, as it is. For any other character, an octal escape of each of its bytes."""
     return found[1] or "".join(f"\\{byte:03o}" for byte in found[0].encode())
 
 
@@ -78,6 +80,7 @@ def _host(value: str) -> str:
 
 
 def _host_after_numbers(value: str) -> str:
+    """The value of an SRV or MX set: ``0 100 080 Web.Example.COM`` becomes ``0 100 80 web.example.com.``."""
     *numbers, host = value.split()
     return " ".join([*(str(int(number)) for number in numbers), _host(host)])
 
@@ -113,6 +116,7 @@ def _canonical(record_type: str, value: str) -> str:
 
 
 def _as_number(value: str) -> tuple[int, int, str]:
+    """By what values of A and AAAA sets are sorted. What is no address comes first, as text."""
     try:
         address = ipaddress.ip_address(value)
     except ValueError:
@@ -121,6 +125,7 @@ def _as_number(value: str) -> tuple[int, int, str]:
 
 
 def _location(routing: Geoproximity) -> dict[str, Any]:
+    """The field GeoProximityLocation. It names the place in one of three ways: a region, a local zone group, or coordinates."""
     where: dict[str, Any] = {"LocalZoneGroup": routing.local_zone_group}
     if routing.region:
         where = {"AWSRegion": routing.region}
@@ -131,6 +136,7 @@ def _location(routing: Geoproximity) -> dict[str, Any]:
 
 
 def _values_of_location(where: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The inverse of ``_location``: the fields of a ``Geoproximity``, in their order."""
     point = where.get("Coordinates")
     at = "" if point is None else point_of(f"{point['Latitude']},{point['Longitude']}")
     return where.get("AWSRegion", ""), where.get("LocalZoneGroup", ""), at, where.get("Bias", 0)
@@ -138,7 +144,10 @@ def _values_of_location(where: Mapping[str, Any]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """The field that only sets of one routing policy have. ``values``: of the policy's class, in its order, from the field's content."""
+    """The field of Route 53 that only sets of one routing policy have.
+
+    ``content`` makes the field's content of a policy. ``values`` is its inverse: the arguments of the policy's class, in their order.
+    """
 
     name: str
     content: Callable[[Any], Any]
@@ -173,7 +182,7 @@ def to_fields(routing: Routing, identifier: str) -> dict[str, Any]:
 
 
 def from_fields(item: Mapping[str, Any]) -> tuple[Routing, str]:
-    """The policy of a set as Route 53 lists it, and what of it kubesync never makes, also what a later Route 53 may add (I3)."""
+    """The policy of a set as Route 53 lists it, and its ``foreign_form``: fields that kubesync never makes, also later ones of Route 53 (I3)."""
     for policy, field in _FIELDS.items():
         content = item.get(field.name, False)
         if content is not False:  # MultiValueAnswer may be there, and false
@@ -183,6 +192,7 @@ def from_fields(item: Mapping[str, Any]) -> tuple[Routing, str]:
 
 
 def _foreign(item: Mapping[str, Any], ours: frozenset[str]) -> str:
+    """The fields that are not among ``ours``, as one text; empty: there are none."""
     return ",".join(f"{field}={value}" for field, value in sorted(item.items()) if field not in ours)
 
 

@@ -15,7 +15,8 @@ class SecretCertificates:
     """Implements ``kubernetes.transport.CertificateSource``. Threads may share one.
 
     Args:
-        references: of authorities, of a client's certificate, and of its key. The second may also hold the key; then the third is None.
+        references: three: of the authorities, of the client's certificate, and of its key. The secret of the certificate may also hold the key:
+            then the third is None. None: there is no such secret.
         client_for: see ``references.Secret``.
     """
 

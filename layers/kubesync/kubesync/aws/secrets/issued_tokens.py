@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from kubesync.actors.scheduler import Clock
-from kubesync.aws.kept import Kept
+from kubesync.aws.kept import Kept, Made
 from kubesync.aws.sts import STS_CONFIG, RoleCredentials, assume, code_of, why_not_assumed
 from kubesync.domain.errors import DeniedError
 
@@ -62,13 +62,13 @@ class AssumedRole:
         # The stubs know literal names only.
         return self._session.client(service, region_name=self._region, **known, **options)  # type: ignore[call-overload]  # boto3-stubs want a literal name
 
-    def _assume(self, _fresh: bool, _now: float) -> tuple[RoleCredentials, float, float]:
+    def _assume(self, _fresh: bool, _now: float) -> Made[RoleCredentials]:
         try:
             sts: Any = self._session.client("sts", region_name=self._region, config=STS_CONFIG)
             given = assume(sts, self.role, self._external_id, _SESSION_NAME)
         except (BotoCoreError, ClientError, ValueError) as error:
             raise DeniedError(f"no token: {why_not_assumed(error, self.role, self._external_id)}") from None
-        return given, given.expires_at - _TOKEN_LIFETIME_SECONDS, given.expires_at
+        return Made(given, given.expires_at - _TOKEN_LIFETIME_SECONDS, given.expires_at)
 
 
 class IssuedToken:
@@ -79,7 +79,7 @@ class IssuedToken:
     """
 
     def __init__(self, issue: Callable[[bool], str], clock: Clock) -> None:
-        self._kept = Kept(lambda fresh, now: (issue(fresh), now + _KEPT_SECONDS, math.inf), clock.monotonic)
+        self._kept = Kept(lambda fresh, now: Made(issue(fresh), now + _KEPT_SECONDS, math.inf), clock.monotonic)
 
     def token(self, *, fresh: bool = False) -> str:
         """The token. Raises what ``issue`` raises."""

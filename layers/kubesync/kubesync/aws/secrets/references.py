@@ -30,7 +30,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from kubesync.actors.scheduler import Clock
-from kubesync.aws.kept import Kept
+from kubesync.aws.kept import Kept, Made
 from kubesync.domain.errors import DeniedError, UsageError
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Secret[T]:
         self.reference = reference
         self._client_for = client_for
         self._form = form
-        self._kept = Kept(self._made, clock.monotonic, UnreadableError, RETRY_SECONDS)
+        self._kept = Kept(self._make, clock.monotonic, UnreadableError, RETRY_SECONDS)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.reference})"
@@ -152,12 +152,13 @@ class Secret[T]:
         """
         return self._kept.value(fresh=fresh)
 
-    def _made(self, _fresh: bool, now: float) -> tuple[T, float, float]:
-        text = self._picked(_read(self.reference, self._client_for), self.reference.json_key)
-        return self._form(text), now + MAX_AGE_SECONDS, math.inf
+    def _make(self, _fresh: bool, now: float) -> Made[T]:
+        """Read the secret now. It has no end: a server decides how long the value works."""
+        text = self._find_value(_read(self.reference, self._client_for), self.reference.json_key)
+        return Made(self._form(text), now + MAX_AGE_SECONDS, math.inf)
 
-    def _picked(self, text: str, json_key: str) -> str:
-        """Find the text of the value in the whole secret, for the reference's key. Raises UnreadableError."""
+    def _find_value(self, text: str, json_key: str) -> str:
+        """Find the text of the value in ``text``, the whole secret. ``json_key``: the reference's; empty: none. Raises UnreadableError."""
         return _member(text, json_key)
 
 
@@ -188,7 +189,8 @@ class SecretToken(Secret[str]):
         except UnreadableError as error:
             raise DeniedError(f"no token from {self.reference}: {error}") from None
 
-    def _picked(self, text: str, json_key: str) -> str:
+    def _find_value(self, text: str, json_key: str) -> str:
+        """Find the token as ``Secret`` does, and note whether the secret names its server. Another server gets no token (I8)."""
         document = _document(text)
         self.bound = document is not None and "server" in document
         if document is not None and self.bound and not _same_server(document["server"], self._server):
@@ -201,6 +203,7 @@ class UnreadableError(Exception):
 
 
 def _read(reference: SecretReference, client_for: ClientFor) -> str:
+    """Read the whole secret. Raises UnreadableError, whose message never holds the secret (I8)."""
     try:
         match reference.kind:
             case SecretKind.SECRETS_MANAGER:
@@ -253,9 +256,9 @@ def _same_server(said: object, server: str) -> bool:
         return False
     try:
         own, other = urlsplit(server), urlsplit(said if "://" in said else f"//{said}")
-        exact = bool(other.scheme) or other.port is not None
+        names_port = bool(other.scheme) or other.port is not None  # a scheme has a port of its own
         return _host(own.hostname) == _host(other.hostname) != "" and (
-            not exact or (own.port or _PORTS.get(own.scheme)) == (other.port or _PORTS.get(other.scheme))
+            not names_port or (own.port or _PORTS.get(own.scheme)) == (other.port or _PORTS.get(other.scheme))
         )
     except ValueError:
         return False
@@ -265,6 +268,7 @@ _PORTS: Final = {"https": 443, "http": 80}
 
 
 def _host(name: str | None) -> str:
+    """A host in one spelling, to compare it with another: an address in its shortest form, or a name in lower case without a trailing dot."""
     try:
         return str(ipaddress.ip_address(name or ""))
     except ValueError:
@@ -272,6 +276,7 @@ def _host(name: str | None) -> str:
 
 
 def _member(text: str, json_key: str) -> str:
+    """The text under a key of a secret that is a JSON object; without a key the whole secret. Raises UnreadableError."""
     if not json_key:
         return text
     found = _document(text)
@@ -284,6 +289,7 @@ def _member(text: str, json_key: str) -> str:
 
 
 def _as_token(text: str) -> str:
+    """The token without the spaces and line ends around it. Raises UnreadableError."""
     token = text.strip()
     # A token becomes part of a header line: RFC 6750 section 2.1 allows only visible ASCII.
     if not token or not token.isascii() or not all("!" <= character <= "~" for character in token):
