@@ -10,4 +10,4 @@ from kubesync.aws.tables.of_clusters import Tables
 
 def cluster_tables(store: Store) -> Tables:
     """Tables of a session that has raised the fence of cluster ``prod``."""
-    return replace(Tables.of(store, AuditTable("session"), NamedReferrals()), fenced_here=frozenset({"prod"}))
+    return replace(Tables.of(store, AuditTable("session"), NamedReferrals()), writable_clusters=frozenset({"prod"}))

@@ -39,7 +39,7 @@ OF_ALIASES: Final[tuple[Mutant, ...]] = (
         without="an alias is not planned again when its target stands",
         invariants="I10",
         file="cluster/keys/outcomes.py",
-        old="        book.promoted += sorted(self.committer.dependents.following(before.applied.keys() ^ after.applied.keys()))\n",
+        old="        book.to_plan_next += sorted(self.committer.dependents.following(before.applied.keys() ^ after.applied.keys()))\n",
         new="",
         caught_by=(_ALIASES + "test_alias_has_the_types_of_its_target",),
     ),

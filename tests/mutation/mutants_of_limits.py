@@ -134,7 +134,7 @@ OF_LIMITS: Final[tuple[Mutant, ...]] = (
         without="who waits for room in its namespace is planned again when there is some",
         invariants="I9",
         file="cluster/keys/committer.py",
-        old="        recorded.promoted |= dict.fromkeys(fitting)\n",
+        old="        recorded.to_plan_next |= dict.fromkeys(fitting)\n",
         new="",
         caught_by=(
             _CAPS + "test_i9_wait_beyond_the_cap_stands_in_line_when_another_has_left",

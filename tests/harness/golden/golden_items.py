@@ -165,7 +165,7 @@ def write_everything(store: Store) -> None:
     gone = KeyState(OLD, parts={PartId(Resource.SERVICES, "old"): tombstone}, opened=OpenMark())
     actions += table.put(KeyState(OLD), gone, "tx-1")[1]
     actions.append(named.mark("0", "prod/shop/web/80/TCP", 7))
-    actions += [table.mark_promoted(API, NAME), table.remember_slice("prod", "shop", "web-abcde", "web")]
+    actions += [table.mark_to_plan(API, NAME), table.remember_slice("prod", "shop", "web-abcde", "web")]
     actions += ClaimTable.change(None, Claim(NAME, WEB, 1, 0))
     actions += ClaimTable.change(None, Claim(WEIGHTED, API, 1, 0))
     listeners = ListenerReadings(store)

@@ -42,7 +42,7 @@ class Crossed(Deployment):
         for claim, owner in ((SIMPLE, "blue"), (WEIGHTED, "one")):
             owned: Item = {"v": 1, "owner": f"prod/shop/{owner}", "version": 9, "waiting": 1}
             self.store.write(Put(claim_key(claim), owned))
-            self.store.transact([StateTable.mark_promoted(ObjectKey("prod", "shop", owner), claim)], f"note {owner}")
+            self.store.transact([StateTable.mark_to_plan(ObjectKey("prod", "shop", owner), claim)], f"note {owner}")
 
     def simple(self, name: str, address: str) -> None:
         asks = {"hostname": "shop.example.com"}

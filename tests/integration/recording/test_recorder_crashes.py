@@ -113,7 +113,7 @@ def test_session_that_dies_at_any_transaction_loses_nothing_i1(name: str) -> Non
         assert deployment.settled() == undisturbed.settled(), f"{name}: {when}"
         deployment.session().land()
         queued = deployment.session().state_table.queued("prod")
-        assert (queued.marks, queued.promoted) == ({}, set()), f"{name}: {when}"
+        assert (queued.marks, queued.to_plan) == ({}, set()), f"{name}: {when}"
     assert died == 2 * transactions
 
 

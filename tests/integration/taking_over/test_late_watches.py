@@ -96,7 +96,7 @@ def test_i1_heir_whose_endpoints_are_not_known_is_planned_by_the_session_after_o
     deployment.start()
     deployment.pass_time(6.0)
     assert deployment.sets()["www.example.com A"] == ("10.1.0.1",)
-    assert StateTable(deployment.store).queued("prod").promoted == set()
+    assert StateTable(deployment.store).queued("prod").to_plan == set()
 
 
 def test_i1_readers_of_a_box_are_planned_by_the_session_after_one_that_dies_before_boxes_are_watched(

@@ -87,7 +87,7 @@ def test_states_marks_and_slices_are_read(store: Store) -> None:
     assert old.parts[PartId(Resource.SERVICES, "old")].deleted
     queued = table.queued("prod")
     assert queued.marks == {WEB: expected.opened, OLD: OpenMark()}
-    assert (queued.promoted, queued.unswept) == ({API}, {WEB, OLD})
+    assert (queued.to_plan, queued.unswept) == ({API}, {WEB, OLD})
     assert dict(table.all_slices("prod")) == {("shop", "web-abcde"): "web"}
 
 

@@ -152,14 +152,14 @@ def test_tombstone_of_a_service_whose_sets_still_stand() -> None:
     assert (web.intended, web.tombstoned) == ({}, True)
     assert web.applied[RecordKey(PUBLIC, "web.shop.svc.prod.example.com", "A")] == a_set("10.61.0.10")
     queued = StateTable(store).queued("prod")
-    assert (queued.unswept, queued.promoted) == ({key("web")}, set())
+    assert (queued.unswept, queued.to_plan) == ({key("web")}, set())
     assert queued.marks == {key("web"): OpenMark(cause="watch services/web@205")}
 
 
 def test_promotion_of_the_next_in_line() -> None:
     store = tables("promoted")
     www = Name(PUBLIC, "www.example.com")
-    assert StateTable(store).queued("prod").promoted == {key("rival")}
+    assert StateTable(store).queued("prod").to_plan == {key("rival")}
     assert ClaimTable(store).read([www])[www].owner == key("rival")
     assert list(ClaimTable(store).waiters(www)) == []
     assert www not in state(store, "web").claims

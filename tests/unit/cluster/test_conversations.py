@@ -74,7 +74,7 @@ def test_i1_who_was_given_a_name_by_a_try_that_failed_is_told_whatever_is_record
 
     def fails(_change: Change, recorded: Recorded) -> Steps[None]:
         monkeypatch.setattr(keys.committer, "commit", really)
-        recorded.promoted[heir] = None
+        recorded.to_plan_next[heir] = None
         yield 0.0
         raise StoreBusyError("busy")
 

@@ -89,7 +89,7 @@ def gone_in_an_unclean_session() -> FedDeployment:
 
 def test_tombstones_that_nobody_swept_are_noted_for_the_next_session() -> None:
     queued = StateTable(gone_in_an_unclean_session().store).queued("prod")
-    assert (queued.marks, queued.promoted) == ({}, set())
+    assert (queued.marks, queued.to_plan) == ({}, set())
     assert queued.unswept == {a_key("hidden"), a_key("alone")}
 
 
@@ -117,7 +117,7 @@ def test_i9_who_waits_for_room_stays_in_line_in_the_commit_in_which_the_owner_le
     claims, owner, waiter = ClaimTable(store), a_key("owner"), a_key("waiter")
     place = claims.waiter_place(name, waiter, "2026-01-01T00:00:00Z")
     store.transact(claims.change(None, Claim(name, owner, 1, 1), {place: waiter}), "first")
-    tables = SimpleNamespace(claims=claims, state=StateTable(store), fenced_here={"prod"})
+    tables = SimpleNamespace(claims=claims, state=StateTable(store), writable_clusters={"prod"})
     book = ClaimBook(tables, KeyState, lambda _key, _name: None)  # type: ignore[arg-type]  # nothing is counted
     book.read({name})
     book.note_queues(KeyState(waiter, waits=frozenset({name})), "2026-01-01T00:00:00Z", {wanted})

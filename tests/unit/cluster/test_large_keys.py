@@ -59,7 +59,7 @@ def sections(
         planned.append(([before.key.name for before, _ in pairs], large.locked()))
         return Planned(())
 
-    change = Change(keys, lambda state: state, plan, listed=frozenset(listed), news=news)
+    change = Change(keys, lambda state: state, plan, listed=frozenset(listed), observations=news)
     assert set(committer.commit(change, Recorded())) == {0.0}
     return planned
 
@@ -147,7 +147,7 @@ def test_i4_one_large_key_is_planned_at_a_time_and_no_actor_waits_for_another(fa
             raise ValueError
         return Planned(())
 
-    steps = committer.commit(Change([a_key()], lambda state: state, plan, news=seen(web=20_100)), Recorded())
+    steps = committer.commit(Change([a_key()], lambda state: state, plan, observations=seen(web=20_100)), Recorded())
     large.acquire()  # another cluster plans one
     assert [next(steps), next(steps)] == [0.05, 0.05]
     assert planned == []
@@ -170,7 +170,7 @@ def test_i4_dry_run_waits_for_its_turn_as_well_and_leaves_out_what_sessions_died
         return Planned(())
 
     stored = {PartId(each.resource, each.name): Part("u", 6, 1, each.value) for each in seen(web=20_100)(a_key())}
-    change = Change([a_key()], lambda state: KeyState(state.key, parts=stored), plan, news=seen(web=20_100))
+    change = Change([a_key()], lambda state: KeyState(state.key, parts=stored), plan, observations=seen(web=20_100))
     steps = committer.foresee(change, lambda _pairs, _planned: None)
     large.acquire()  # a cluster plans one
     assert [next(steps), next(steps)] == [0.05, 0.05]
@@ -246,7 +246,7 @@ def test_lease_that_is_lost_while_a_large_key_is_planned_is_no_death_of_it() -> 
     writer.run, writer.last_word = run, last_word
     committer._fenced_writer = writer  # type: ignore[assignment]
     parts = {PartId(SLICES, f"{n}"): Part("u", 5, 1, an_endpoints(*[ENDPOINT] * 201, ports=())) for n in range(100)}
-    change = Change([a_key()], lambda state: replace(state, parts=parts), plan, news=seen(web=20_100))
+    change = Change([a_key()], lambda state: replace(state, parts=parts), plan, observations=seen(web=20_100))
 
     with pytest.raises(NotMasterError):
         next(committer.commit(change, Recorded()))

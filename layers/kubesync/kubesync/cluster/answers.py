@@ -96,7 +96,7 @@ class ZoneQuestions:
         finally:  # run this even if closing was interrupted: zones must learn what was written
             # Closing has opened these keys again, and no zone knows of them.
             opened = (key for key in recorded.opened if not self._served.published.knows(key))
-            self._served.follow_up(Recorded(dict.fromkeys(opened), recorded.promoted))
+            self._served.follow_up(Recorded(dict.fromkeys(opened), recorded.to_plan_next))
         return closing.marks
 
     def _answer_refusals(self, question: messages.Refused) -> Steps[None]:

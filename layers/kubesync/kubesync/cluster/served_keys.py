@@ -76,7 +76,7 @@ class Published:
             keys = list(dict.fromkeys((*recorded.opened, *notified)))
             self.publish(self._states.states(keys[:KEYS_AT_A_TIME]).values(), since, of_list=of_list)
             if rest := keys[KEYS_AT_A_TIME:]:
-                self._recorded[0] = Recorded(dict.fromkeys(rest), recorded.promoted), since, of_list
+                self._recorded[0] = Recorded(dict.fromkeys(rest), recorded.to_plan_next), since, of_list
             else:
                 self._recorded.popleft()
                 self._promote(recorded)
@@ -84,7 +84,7 @@ class Published:
 
     def _promote(self, recorded: Recorded) -> None:
         """Tell clusters which of their keys were given a name. Call this only after zones know which key leaves the name (``zone.passing``)."""
-        for key in recorded.promoted:
+        for key in recorded.to_plan_next:
             self._ports.to_cluster(key.cluster, Promoted((key,)))
 
     def publish(

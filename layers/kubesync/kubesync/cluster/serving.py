@@ -159,7 +159,7 @@ class Serving:
             self._unreadable(newer)
             self._serve(None)
         else:
-            keys.promoted.add(queued.promoted)
+            keys.promoted.add(queued.to_plan)
             keys.readers.changed(queued.changed)
 
     def _begin(self) -> None:

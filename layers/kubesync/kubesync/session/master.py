@@ -67,7 +67,7 @@ class Master:
         self.activity = Activity(scheduler)
         audit = AuditTable(parts.session, settings.audit_retention_seconds)
         tables = Tables.of(store, audit, NamedReferrals(settings.shard))
-        self.tables = replace(tables, reads=ParallelMap(scheduler, _READS_AT_ONCE), fenced_here=fencing.raised)
+        self.tables = replace(tables, reads=ParallelMap(scheduler, _READS_AT_ONCE), writable_clusters=fencing.raised)
         self.fenced_writer = FencedWriter(store, report.epoch, keeper.may_write, scheduler, settings.shard)
         self.room = ListRoom(settings.list_room_bytes, scheduler)
         self.registry = Registry(store, settings.shard, keeper)

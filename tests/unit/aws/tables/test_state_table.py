@@ -165,15 +165,15 @@ def test_open_mark_comes_and_goes_with_the_state() -> None:
 def test_queue_tells_open_keys_from_heirs() -> None:
     store, table = a_table()
     put(store, table, KeyState(a_key()), KeyState(a_key(), intended=HELD, opened=OpenMark()))
-    store.transact([table.mark_promoted(a_key("heir"), Name("Z1", f"{n}.example.com")) for n in "ab"], "t2")
-    store.transact([table.mark_promoted(a_key("heir2"), Name("Z1", "c.example.com"))], "t3")
+    store.transact([table.mark_to_plan(a_key("heir"), Name("Z1", f"{n}.example.com")) for n in "ab"], "t2")
+    store.transact([table.mark_to_plan(a_key("heir2"), Name("Z1", "c.example.com"))], "t3")
     assert table.queued("prod") == Queued({a_key(): OpenMark()}, {a_key("heir"), a_key("heir2")}, set())
     assert dict(table.open_keys("prod")) == {a_key(): OpenMark()}
-    gone = table.unmark_promoted("prod", [a_key("heir")])
+    gone = table.unmark_to_plan("prod", [a_key("heir")])
     assert list(gone) == [a_key("heir")]
     assert len(gone[a_key("heir")]) == 2, "not those of heir2, whose name begins alike"
     store.transact(gone[a_key("heir")], "t4")
-    assert table.queued("prod").promoted == {a_key("heir2")}
+    assert table.queued("prod").to_plan == {a_key("heir2")}
 
 
 @pytest.mark.parametrize("count", [1, 4, 5, 300])
@@ -181,18 +181,18 @@ def test_notes_of_many_heirs_take_a_few_queries(count: int) -> None:
     store, table = a_table()
     keys = [a_key(f"heir-{number}") for number in range(count)]
     for key in keys:
-        store.transact([table.mark_promoted(key, Name("Z1", f"{n}.{key.name}.example.com")) for n in "ab"], key.name)
-    store.transact([table.mark_promoted(a_key("other"), Name("Z1", "o.example.com"))], "t2")
+        store.transact([table.mark_to_plan(key, Name("Z1", f"{n}.{key.name}.example.com")) for n in "ab"], key.name)
+    store.transact([table.mark_to_plan(a_key("other"), Name("Z1", "o.example.com"))], "t2")
     put(store, table, KeyState(a_key("open")), KeyState(a_key("open"), intended=HELD, opened=OpenMark()))
     before = len(store.calls)
 
-    notes = table.unmark_promoted("prod", [*keys, a_key("none")])
+    notes = table.unmark_to_plan("prod", [*keys, a_key("none")])
 
     assert len(store.calls) - before <= 5
     assert {key: len(actions) for key, actions in notes.items()} == {**dict.fromkeys(keys, 2), a_key("none"): 0}
     for key in keys:
         store.transact(notes[key], f"{key.name} planned")
-    assert table.queued("prod").promoted == {a_key("other")}
+    assert table.queued("prod").to_plan == {a_key("other")}
 
 
 def test_slices_are_remembered_and_forgotten() -> None:

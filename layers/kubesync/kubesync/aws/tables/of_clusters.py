@@ -17,7 +17,7 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables of clusters and their keys. ``reads``: where each read is a request. ``fenced_here``: clusters whose fence this master has
+    """The tables of clusters and their keys. ``reads``: where each read is a request. ``writable_clusters``: clusters whose fence this master has
     raised. It may write for their keys."""
 
     state: StateTable
@@ -28,7 +28,7 @@ class Tables:
     audit: AuditTable
     named: NamedReferrals
     reads: Map = one_by_one
-    fenced_here: AbstractSet[str] = frozenset()
+    writable_clusters: AbstractSet[str] = frozenset()
 
     @classmethod
     def of(cls, store: Store, audit: AuditTable, named: NamedReferrals) -> Self:

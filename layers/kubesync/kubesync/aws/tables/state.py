@@ -6,7 +6,7 @@ partition                       sort                              holds
                                 key#<namespace>/<name>#<001..>    further slices of a body over 100 KB, ``of`` a version
                                 slice#<namespace>/<object>        service: the label's last value (EndpointSlices only)
 <cluster>#open#<0..3>           <namespace>/<name>                open mark: attempts, retry_at, reason, code, cause, since
-                                <namespace>/<name>#heir#<name>    the key was promoted to a name, and has to be planned
+                                <namespace>/<name>#heir#<name>    the key has to be planned, because of the name: for example, it was given it
                                 <namespace>/<name>#gone           the key holds tombstones that have to be swept
 <cluster>#open#0                #changed#<shared object>          a shared object changed: plan the keys that read it. ``by``: a number
 <cluster>#readers#<0..f>        <shared object>#<namespace>/<name>  the key reads the object (kind/namespace/name), which may not exist
@@ -56,7 +56,7 @@ def open_key(key: ObjectKey) -> Key:
     return Key(STATE, f"{key.cluster}#open#{_hash(key.path) % OPEN_PARTITIONS}", key.path)
 
 
-def _promoted_key(key: ObjectKey, name: Name) -> Key:
+def _to_plan_key(key: ObjectKey, name: Name) -> Key:
     place = open_key(key)
     # A key can be given an identifier and its seat in one transaction.
     seat = f"/{name.seat}" if name.seat else ""
@@ -79,11 +79,11 @@ def slice_key(cluster: str, namespace: str, name: str) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """Open keys, promoted keys that have to be planned, keys whose tombstones have to be swept, and shared objects whose readers have to
-    be planned, with the numbers of their marks."""
+    """The durable work of a cluster. ``marks``: open keys. ``to_plan``: keys that have to be planned (``mark_to_plan``). ``unswept``: keys whose
+    tombstones have to be swept. ``changed``: shared objects whose readers have to be planned, with the numbers of their marks."""
 
     marks: dict[ObjectKey, OpenMark]
-    promoted: set[ObjectKey]
+    to_plan: set[ObjectKey]
     unswept: set[ObjectKey]
     changed: dict[Reference, int] = field(default_factory=dict)
 
@@ -151,7 +151,7 @@ class StateTable(Table):
             elif kind == _GONE:
                 found.unswept.add(key)
             else:
-                found.promoted.add(key)
+                found.to_plan.add(key)
         return found
 
     def services_of_slices(self, cluster: str, slices: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -200,12 +200,13 @@ class StateTable(Table):
         return put(open_key(key), **fields, reason=mark.reason, code=mark.code, cause=mark.cause)
 
     @staticmethod
-    def mark_promoted(key: ObjectKey, name: Name) -> Action:
-        """Mark durably that a key was promoted to a name. Whoever plans the key next removes the mark."""
-        return put(_promoted_key(key, name))
+    def mark_to_plan(key: ObjectKey, name: Name) -> Action:
+        """Mark durably that a key has to be planned because of a name, for example because it was given the name. Whoever plans it removes the
+        mark."""
+        return put(_to_plan_key(key, name))
 
-    def unmark_promoted(self, cluster: str, keys: Iterable[ObjectKey]) -> dict[ObjectKey, list[Action]]:
-        """Return the writes that remove all promotion marks of keys that are being planned.
+    def unmark_to_plan(self, cluster: str, keys: Iterable[ObjectKey]) -> dict[ObjectKey, list[Action]]:
+        """Return the writes that remove all marks (``mark_to_plan``) of keys that are being planned.
 
         For few keys it makes one query each; for more it queries the whole queue once, as every take-over does.
         """

@@ -43,11 +43,11 @@ class _Commit:
 class ClaimBook:
     """Tracks claims while one section of a commit is planned. Methods that change a claim return the actions that write the change.
 
-    ``promoted``: keys that were given a claim, or may take more of one. They must be planned next.
+    ``to_plan_next``: keys that were given a claim, or may take more of one. They must be planned next.
     ``wants``: each key that is planned in this commit, as it is seen now, with the record sets that it wants (None: not known).
 
     Args:
-        tables: only keys of clusters in ``fenced_here`` can be notified that they were given a name.
+        tables: only keys of clusters in ``writable_clusters`` can be notified that they were given a name.
         known: a key without its parts, as the commit leaves it.
         reserve: called with a key and a name if the key is given the name by a neighbour: their namespace has counted the name already.
     """
@@ -60,7 +60,7 @@ class ClaimBook:
     ) -> None:
         self._table = tables.claims
         self._states = tables.state
-        self.fenced_here = tables.fenced_here
+        self.writable_clusters = tables.writable_clusters
         self.known = known
         self._reserve = reserve
         self._waiters = Waiters(tables.claims)
@@ -68,7 +68,7 @@ class ClaimBook:
         self._related: dict[Name, set[Name]] = {}  # by the name's simple claim, all claims of the name
         self._ownerless: frozenset[Name] | None = None  # see ``check_owners``; None: not checked
         self._commit = _Commit()
-        self.promoted: list[ObjectKey] = []
+        self.to_plan_next: list[ObjectKey] = []
         self.wants: Mapping[ObjectKey, tuple[KeyState, Mapping[RecordKey, RecordSet] | None]] = {}
 
     def read(self, names: AbstractSet[Name], if_awaited: AbstractSet[Name] = EMPTY_SET) -> None:
@@ -175,7 +175,7 @@ class ClaimBook:
             owner, claim = owners.get(theirs), self._claims.get(theirs)
             if owner in (None, seen.key) or claim is None or claim.owner != owner:
                 continue
-            if owner.cluster not in self.fenced_here:
+            if owner.cluster not in self.writable_clusters:
                 continue
             third = [each for each, key in self.owners_at(theirs).items() if key not in (owner, seen.key)]
             if len({each.seat.split(" ")[0] for each in (theirs, *third) if each.seat}) > 1:
@@ -186,7 +186,7 @@ class ClaimBook:
                 place = next(iter(self._waiters.places_of(mine, owner)), None)
                 if place is not None:
                     own = next(iter(self._waiters.places_of(theirs, seen.key)), None)
-                    given = [*self._hand_over(mine, owner, place), self.promote(owner, mine)]
+                    given = [*self._hand_over(mine, owner, place), self.plan_next(owner, mine)]
                     yield mine, theirs, [*given, *self._hand_over(theirs, seen.key, own)], frozenset({owner.cluster})
                     break
 
@@ -202,10 +202,10 @@ class ClaimBook:
         claim = self._existing(name)
         return self._change(claim, claim.changed(owner=heir, waiting=claim.waiting - len(left)), leaves=left)
 
-    def promote(self, key: ObjectKey, name: Name) -> Action:
+    def plan_next(self, key: ObjectKey, name: Name) -> Action:
         """Have a key planned next, because of a name. Returns its durable mark, for a transaction with the fence of the key's cluster (I1)."""
-        self.promoted.append(key)
-        return self._states.mark_promoted(key, name)
+        self.to_plan_next.append(key)
+        return self._states.mark_to_plan(key, name)
 
     def claim(self, name: Name) -> Claim | None:
         """A claim as it stands now. None: it does not exist, or was not read."""
@@ -314,8 +314,8 @@ class ClaimBook:
         """Queue for a claim that another key owns."""
         claim = self._existing(name)
         # An owner that no longer wants the name keeps the claim until its set is deleted. Now that a key waits, it can hand the claim on.
-        if claim.owner.cluster in self.fenced_here and name not in names_of(self.known(claim.owner).intended):
-            self.promoted.append(claim.owner)
+        if claim.owner.cluster in self.writable_clusters and name not in names_of(self.known(claim.owner).intended):
+            self.to_plan_next.append(claim.owner)
         joins = {self._table.waiter_place(name, key, created_at): key}
         # A key that waits shares no types.
         return self._change(claim, claim.changed(waiting=claim.waiting + 1, types=claim.types_without(key)), joins)
@@ -348,7 +348,7 @@ class ClaimBook:
         claim = self._claims.get(name)
         line = {} if claim is None or claim.owner != key or claim.types else self._future_waiters(claim)
         heir = line[first_place(line)] if line else None
-        return heir if heir is not None and heir.cluster in self.fenced_here else None
+        return heir if heir is not None and heir.cluster in self.writable_clusters else None
 
     def _future_waiters(self, claim: Claim) -> dict[Key, ObjectKey]:
         """The keys that will wait for a claim after this commit: those that wait now or will come, without those that will go."""
@@ -386,7 +386,7 @@ class ClaimBook:
         if claim.types:  # the name stays in its namespace as long as a key there has a type
             heir = claim.holders[1]
             given = self._change(claim, claim.changed(owner=heir, types=claim.types_without(heir)))
-            return [*given, self.promote(heir, name)], frozenset({heir.cluster})
+            return [*given, self.plan_next(heir, name)], frozenset({heir.cluster})
         line = self._future_waiters(claim) or (self._waiters.by_place(name) if claim.waiting else {})
         if not line:
             self._claims[name] = None
@@ -399,9 +399,9 @@ class ClaimBook:
             self._commit.given.setdefault(heir, set()).add(name)
             return self._hand_over(name, heir, None), frozenset()
         actions = self._hand_over(name, heir, place)
-        if heir.cluster not in self.fenced_here:
+        if heir.cluster not in self.writable_clusters:
             return [*actions, NextOwnerTable.note(heir, name, claim.version + 1)], frozenset()
-        return [*actions, self.promote(heir, name)], frozenset({heir.cluster})
+        return [*actions, self.plan_next(heir, name)], frozenset({heir.cluster})
 
     def _existing(self, name: Name) -> Claim:
         """A claim that was read and that somebody owns."""

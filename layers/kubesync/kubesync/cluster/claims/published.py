@@ -124,7 +124,7 @@ class PublishedSets:
             behind.pop(key, None)
         return sorted(notified)
 
-    def promote_for_freed_types(
+    def offer_freed_types(
         self, book: ClaimBook, before: KeyState, after: KeyState, wants: Callable[[ObjectKey], _Sets]
     ) -> tuple[set[RecordKey], list[Action]]:
         """Promote keys of the same namespace that want types of a name which a key no longer wants (ADR 0062).
@@ -155,5 +155,5 @@ class PublishedSets:
                 asks = [each for each in wants(key).keys() - self.of(key).intended.keys() if Name.of(each) == name]
                 if room := {each for each in gone if any(clash(each, ask) for ask in asks)}:
                     replaced |= room
-                    marks.append(book.promote(key, name))
+                    marks.append(book.plan_next(key, name))
         return replaced, marks

@@ -53,7 +53,7 @@ def turns_of(book: ClaimBook, seen: KeyState, wanted: Mapping[RecordKey, RecordS
         only_type = {each.routing.kind for key, each in seen.applied.items() if key.place == place} == {*names.values()}
         apart = bool(owners) and (place in begun or only_type or clusters != {seen.key.cluster})
         free = all(waits_for(each, policy, seen.key, owners, agreed=True) == each for each, policy in names.items())
-        if not (apart and free and clusters <= book.fenced_here):
+        if not (apart and free and clusters <= book.writable_clusters):
             continue
         of_sets = {each: book.known(owner) for each, owner in owners.items() if each.identifier}
         waits = {
@@ -121,7 +121,7 @@ def agreeing(book: ClaimBook, before: KeyState, seen: KeyState, needed: Mapping[
         apart = not book.wants.keys() >= {*others}
         here = seen.key in holders and all(each.cluster == seen.key.cluster for each in others)
         if here and apart and all(any(w.place == name.place for w in book.known(each).waits) for each in others):
-            marks += [book.promote(each, name) for each in (seen.key, *others)]
+            marks += [book.plan_next(each, name) for each in (seen.key, *others)]
     return marks
 
 

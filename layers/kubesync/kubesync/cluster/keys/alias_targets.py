@@ -89,19 +89,19 @@ class AliasTargets:
     def _states_of_owners(self, key: ObjectKey, name: Name) -> Mapping[ObjectKey, KeyState]:
         """The states of keys that own a claim at the name. Sends ``Follow`` to their clusters, so that these report changes there."""
         self._book.read_related({name}, self._states.tables.reads)
-        owners, fenced_here = self._book.owners(name), self._states.tables.fenced_here
+        owners, writable_clusters = self._book.owners(name), self._states.tables.writable_clusters
         found = self._states.states(sorted(each for each in owners if each.cluster == key.cluster))
         # Clusters of other shards could not report changes, so their keys do not count.
-        others = sorted(each for each in owners - found.keys() if each.cluster in fenced_here)
+        others = sorted(each for each in owners - found.keys() if each.cluster in writable_clusters)
         clusters = {each.cluster for each in others}
-        fresh = fenced_here - {key.cluster} if self._dependents.follow(name, key) else clusters
+        fresh = writable_clusters - {key.cluster} if self._dependents.follow(name, key) else clusters
         for cluster in sorted(fresh | clusters):
             self._dependents.tell(cluster, Follow(name, key, cluster in clusters))
         return found | {other: self._book.known(other) for other in others}
 
     def marks(self, key: ObjectKey) -> list[Action]:
         """Durable marks that have a key planned when the next session begins: only this session remembers what it follows."""
-        return [StateTable.mark_promoted(key, name) for name in sorted(self.asked.get(key, ()))]
+        return [StateTable.mark_to_plan(key, name) for name in sorted(self.asked.get(key, ()))]
 
 
 def _leads_to(record_set: RecordSet, name: Name) -> bool:

@@ -71,7 +71,7 @@ class Change:
         plan: returns what to write for pairs of keys. It must not trust what keys know of ``Committer.untrusted`` upstreams.
         closing: makes the further actions of the last transaction of a section, from its token and the keys that are not recorded with it.
         listed: resources whose complete lists these keys are merged with.
-        news: returns the observations of a key, which ``see`` merges into it.
+        observations: returns the observations of a key, which ``see`` merges into it.
         outputs: whether outputs are planned. Otherwise even a large key takes little memory, and needs neither the lock of large keys nor a note.
         more: called between two sections, with the number of keys before them. May add keys behind these.
         written: called with what each section has recorded, also if the section fails.
@@ -82,7 +82,7 @@ class Change:
     plan: Callable[[Sequence[Pair]], Planned]
     closing: Callable[[str, Sequence[ObjectKey]], Closing] = lambda _token, _left: Closing()
     listed: AbstractSet[Resource] = frozenset()
-    news: Callable[[ObjectKey], Sequence[Observation]] = lambda _key: ()
+    observations: Callable[[ObjectKey], Sequence[Observation]] = lambda _key: ()
     outputs: bool = True
     more: Callable[[int], Steps[None]] = no_steps
     written: Callable[[Recorded], None] = lambda _part: None
@@ -185,7 +185,7 @@ class Committer:
         keys = change.keys[at : at + KEYS_AT_A_TIME]
         states.measure(keys)
         for count, key in enumerate(keys):
-            of_key = size_of(each.value for each in states.taken_in(key, change.news(key)))
+            of_key = size_of(each.value for each in states.taken_in(key, change.observations(key)))
             # If the key's endpoints were listed, its observations are all of them: what is stored does not add to the size.
             if change.listed.isdisjoint(KINDS[key.kind].others):
                 of_key += states.size(key)
@@ -343,7 +343,7 @@ class Committer:
         # These keys are open already, perhaps by a transaction whose answer was lost. Their zones must still be told.
         written = {write.before.key for write in planned.writes}
         recorded.opened |= {before.key: None for before, _ in pairs if before.opened and before.key not in written}
-        recorded.promoted |= dict.fromkeys(planned.promoted)
+        recorded.to_plan_next |= dict.fromkeys(planned.to_plan_next)
         recorded.shared |= planned.changed
         return planned.writes
 
@@ -375,6 +375,6 @@ class Committer:
         self.written_at = self.clock.monotonic()
         chunk.committed()
         self._on_written(chunk.entries)
-        recorded.promoted |= dict.fromkeys(fitting)
+        recorded.to_plan_next |= dict.fromkeys(fitting)
         recorded.changed |= {state.key for state in chunk.states}
         recorded.opened |= {state.key: None for state in chunk.states if state.opened is not None}

@@ -132,11 +132,11 @@ class KeyWrite:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The result of planning some keys. ``promoted``: keys to plan next, for example because they were given a name. ``changed``: shared
+    """The result of planning some keys. ``to_plan_next``: keys to plan next, for example because they were given a name. ``changed``: shared
     objects that changed and whose readers have to be planned, with the numbers of their marks."""
 
     writes: tuple[KeyWrite, ...]
-    promoted: tuple[ObjectKey, ...] = ()
+    to_plan_next: tuple[ObjectKey, ...] = ()
     changed: Mapping[Reference, int] = field(default_factory=dict)
 
 
@@ -144,12 +144,12 @@ class Planned:
 class Recorded:
     """What was recorded, and what has to follow.
 
-    ``opened``: keys that are open now. ``promoted``: keys to plan next. ``changed``: keys that were written. ``shared``: shared objects that
+    ``opened``: keys that are open now. ``to_plan_next``: keys to plan next. ``changed``: keys that were written. ``shared``: shared objects that
     changed, with the numbers of their marks. Only of lists: ``held``: why deletions are held back; ``missed``: see ``ListMerge``.
     """
 
     opened: dict[ObjectKey, None] = field(default_factory=dict)
-    promoted: dict[ObjectKey, None] = field(default_factory=dict)
+    to_plan_next: dict[ObjectKey, None] = field(default_factory=dict)
     changed: set[ObjectKey] = field(default_factory=set)
     shared: dict[Reference, int] = field(default_factory=dict)
     held: Mapping[Resource, str] = field(default_factory=dict)
@@ -158,7 +158,7 @@ class Recorded:
     def add(self, other: Recorded) -> None:
         """Add what another part of the same change has recorded."""
         self.opened |= other.opened
-        self.promoted |= other.promoted
+        self.to_plan_next |= other.to_plan_next
         self.changed |= other.changed
         self.shared |= other.shared
 

@@ -154,11 +154,11 @@ class Outcomes:
         )
         book.read(frozenset().union(*in_question))
         writes = [write for before, after in pairs if (write := self._plan_key(before, after, book)) is not None]
-        return Planned(tuple(writes), tuple(book.promoted))
+        return Planned(tuple(writes), tuple(book.to_plan_next))
 
     def _plan_key(self, before: KeyState, after: KeyState, book: ClaimBook) -> KeyWrite | None:
         """Plan what closing writes for one key. None: nothing."""
-        book.promoted += sorted(self.committer.dependents.following(before.applied.keys() ^ after.applied.keys()))
+        book.to_plan_next += sorted(self.committer.dependents.following(before.applied.keys() ^ after.applied.keys()))
         pieces: list[Piece] = []
         # The key let the name go while the batch that creates its set was under way. Until the set is deleted, the key owns the name
         # again, unless another key owns it by now.
@@ -191,12 +191,12 @@ class Outcomes:
         tables = self.committer.states.tables
         for name in _kept_out(before, after):
             first = book.waiters_in_order(name)[:IN_LINE]
-            book.promoted += [each for each in first if each.cluster in tables.fenced_here]
+            book.to_plan_next += [each for each in first if each.cluster in tables.writable_clusters]
         for name in sorted(self._turned(before, after)):
-            for key in (each for each in book.waiters_in_order(name) if each.cluster in tables.fenced_here):
-                yield Piece((book.promote(key, name),), clusters=frozenset({key.cluster}))
+            for key in (each for each in book.waiters_in_order(name) if each.cluster in tables.writable_clusters):
+                yield Piece((book.plan_next(key, name),), clusters=frozenset({key.cluster}))
         if any(each.code == "NameTaken" for each in self._by_key[before.key]):
-            book.promoted.append(before.key)
+            book.to_plan_next.append(before.key)
 
     def _rejected(self, state: KeyState) -> dict[Name, str]:
         """Names where Route 53 refuses for the first time what the key wants, with the reason. The key has no set there, nor has anybody else."""
@@ -381,7 +381,7 @@ class ConflictCheck:
         """States of keys that own names. Leaves out keys of clusters that another master serves. If a newer release wrote any key of another
         cluster, leaves out all of these."""
         own = [key for key in keys if key.cluster == self._states.config.name]
-        elsewhere = self._states.tables.fenced_here - {self._states.config.name}
+        elsewhere = self._states.tables.writable_clusters - {self._states.config.name}
         others = sorted({key for key in keys if key.cluster in elsewhere})
         owners = self._states.states(own)
         try:

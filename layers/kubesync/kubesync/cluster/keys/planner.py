@@ -114,9 +114,9 @@ class Planner:
                 write = _with_further(write or KeyWrite(before, seen), early, late)
             if write is not None:
                 writes.append(write)
-        promoted, self._book.promoted = tuple(self._book.promoted), []
+        to_plan_next, self._book.to_plan_next = tuple(self._book.to_plan_next), []
         changed, self._changed = self._changed, {}
-        return Planned(tuple(writes), promoted, changed)
+        return Planned(tuple(writes), to_plan_next, changed)
 
     def _wants_of(self, pairs: Sequence[tuple[KeyState, KeyState]]) -> list[_Wants]:
         """What each key wants. Keys with aliases are asked twice: an alias may lead to a name that another key of this commit changes."""
@@ -325,9 +325,9 @@ class Planner:
         pieces += of_claims
         if self._leaving(seen, want):
             after = self._hand_on_early(after, pieces)
-        after = self._promote_for_freed_types(before, after, pieces)
+        after = self._offer_freed_types(before, after, pieces)
         self._limit.planned(before, after)
-        book.promoted += self._published.changed(before, after, book.waiters_in_order)
+        book.to_plan_next += self._published.changed(before, after, book.waiters_in_order)
         return after, pieces, (*want.problems, *assignment.problems)
 
     def _plan_claims(
@@ -367,12 +367,12 @@ class Planner:
         )
         return after, pieces
 
-    def _promote_for_freed_types(self, before: KeyState, after: KeyState, pieces: list[Piece]) -> KeyState:
-        """As ``PublishedSets`` does. Returns the key with the sets that promoted keys replace (``passing``). Adds marks to ``pieces``."""
+    def _offer_freed_types(self, before: KeyState, after: KeyState, pieces: list[Piece]) -> KeyState:
+        """As ``PublishedSets`` does. Returns the key with the sets that other keys will replace (``KeyState.passing``). Adds marks to ``pieces``."""
         config = self._states.config
         if config.paused or config.policy is not Policy.SYNC:
             return replace(after, passing=frozenset())
-        replaced, marks = self._published.promote_for_freed_types(self._book, before, after, self._records_of)
+        replaced, marks = self._published.offer_freed_types(self._book, before, after, self._records_of)
         written = {action.key for piece in pieces for action in piece.actions} if marks else set()
         pieces += [Piece((mark,)) for mark in marks if mark.key not in written]
         return replace(after, passing=(after.passing | replaced) & (after.applied.keys() - after.intended.keys()))

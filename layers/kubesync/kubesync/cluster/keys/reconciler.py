@@ -105,7 +105,7 @@ class Reconciler:
         """
         wanted = self._by_age(keys)
         # Marks are read before claims: a key that is given a name from now on gets a new mark, which is not removed here.
-        marks = OrderedWrites(unmark=self._states.tables.state.unmark_promoted(self._states.config.name, wanted))
+        marks = OrderedWrites(unmark=self._states.tables.state.unmark_to_plan(self._states.config.name, wanted))
         plan = partial(_plan, self._planner, why, marks)
         yield from self._committer.commit(Change(wanted, lambda state: state, plan), recorded)
 
@@ -137,7 +137,7 @@ class Reconciler:
         # One planner for all sections: nothing is written, so each section needs to know what those before it would have written.
         planner = self._planner(reread_upstreams=mode.reread_upstreams, listed=listed, hold=merge.hold)
         plan = partial(planner.plan, why="resync", ordered=merge.observed.ordered)
-        change = Change([*merge.names], merge.merged, plan, listed=listed, news=merge.observed.of)
+        change = Change([*merge.names], merge.merged, plan, listed=listed, observations=merge.observed.of)
         yield from self._committer.foresee(change, preview.add)
         preview.held = dict(merge.why_held)
 
@@ -199,7 +199,7 @@ class Reconciler:
                 counts[seen.key] = len(remaining_sets(seen)), len(asked), len(asked - seen.kept)
             return Planned(())
 
-        change = Change([*merge.names], merge.merged, count, listed=resources, news=merge.observed.of)
+        change = Change([*merge.names], merge.merged, count, listed=resources, observations=merge.observed.of)
         yield from self._committer.foresee(change, lambda _pairs, _planned: None, note=note)
         sets, unwanted, merge.unwanted = map(sum, zip((0, 0, 0), *counts.values(), strict=True))
         gone = max(self._states.unwanted, self._gone[self._states.basis])
