@@ -208,7 +208,7 @@ def test_i9_services_with_long_annotations_or_many_ports_count_as_several_keys(
         read.extend(keys)
         return (KeyState(key) for key in keys)
 
-    tables = replace(cluster_tables(MemoryStore(clock=ManualClock())), state=SimpleNamespace(each=each))  # type: ignore[arg-type]
+    tables = replace(cluster_tables(MemoryStore(clock=ManualClock())), state=SimpleNamespace(load_each=each))  # type: ignore[arg-type]
     states = KeyStates(a_config(), tables, lambda: 100)
     part_id, value = long_part
     small, long = [a_key(f"small{n}") for n in range(90)], [a_key(f"long{n}") for n in range(2)]
