@@ -73,7 +73,7 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="an heir of an earlier session is judged while nobody is known to leave its name",
         invariants="I1",
         file=_PASSING,
-        old="        early = not (of_event or unit.name in known.inherits)\n",
+        old="        early = not (of_event or unit.name in known.heir_to)\n",
         new="        early = False\n",
         caught_by=(_HEIRS + "test_i1_heir_waits_for_an_owner_whose_cluster_takes_longer_to_be_taken_up",),
     ),

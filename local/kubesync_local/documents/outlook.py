@@ -94,10 +94,10 @@ def tried_next(state: KeyState, checked_at: Mapping[str, float]) -> float:
     """When the next try or conflict check is due, in epoch seconds. 0: at once, or never because nothing has to be tried.
 
     Args:
-        checked_at: per zone, the time (epoch seconds) since which everything settled in it has been checked.
+        checked_at: per zone, the time (epoch seconds) since which every name that is checked hourly has been checked.
     """
     at = 0.0 if state.opened is None else state.opened.retry_at
-    if not (state.settled and state.conflicts):
+    if not (state.checked_hourly and state.conflicts):
         return at
     return max(at, min(checked_at.get(name.zone_id, 0.0) for name in state.conflicts) + CONFLICT_CHECK_SECONDS)
 

@@ -53,7 +53,7 @@ class ZoneReadings(ZoneProblemTable):
         ]
 
     def checks(self) -> dict[str, float]:
-        """The times since which every settled name in conflict of a zone has been checked."""
+        """By zone, the time since which every name in conflict that is checked hourly has been checked."""
         items = self._store.query(CONTROL, self._checks)
         return {cast(str, item["sk"]): cast(int, item["looked_at"]) / 1000 for item in items}
 

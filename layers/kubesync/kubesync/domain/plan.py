@@ -226,7 +226,7 @@ class Intent:
         changes: from what is applied to what is intended there, as far as the policy allows.
         conflicts: names in the zone where a foreign set stands: the key waits for a conflict check there.
         attempts: how often the key was refused, in whatever zone. ``retry_at`` (epoch seconds): when it may be tried again.
-        settled: it was refused so often that its mark no longer records each check.
+        checked_hourly: see ``KeyState``.
         needs: the resources that its record sets depend on: it cannot be planned before they are listed.
         passes: names where changes of other keys belong into the same batch (``zone.passing``).
         turning: claims of other keys that have to turn to the same policy, or to go, in that batch.
@@ -237,7 +237,7 @@ class Intent:
     conflicts: frozenset[str] = frozenset()
     attempts: int = 0
     retry_at: float = 0.0
-    settled: bool = False
+    checked_hourly: bool = False
     needs: frozenset[Resource] = frozenset()
     passes: frozenset[str] = frozenset()
     turning: frozenset[Name] = frozenset()
@@ -253,7 +253,7 @@ def intent_of(state: KeyState, zone_id: str, policy: Policy, needs: frozenset[Re
         frozenset(name.name for name in state.conflicts if name.zone_id == zone_id),
         0 if mark is None else mark.attempts,
         0.0 if mark is None else mark.retry_at,
-        state.settled,
+        state.checked_hourly,
         needs,
         frozenset(_passing(changes, state)),
         frozenset(name for name in turning(state) if name.zone_id == zone_id) if changes else frozenset(),

@@ -14,8 +14,8 @@ EMPTY: Final[Mapping[RecordKey, RecordSet]] = MappingProxyType({})
 CONFLICT_CHECK_SECONDS: Final = 3600.0
 """How far conflict checks of a name are apart in the end; twice as far at worst (``zone.check_schedule``). The first come sooner; a resync or
 news of the key brings one at once."""
-SETTLED_ATTEMPTS: Final = 11
-"""From this many attempts on, checks are ``CONFLICT_CHECK_SECONDS`` apart (before: 5 s, doubling) and the mark is not rewritten."""
+HOURLY_ATTEMPTS: Final = 11
+"""From this many attempts on, a key is ``checked_hourly``; before, its checks are 5 s apart, doubling."""
 
 _SETS: Final = ("claims", "waits", "reads", "kept", "shared", "passing")
 
@@ -171,9 +171,11 @@ class KeyState:
         return tuple(value for _, value in sorted(found, key=lambda f: f[0].name) if isinstance(value, EndpointsObject))
 
     @property
-    def settled(self) -> bool:
-        """Whether it was refused so often that its mark no longer records each check. Only keys with names in conflict settle."""
-        return self.opened is not None and self.opened.attempts >= SETTLED_ATTEMPTS
+    def checked_hourly(self) -> bool:
+        """Whether it was refused so often that its names in conflict are checked once an hour (``zone.check_schedule``), and its mark is not
+        rewritten by each check. It means nothing for a key without names in conflict.
+        """
+        return self.opened is not None and self.opened.attempts >= HOURLY_ATTEMPTS
 
     @property
     def set_aside(self) -> bool:

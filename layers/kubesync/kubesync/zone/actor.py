@@ -331,7 +331,7 @@ class ZoneActor:
         if self._drain_until is None or seconds == AT_ONCE:
             return seconds
         left = self._drain_until - self._now()
-        waits = self._conversations.open is not None or bool(self._queue.held)
+        waits = self._conversations.open is not None or bool(self._queue.late_clusters)
         if left <= 0 or (not waits and (self._blocked_by is not None or self._writer.idle)):
             self._end()
             return None

@@ -4,14 +4,14 @@
     ---------------------                  -----------------------
     opened again, or a resync asks          at once
     refused up to 10 times                 when its mark says so: 5 s after the first refusal, doubling
-    refused 11 times (it has "settled")    every hour; marks are not written any more
+    refused 11 times (``checked_hourly``)  every hour; its mark is not written any more
     where a set of ours has gone           at once: sets with and without an identifier exclude each other, also of two of our objects
 
 A check waits until its key can be planned: the cluster must be listed or watched. Otherwise sessions that end soon would check too
 early each time, and a name that is free would never be published.
 
-A check writes only if it moves the count of attempts, or finds something else than the last one. For keys that have settled, one item
-of the zone tells the next session since when all of them have been checked. Thousands that nobody mends cost some requests an hour
+A check writes only if it moves the count of attempts, or finds something else than the last one. For keys that are checked hourly, one item
+of the zone tells the next session since when all of them have been checked: *the stored time*. Thousands that nobody mends cost some requests an hour
 and one write, however often sessions hand over (I6). Each is checked once in two hours at worst.
 
 Conflict checks never delay a batch. If Route 53 does not let the zone be read, they are made up for later.
@@ -31,7 +31,7 @@ from kubesync.zone.waits import QueuedKey
 
 # The cluster judges them in a few transactions where attempts are counted: a batch does not wait for all of them.
 KEYS_IN_A_CHECK: Final = 200
-# The note may be behind by this: keys that settle one by one would write it one by one.
+# The stored time may be behind by this: keys that are checked one by one would write it one by one.
 _NOTE_SECONDS: Final = 300.0
 _THROTTLED_SECONDS: Final = 30.0
 _UNANSWERED_SECONDS: Final = 5.0
@@ -81,23 +81,23 @@ class CheckSchedule:
 
     def update(self, known: QueuedKey, intent: Intent) -> None:
         """Schedule or drop the check of a key, by what the key wants now."""
-        known.conflicts, known.needs, known.settled = intent.conflicts, intent.needs, intent.settled
+        known.conflicts, known.needs, known.checked_hourly = intent.conflicts, intent.needs, intent.checked_hourly
         if not intent.conflicts:
-            known.check_at, known.settled = None, False
-        elif not intent.settled:
+            known.check_at, known.checked_hourly = None, False
+        elif not intent.checked_hourly:
             # The time in its mark is not used: it may come from another zone.
             known.check_at = (known.check_at or 0.0) if intent.attempts else 0.0
 
     def due_at(self, known: QueuedKey) -> float | None:
         """Return when the names in conflict of a key are checked. None: it has none. Infinite: the key cannot be planned yet (I5)."""
-        if known.check_at is None and not known.settled:
+        if known.check_at is None and not known.checked_hourly:
             return None
         if not known.needs <= self._listed.get(known.key.cluster, frozenset()):
             return math.inf
         return max(self._scheduled(known), self._put_off_until)
 
     def _scheduled(self, known: QueuedKey) -> float:
-        """Return when a key is to be checked. A settled key of which this session knows nothing yet is checked with those of the stored time."""
+        """Return when a key is to be checked. If it is checked hourly, but not yet by this session: an hour after the stored time."""
         if known.check_at is None:
             known.check_at = self._stored_check_time() + CONFLICT_CHECK_SECONDS
         return known.check_at
@@ -129,7 +129,7 @@ class CheckSchedule:
         for known in (self._keys[key] for key in keys if key in self._keys and self._keys[key].conflicts):
             if known.key not in intents:
                 known.check_at = now + _UNANSWERED_SECONDS
-            elif known.settled:
+            elif known.checked_hourly:
                 known.check_at = now + CONFLICT_CHECK_SECONDS
                 self._checked = True
             else:
@@ -140,15 +140,15 @@ class CheckSchedule:
         self._put_off_until = self._ports.scheduler.epoch() + _THROTTLED_SECONDS
 
     def take_check_time(self) -> float | None:
-        """Return the time since which every settled key has been checked, if it must be stored again. The caller stores it.
+        """Return the time since which every hourly key has been checked, if it must be stored again. The caller stores it.
 
         None: nothing was checked since the last call, or the time has moved on by less than ``_NOTE_SECONDS``.
         """
         if not self._checked:
             return None
         self._checked = False
-        settled = (self._scheduled(known) for known in self._keys.values() if known.settled)
-        since = min(settled, default=0.0) - CONFLICT_CHECK_SECONDS
+        next_checks = (self._scheduled(known) for known in self._keys.values() if known.checked_hourly)
+        since = min(next_checks, default=0.0) - CONFLICT_CHECK_SECONDS
         if since < self._stored_check_time() + _NOTE_SECONDS:
             return None
         self._noted = since

@@ -58,7 +58,7 @@ class Conversations:
         self._queue = queue
         self._reasons = reasons
         self._number = 1  # of the next question
-        # The last batch that clusters were asked to close. What clusters owe that are held is in ``unclosed`` of the journal.
+        # The last batch that clusters were asked to close. What late clusters owe is in ``unclosed`` of the journal.
         self._closed_batch = ""
         self.requests: deque[messages.Reach | messages.CompareZone] = deque()
 
@@ -70,7 +70,7 @@ class Conversations:
     @property
     def problem(self) -> str:
         """Says which clusters take long to close a batch, in one line. Empty: no cluster does."""
-        late = set(self._queue.held)
+        late = set(self._queue.late_clusters)
         if self.open is not None and self.open.closing and self.open.until <= self._ports.scheduler.monotonic():
             late.update(self.open.unanswered)
         return f"{', '.join(sorted(late))} cannot write what has landed: its other keys wait" if late else ""
@@ -81,15 +81,15 @@ class Conversations:
         if asked is not None and answer.question == asked.question and answer.cluster in asked.unanswered:
             asked.unanswered.remove(answer.cluster)
             asked.answers[answer.cluster] = answer
-        if self._queue.held.get(answer.cluster) == answer.question:
+        if self._queue.late_clusters.get(answer.cluster) == answer.question:
             unclosed = self._journal.unclosed.get(answer.cluster)
             self._mark_closed(answer.cluster, unclosed.units if unclosed is not None else ())
-            del self._queue.held[answer.cluster]
+            del self._queue.late_clusters[answer.cluster]
 
     def begin_again(self) -> None:
         """Drop the open question and what late clusters owe, because the zone settles next: the inflight item says what is to be closed."""
         self.open, self._closed_batch = None, ""
-        self._queue.held.clear()
+        self._queue.late_clusters.clear()
 
     def finish_if_answered(self, conversation: Conversation) -> float:
         """End a question once all clusters have answered or its time is over, and apply the answers. Returns in how many seconds to call again.
@@ -153,9 +153,11 @@ class Conversations:
     def close(self, landed: LandedUnits | None) -> bool:
         """Ask clusters to close the keys of this batch, and keys of earlier batches that are not closed yet.
 
-        Clusters that do not close in time are held, and their units stay unclosed. Returns False if nothing has to be closed.
+        Clusters that do not close in time become ``late_clusters`` of the queue, and their units stay unclosed. Returns False if nothing has
+        to be closed.
         """
-        closing = {name: unclosed for name, unclosed in self._journal.unclosed.items() if name not in self._queue.held}
+        late = self._queue.late_clusters  # they were asked already
+        closing = {name: unclosed for name, unclosed in self._journal.unclosed.items() if name not in late}
         if landed is not None and landed.batch != self._closed_batch:
             closing |= landed.by_cluster
         if not closing:
@@ -164,14 +166,14 @@ class Conversations:
         def on_end(conversation: Conversation) -> None:
             for cluster, units in closing.items():
                 if cluster in conversation.unanswered:
-                    self._journal.unclosed[cluster], self._queue.held[cluster] = units, conversation.question
+                    self._journal.unclosed[cluster], late[cluster] = units, conversation.question
                 else:
                     self._mark_closed(cluster, units.units)
             self._closed_batch = self._closed_batch if landed is None else landed.batch
 
         zone, number = self._zone_id, self._number
         for cluster in closing:
-            self._queue.held.pop(cluster, None)
+            late.pop(cluster, None)
         questions = {name: messages.Landed(zone, number, of.batch, of.units) for name, of in closing.items()}
         self._ask(questions, on_end, closing=closing)
         return True

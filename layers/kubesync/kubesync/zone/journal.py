@@ -304,6 +304,6 @@ class ZoneJournal:
             self.stored_problem = problem
 
     def store_check_time(self, checked_at: float) -> None:
-        """Store since when (epoch seconds) every settled name in conflict has been checked: a successor goes on from there."""
+        """Store since when (epoch seconds) every name that is checked hourly has been checked (``check_schedule``): a successor goes on there."""
         token = self._ports.fenced_writer.token()
         self._ports.fenced_writer.run((), [self._ports.problems.put_check(self.zone_id, checked_at, token)], token)

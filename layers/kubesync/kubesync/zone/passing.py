@@ -78,19 +78,19 @@ class Passing:
             if heir is not None and (waiting := self._keys.get(heir.key)) is not None:
                 waiting.end_wait(heir)
                 waiting.wake()
-        inherits = {change.key.name for change in intent.changes if change.after is not None} & self._leavers.keys()
-        inherits -= intent.passes | intent.conflicts
-        before, known.inherits = known.inherits, frozenset(inherits)
+        heir_to = {change.key.name for change in intent.changes if change.after is not None} & self._leavers.keys()
+        heir_to -= intent.passes | intent.conflicts
+        before, known.heir_to = known.heir_to, frozenset(heir_to)
         known.passes, known.turns_to, known.turns_with = intent.passes, turns_to, intent.turning
-        self._set_wait_of_leavers(before - inherits, now + _HEIR_SECONDS)
-        self._set_wait_of_leavers(inherits - before, now + _TURN_SECONDS)
+        self._set_wait_of_leavers(before - heir_to, now + _HEIR_SECONDS)
+        self._set_wait_of_leavers(heir_to - before, now + _TURN_SECONDS)
 
     def record_refused(self, unit: Unit, *, too_large: bool) -> None:
         """Note that an heir was refused. Leavers of the name now wait ``_HEIR_SECONDS`` for the next heir, and no longer for this one.
 
         ``too_large``: both do not fit one batch. Then the leavers wait for as long as the heir wants the name.
         """
-        if unit.name not in self._keys[unit.key].inherits:
+        if unit.name not in self._keys[unit.key].heir_to:
             return
         until = math.inf if too_large else self._now() + _HEIR_SECONDS
         if too_large or any(at > until for at in self._leavers.get(unit.name, {}).values()):
@@ -120,7 +120,7 @@ class Passing:
         place, own = (unit.name, unit.key), {key for key, _ in unit.deletes}
         others = [found for found in actual.items() if found[0] not in own]
         blocked = any(in_the_way(*found, *comes) for found in others for comes in unit.creates)
-        early = not (of_event or unit.name in known.inherits)
+        early = not (of_event or unit.name in known.heir_to)
         if not blocked or place in self._waited_again or not (early or unit.key in leavers):
             return False
         self._waited_again.add(place)

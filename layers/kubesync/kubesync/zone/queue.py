@@ -49,8 +49,8 @@ class Due:
 class ZoneQueue:
     """The keys of one zone that want changes, and what holds each of them back. For the zone's own thread.
 
-    ``held``: clusters that have not closed a batch in time, each with the number of the question that it may still answer. Nothing of them is
-    sent. ``keys``, ``checks`` and ``passing`` belong to this queue; the zone also calls them.
+    ``late_clusters``: clusters that have not closed their part of a batch in time, each with the number of the question that it may still
+    answer. Nothing of them is sent until they do. ``keys``, ``checks`` and ``passing`` belong to this queue; the zone also calls them.
 
     Args:
         room: returns what a batch may hold. It is called only if there is something to send.
@@ -58,12 +58,12 @@ class ZoneQueue:
 
     def __init__(self, zone_id: str, ports: ZonePorts, room: Callable[[], BatchLimits]) -> None:
         self.keys = QueuedKeys()
-        self.held: dict[str, int] = {}
+        self.late_clusters: dict[str, int] = {}
         self._ports = ports
         self._room = room
         self._newest_event = -math.inf  # monotonic
         # Clusters that did not answer, each with the time (monotonic) until which they are skipped.
-        self._late: dict[str, float] = {}
+        self._skipped_until: dict[str, float] = {}
         self._groups: deque[Sequence[Unit]] = deque()  # see ``send_first``
         self._denied: dict[Namespace, None] = {}  # sent separately, least recently served first
         self._turn_of_denied = False
@@ -76,7 +76,7 @@ class ZoneQueue:
         """Queue the keys of a cluster's message and wake them, except keys that want nothing."""
         if message.restart:
             self.forget_cluster(message.cluster)
-        self._late.pop(message.cluster, None)
+        self._skipped_until.pop(message.cluster, None)
         self.checks.set_listed(message.cluster, message.listed)
         for intent in message.intents:
             self.keys.drop_intents([intent.key])
@@ -119,7 +119,7 @@ class ZoneQueue:
     def skip_for_a_while(self, cluster: str) -> None:
         """Skip the keys of a cluster that did not answer for ``LATE_SECONDS``, and ask for their intents again after that."""
         self.keys.drop_intents([key for key in self.keys if key.cluster == cluster])
-        self._late[cluster] = self._ports.scheduler.monotonic() + LATE_SECONDS
+        self._skipped_until[cluster] = self._ports.scheduler.monotonic() + LATE_SECONDS
 
     def request_checks(self, keys: Iterable[ObjectKey]) -> None:
         """Check the names of these keys as soon as possible, because a person asked (``CheckConflicts``)."""
@@ -335,9 +335,9 @@ class ZoneQueue:
         return None
 
     def _skipped_clusters(self) -> set[str]:
-        """Return the clusters of which nothing is sent or asked now: held clusters, and clusters that did not answer lately."""
+        """Return the clusters of which nothing is sent or asked now: ``late_clusters``, and clusters that did not answer lately."""
         now = self._ports.scheduler.monotonic()
-        return self.held.keys() | {cluster for cluster, until in self._late.items() if until > now}
+        return self.late_clusters.keys() | {cluster for cluster, until in self._skipped_until.items() if until > now}
 
     def _sendable(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, Intent]:
         """Return the intents of these keys that may be sent now.

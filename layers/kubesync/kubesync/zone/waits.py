@@ -49,10 +49,10 @@ class QueuedKey:
     for_room: bool = False
     conflicts: frozenset[str] = frozenset()
     needs: frozenset[Resource] = frozenset()
-    settled: bool = False
+    checked_hourly: bool = False
     check_at: float | None = None
     passes: frozenset[str] = frozenset()  # of its intent, for ``passing``
-    inherits: frozenset[str] = frozenset()  # names of leavers that it wants
+    heir_to: frozenset[str] = frozenset()  # names of leavers that it wants
     turns_to: Mapping[str, Form] = _NONE  # names at which it turns, each with the new form
     turns_with: frozenset[Name] = frozenset()  # claims that must turn in the same batch, or go
     of_list: bool = False

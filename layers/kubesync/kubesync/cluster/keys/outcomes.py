@@ -7,7 +7,7 @@ was refused     the mark counts one more attempt, and says when to try again and
 is in conflict  a foreign set exists at the name: the key lets the claim go, and the zone reads the name before each next try (I3)
 
 A check of a name that finds the same as the last check is no change, and is not audited (I6). It only counts attempts, until a key has been
-refused ``domain.state.SETTLED_ATTEMPTS`` times. From then on it writes nothing: see ``zone.check_schedule``.
+refused ``domain.state.HOURLY_ATTEMPTS`` times. From then on it writes nothing: see ``zone.check_schedule``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -245,7 +245,7 @@ class Outcomes:
         is set aside (``domain.large_keys``)       stays: a list of its endpoints decides
         has no change left                         none
         was refused                                says when the next try is
-        was refused as often before (settled),     stays: nothing is written (I6)
+        was refused, is ``checked_hourly``,        stays: nothing is written (I6)
          and all outcomes are reported already
         has changes left, and was not refused      stays, or is new: the key was planned again while its batch was under way
 
@@ -260,7 +260,7 @@ class Outcomes:
             return None
         mark = state.opened or OpenMark(since=self.committer.states.open_keys.since(state.key))
         if refused:
-            nothing_new = state.settled and all(_is_reported(state, each) for each in outcomes)
+            nothing_new = state.checked_hourly and all(_is_reported(state, each) for each in outcomes)
             return mark if nothing_new else self._next_try(mark, refused)
         if {change.key for change in left} <= {change.key for each in outcomes for change in each.unit.changes}:
             self._moved_on.add(state.key)

@@ -4,7 +4,7 @@ control table
 partition        sort          holds
 ---------        ----          -----
 zones#<shard>    <zone id>     problem ("": none any more), at, session
-looks#<shard>    <zone id>     looked_at (ms): the time since which every settled name in conflict has been checked
+looks#<shard>    <zone id>     looked_at (ms): since when all names checked hourly (``zone.check_schedule``) were checked
 """
 
 from kubesync.aws.dynamodb.store import CONTROL, Key, Put, Store
@@ -32,7 +32,7 @@ class ZoneProblemTable:
         return "" if item is None else item["problem"]
 
     def put_check(self, zone_id: str, at: float, token: str) -> Put:
-        """Store ``at``, the time (epoch seconds) since which every settled name in conflict in a zone has been checked."""
+        """Store ``at``, the time (epoch seconds) since which every name of a zone that is checked hourly has been checked."""
         return put(Key(CONTROL, self._checks, zone_id), looked_at=round(at * 1000), tx=token)
 
     def checked_at(self, zone_id: str) -> float:
