@@ -379,7 +379,7 @@ class Deployment(StoredItems):
 
     def audited(self, name: str) -> list[Item]:
         """What the audit says about a key, oldest first."""
-        now = self.world.clock.epoch()
+        now = self.world.clock.epoch_seconds()
         rows = AuditLog(self.store).read_changes("prod", now, Span(now - 1e6, now + 1e6))
         return [row for row in rows if row.get("key") == f"prod/shop/{name}"]
 

@@ -136,7 +136,7 @@ class FedDeployment(StoredItems):
 
     def audited(self, cluster: str = "prod") -> list[dict[str, Any]]:
         """Changes that the audit holds of a cluster, newest first."""
-        now = self.clock.epoch()
+        now = self.clock.epoch_seconds()
         return list(AuditLog(self.store).read_changes(cluster, now, Span(now - 1e6, now + 1e6)))
 
 

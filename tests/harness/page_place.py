@@ -28,8 +28,8 @@ class HandClock(ThreadScheduler):
         self.added = 0.0
         self.stands: float | None = None
 
-    def epoch(self) -> float:
-        return (super().epoch() if self.stands is None else self.stands) + self.added
+    def epoch_seconds(self) -> float:
+        return (super().epoch_seconds() if self.stands is None else self.stands) + self.added
 
 
 class Place:

@@ -134,8 +134,8 @@ class StoppedClock(ThreadScheduler):
             return self._gate.paused_at
         return super().monotonic() - self._gate.paused_seconds
 
-    def epoch(self) -> float:
-        return super().epoch() - self._gate.paused_seconds
+    def epoch_seconds(self) -> float:
+        return super().epoch_seconds() - self._gate.paused_seconds
 
 
 class GatedStore:

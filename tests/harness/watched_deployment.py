@@ -171,7 +171,7 @@ class WatchedDeployment(Deployment):
 
     @property
     def epoch(self) -> float:
-        return self.world.clock.epoch()
+        return self.world.clock.epoch_seconds()
 
     # --- faults ---
 

@@ -139,7 +139,7 @@ def _found_by_resync(player: Player) -> list[str]:
     known = {(name.zone_id, name.name) for name in mixed_names(_wanted(world))}
     known |= {(key.zone_id, key.name) for key in FOREIGN}
     ask(world, dry_run=True)
-    (request,) = ResyncTable(world.store, SETTINGS.shard).clean_up_and_list(world.clock.epoch())
+    (request,) = ResyncTable(world.store, SETTINGS.shard).clean_up_and_list(world.clock.epoch_seconds())
     before = record_sets(world), upstreams(world)
     player.play((Round(),), quiet=(8.0,))
     lines = [] if (record_sets(world), upstreams(world)) == before else ["the dry run changed something"]

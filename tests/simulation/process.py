@@ -37,7 +37,7 @@ class Process:
     def monotonic(self) -> float:
         return self.machine.now + self.offset
 
-    def epoch(self) -> float:
+    def epoch_seconds(self) -> float:
         return EPOCH + self.machine.now + self.offset
 
     def sleep(self, seconds: float) -> None:

@@ -102,10 +102,10 @@ def _token(config: ClusterConfig, access: ClusterAccess, token: str, clock: Cloc
         datetime.fromtimestamp(found.ends_at, UTC),
         "store a new one at the reference; it is read again within five minutes",
     )
-    if found.ends_at <= clock.epoch():
+    if found.ends_at <= clock.epoch_seconds():
         error = DeniedError(f"the token{of} from {where} expired on {at:%Y-%m-%d %H:%M} UTC")
         return failed("credentials", error, renew)
-    if not access.renews_token and (near := near_end(found, clock.epoch())):
+    if not access.renews_token and (near := near_end(found, clock.epoch_seconds())):
         return warned("credentials", f"token{of} from {where} {near}", renew)
     return passed("credentials", f"token{of} from {where}, expires on {at:%Y-%m-%d %H:%M} UTC")
 
@@ -124,9 +124,9 @@ def _claims(token: str) -> dict[str, Any]:
 
 def _certificate(pem: str, clock: Clock) -> Step:
     words, validities = client_in_words(pem), validities_in_pem(pem)
-    if until(pem).timestamp() <= clock.epoch():
+    if until(pem).timestamp() <= clock.epoch_seconds():
         return failed("credentials", HandshakeError(f"expired: {words}"), "issue a new one")
-    if validities and (near := near_end(validities[0], clock.epoch())):
+    if validities and (near := near_end(validities[0], clock.epoch_seconds())):
         return warned("credentials", f"{words}: {near}", "issue a new one")
     return passed("credentials", words)
 

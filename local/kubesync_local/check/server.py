@@ -172,7 +172,7 @@ def _tls(server: Server, access: ClusterAccess, sock: socket.socket, clock: Cloc
         )
     shown = shown_by(server, access.tls_server_name)
     words = f"{spoken}, {in_words(shown)}" if shown is not None else spoken
-    if near := _near(ends, clock.epoch()):
+    if near := _near(ends, clock.epoch_seconds()):
         return warned("tls", f"{words}; {near}", "docs/runbook.md#credentialsend says what to do")
     return passed("tls", f"{words}; NOT VERIFIED" if access.insecure_skip_tls_verify else words)
 

@@ -22,14 +22,14 @@ _CLOSE_SECONDS: Final = 60.0
 
 def version_steps(api: ApiClient, config: ClusterConfig, clock: Clock) -> Iterator[Step]:
     """The server's version and resources, and its clock against ours."""
-    before = clock.epoch()
+    before = clock.epoch_seconds()
     try:
         version = _version(api)
     except ListenerError as error:
         yield failed("version", error, advice.of_error(error))
         yield skipped("clock", "the server did not answer")
         return
-    after = clock.epoch()
+    after = clock.epoch_seconds()
     yield _served(api, config, version)
     yield _clock(api.date, (before + after) / 2)
 

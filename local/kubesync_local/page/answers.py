@@ -44,8 +44,8 @@ class Answers:
         """The answer, read now if there is no recent one. Whatever ``read`` raises is raised, and not kept."""
         with self._one:
             found = self._kept.get(question)
-            if found is None or is_old(self._clock.epoch(), found.read_at, self._seconds, again=again):
-                began, at = self._clock.monotonic(), self._clock.epoch()
+            if found is None or is_old(self._clock.epoch_seconds(), found.read_at, self._seconds, again=again):
+                began, at = self._clock.monotonic(), self._clock.epoch_seconds()
                 value = read()
                 self._kept.pop(question, None)
                 self._kept[question] = found = Answer(at, self._clock.monotonic() - began, value)

@@ -166,7 +166,7 @@ class Gatherer:
 
     def now(self) -> float:
         """Epoch seconds."""
-        return self._clock.epoch()
+        return self._clock.epoch_seconds()
 
     # --- the overview ---
 

@@ -117,7 +117,9 @@ class Recovery:
         writer = master.fenced_writer
         token, kept = writer.token(), recovery_in_short(report)
         try:
-            writer.run((), [master.tables.audit.report("recovery", kept, master.parts.scheduler.epoch())], token)
+            writer.run(
+                (), [master.tables.audit.report("recovery", kept, master.parts.scheduler.epoch_seconds())], token
+            )
         except KubesyncError as error:
             logger.warning("the report of the recovery could not be kept", error=str(error))
         return report

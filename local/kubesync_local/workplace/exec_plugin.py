@@ -89,7 +89,7 @@ class ExecCredentials:
             return self._current(fresh=renew).client_pem
 
     def _current(self, *, fresh: bool) -> _Credential:
-        if fresh or self._credential is None or self._credential.expires_at <= self._clock.epoch():
+        if fresh or self._credential is None or self._credential.expires_at <= self._clock.epoch_seconds():
             self._credential = None
             self._credential = self._read(self._run())
         return self._credential

@@ -113,7 +113,7 @@ class Look:
         """
         scheduler = self._application.scheduler
         wanted = new_request(
-            scheduler.token_hex(4), cluster, scheduler.epoch(), dry_run=True, force=force, scheduled=False
+            scheduler.token_hex(4), cluster, scheduler.epoch_seconds(), dry_run=True, force=force, scheduled=False
         )
         report = session.run(resync=wanted)
         if not report.resyncs:

@@ -118,7 +118,7 @@ class Workplace:
 
     def now(self) -> float:
         """Seconds since 1970."""
-        return ThreadScheduler().epoch()
+        return ThreadScheduler().epoch_seconds()
 
     def chosen(self, name: str) -> Sequence[ClusterConfig]:
         """All clusters, or the one of this name.

@@ -93,7 +93,7 @@ def _end(deployment: FedDeployment) -> End:
     checkpoint = session.listeners.checkpoints("prod")[Resource.SERVICES]
     session.end()
     live = tuple(s.key.name for s in states if s.intended)
-    return End(live, tuple(held), checkpoint.believed.within_the_hour(deployment.clock.epoch()))
+    return End(live, tuple(held), checkpoint.believed.within_the_hour(deployment.clock.epoch_seconds()))
 
 
 def _play(death: Death | None) -> tuple[End, int]:

@@ -35,6 +35,6 @@ class LeaseBench:
 
     def other(self, *, ends_in: float, expires_in: float = 15.0) -> Lease:
         """Another session holds the lease."""
-        now_ms = int(self.clock.epoch() * 1000)
+        now_ms = int(self.clock.epoch_seconds() * 1000)
         taken = self.table.take(self.table.read(), "other", self.table.draw_epoch(), now_ms)
         return self.table.renew(taken, now_ms + int(expires_in * 1000), now_ms + int(ends_in * 1000))

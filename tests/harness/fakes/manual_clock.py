@@ -22,7 +22,7 @@ class ManualClock(ThreadScheduler):
     def monotonic(self) -> float:
         return self._monotonic
 
-    def epoch(self) -> float:
+    def epoch_seconds(self) -> float:
         return self._epoch
 
     def sleep(self, seconds: float) -> None:

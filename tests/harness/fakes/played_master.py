@@ -187,7 +187,7 @@ class Played:
 
     def ask(self, *, force: bool = False, dry_run: bool = False) -> ResyncRequest:
         """A request for all clusters."""
-        request = new_request("asked", "", self.clock.epoch(), dry_run=dry_run, force=force)
+        request = new_request("asked", "", self.clock.epoch_seconds(), dry_run=dry_run, force=force)
         self.resyncs.store(request)
         return request
 

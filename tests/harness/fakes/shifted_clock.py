@@ -14,16 +14,16 @@ class ShiftedClock(ThreadScheduler):
     def monotonic(self) -> float:
         return super().monotonic() + self._monotonic_ahead
 
-    def epoch(self) -> float:
+    def epoch_seconds(self) -> float:
         return self.running_epoch() if self._held is None else self._held
 
     def running_epoch(self) -> float:
         """What ``epoch`` is unless it is held."""
-        return super().epoch() + self.ahead_seconds
+        return super().epoch_seconds() + self.ahead_seconds
 
     def hold_epoch(self) -> None:
         """From now on it is always now: no refused key becomes due again, however long a test takes. ``monotonic`` goes on."""
-        self._held = self.epoch()
+        self._held = self.epoch_seconds()
 
     def advance(self, seconds: float) -> None:
         """Put it forward, also an epoch that is held. Waits that have begun are not cut short by it.

@@ -66,7 +66,9 @@ class StsStandIn:
         if wanted is None or form.get("ExternalId", [""]) != [wanted]:
             said = f"User: someone is not authorized to perform: sts:AssumeRole on resource: {role}"
             return 403, _error("AccessDenied", said)
-        expiration = datetime.fromtimestamp(self.clock.epoch() + self.seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        expiration = datetime.fromtimestamp(self.clock.epoch_seconds() + self.seconds, UTC).strftime(
+            "%Y-%m-%dT%H:%M:%SZ"
+        )
         key_id = f"ASIA-{role.split(':')[4]}-{len(self.asked)}"
         return 200, _result(
             "AssumeRole",
@@ -80,7 +82,7 @@ class StsStandIn:
         token = self.web_tokens.get(audience, "[AccessDenied]")
         if token.startswith("["):
             return 403, _error(token.strip("[]"), "not now")
-        until = datetime.fromtimestamp(self.clock.epoch() + int(form["DurationSeconds"][0]), UTC).strftime(
+        until = datetime.fromtimestamp(self.clock.epoch_seconds() + int(form["DurationSeconds"][0]), UTC).strftime(
             "%Y-%m-%dT%H:%M:%SZ"
         )
         inside = f"<WebIdentityToken>{token}</WebIdentityToken><Expiration>{until}</Expiration>"

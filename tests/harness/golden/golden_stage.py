@@ -60,7 +60,7 @@ NEVER: Final = Gate("never", after=False)
 class StandingClock(ShiftedClock):
     """Its epoch moves by ``advance`` alone; its monotonic time runs as well."""
 
-    def epoch(self) -> float:
+    def epoch_seconds(self) -> float:
         return START + self.ahead_seconds
 
 
@@ -203,11 +203,11 @@ class Stage:
 
     def audited(self, *clusters: str) -> list[list[Any]]:
         """What the audit says of record sets and upstreams: what, from, to and whose, in alphabetical order."""
-        span = Span(START - HOUR, self.clock.epoch() + HOUR)
+        span = Span(START - HOUR, self.clock.epoch_seconds() + HOUR)
         rows = [
             [row["what"], row["from"], row["to"], row["service"]]
             for name in clusters
-            for row in AuditLog(self.store).read_changes(name, self.clock.epoch(), span)
+            for row in AuditLog(self.store).read_changes(name, self.clock.epoch_seconds(), span)
             if row["kind"] in ("record", "upstream")
         ]
         return sorted(rows, key=json.dumps)

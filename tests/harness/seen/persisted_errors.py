@@ -29,13 +29,13 @@ def ended_of(store: Store, cluster: str = "prod", resource: Resource = Resource.
 
 def history_of(store: Store, cluster: str = "prod") -> list[dict[str, Any]]:
     """The audit table's errors of a cluster, newest first."""
-    found = AuditLog(store).read_errors(cluster, ThreadScheduler().epoch(), 1000)
+    found = AuditLog(store).read_errors(cluster, ThreadScheduler().epoch_seconds(), 1000)
     return [cast("dict[str, Any]", dict(item)) for item in found]
 
 
 def sessions_of(store: Store) -> list[dict[str, Any]]:
     """How sessions ended that never were master, newest first."""
-    found = AuditLog(store).read_sessions(ThreadScheduler().epoch(), 1000)
+    found = AuditLog(store).read_sessions(ThreadScheduler().epoch_seconds(), 1000)
     return [cast("dict[str, Any]", dict(item)) for item in found]
 
 

@@ -39,7 +39,7 @@ def leave(
 ) -> ResyncRequest:
     """Put a request into the mailbox, and tell the master. ``name``: empty: a random one."""
     kind = {"dry_run": dry_run, "force": force, "scheduled": scheduled}
-    request = new_request(name or secrets.token_hex(4), cluster, place.clock.epoch(), **kind)
+    request = new_request(name or secrets.token_hex(4), cluster, place.clock.epoch_seconds(), **kind)
     ResyncTable(place.store, "0").store(request)
     LeaseTable(place.store, "0").signal()
     return request

@@ -71,7 +71,7 @@ class Composed(Deployment):
 
     def composed(self) -> list[dict[str, Any]]:
         """What the audit says about named upstreams, the newest first."""
-        now = self.world.clock.epoch()
+        now = self.world.clock.epoch_seconds()
         rows = AuditLog(self.store).read_changes(NAMED, now, Span(now - 3600, now + 3600))
         return [{name: row[name] for name in ("upstream", "from", "to", "why")} for row in rows]
 

@@ -56,7 +56,7 @@ class Conflicts(Deployment):
 
     def refused(self, name: str) -> list[str]:
         """What the audit says about refusals of a Service in the last day, the oldest first."""
-        now = self.world.clock.epoch()
+        now = self.world.clock.epoch_seconds()
         rows = AuditLog(self.store).read_changes("prod", now, Span(now - 86_400, now))
         said = [row["message"] for row in rows if row["kind"] == "refused" and row["service"].endswith(f"/{name}")]
         return said[::-1]

@@ -192,7 +192,7 @@ class PlayedCluster:
 
     def _postpone(self, key: ObjectKey) -> None:
         self.attempts[key] += 1
-        self.retry_at[key] = self.world.clock.epoch() + 5.0 * 2 ** min(9, self.attempts[key] - 1)
+        self.retry_at[key] = self.world.clock.epoch_seconds() + 5.0 * 2 ** min(9, self.attempts[key] - 1)
 
     def _close(self, question: int, keys: Collection[ObjectKey], decisions: tuple[Decision, ...] = ()) -> None:
         intents = tuple(self.intent(key) for key in sorted(keys))

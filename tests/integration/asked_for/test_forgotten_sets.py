@@ -60,7 +60,7 @@ def test_i10_set_of_a_lost_key_whose_service_goes_is_reported_until_a_person_rem
     assert forgotten(watched, dry_run=True) == [ROW]
     assert forgotten(watched, scheduled=True) == [ROW]
     assert watched.sets()["web A"] == ("10.0.0.1",), "nothing proves that it is ours"
-    lines = resync_lines(resyncs_document(watched.store, "0", watched.world.clock.epoch()))
+    lines = resync_lines(resyncs_document(watched.store, "0", watched.world.clock.epoch_seconds()))
     assert lines[-1] == (
         f"  {WEB} A in Z1 may be of prod/shop/web, which no longer knows of it: see the runbook, By hand",
         True,

@@ -102,7 +102,9 @@ def test_lost_lease_ends_a_resync_and_the_next_master_does_it() -> None:
         request = leave(stack, dry_run=True)
         running.wait_for(lambda: proxy.accepted > accepted)
         table = LeaseTable(stack.store, "0")
-        other = table.take(table.read(), "another", table.draw_epoch(), int(stack.clock.epoch() * 1000) + 60_000)
+        other = table.take(
+            table.read(), "another", table.draw_epoch(), int(stack.clock.epoch_seconds() * 1000) + 60_000
+        )
         report = running.join()
         assert (report.ended, collected(stack, request)) == ("ERR_NOT_MASTER", None)
         proxy.forward()

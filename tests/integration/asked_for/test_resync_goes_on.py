@@ -71,7 +71,9 @@ class Three(Deployment):
             gone = next(place for place in cluster.live if place[2] == "lost")
             del cluster.live[gone]
             stray = f"{name}/shop/nobody/80/TCP"
-            self.store.transact(UpstreamTable.put(stray, None, (), self.world.clock.epoch())[1], f"stray {name}")
+            self.store.transact(
+                UpstreamTable.put(stray, None, (), self.world.clock.epoch_seconds())[1], f"stray {name}"
+            )
         self.lists.clear()
 
     def change_by_hand(self, zone_id: str, name: str, value: str | None) -> None:

@@ -40,8 +40,8 @@ class Clock(ThreadScheduler):
 
     ahead = 0.0
 
-    def epoch(self) -> float:
-        return super().epoch() + self.ahead
+    def epoch_seconds(self) -> float:
+        return super().epoch_seconds() + self.ahead
 
     def monotonic(self) -> float:
         return super().monotonic() + self.ahead
@@ -230,7 +230,7 @@ def test_long_lived_token_that_has_ended_is_told_at_once(ends: CredentialEnds, c
 
 
 def test_token_that_the_kubelet_renews_every_hour_never_ends(ends: CredentialEnds, clock: Clock) -> None:
-    now = clock.epoch()
+    now = clock.epoch_seconds()
     # The known one has ended, since the file is read every minute only; the fresh one is good.
     source = Tokens(jwt(now + 300, 3600), jwt(now - 10, 3600), jwt(now + 3000, 3600))
     with ScriptedServer([FINE, status_answer(401, ""), status_answer(401, ""), FINE]) as server:
@@ -248,7 +248,7 @@ def test_token_that_the_kubelet_renews_every_hour_never_ends(ends: CredentialEnd
 def test_short_lived_token_that_has_ended_counts_only_if_the_source_gives_it_again(
     ends: CredentialEnds, clock: Clock
 ) -> None:
-    end = float(int(clock.epoch()) - 10)
+    end = float(int(clock.epoch_seconds()) - 10)
     with ScriptedServer([FINE, status_answer(401, ""), status_answer(401, "")]) as server:
         ask(server, ends, clock, token_source=Tokens(jwt(end, 3600)))
         assert TOKEN not in ends.known(), "the source may know a newer one, and nobody has refused this one"
@@ -258,7 +258,7 @@ def test_short_lived_token_that_has_ended_counts_only_if_the_source_gives_it_aga
 
 
 def test_short_lived_token_that_nobody_renews_any_more_is_told(ends: CredentialEnds, clock: Clock) -> None:
-    end = float(int(clock.epoch()) - 7200)
+    end = float(int(clock.epoch_seconds()) - 7200)
     with ScriptedServer([status_answer(401, "Unauthorized")] * 2) as server, pytest.raises(DeniedError):
         ask(server, ends, clock, token_source=Tokens(jwt(end, 3600)))
     assert ends.known()[TOKEN] == (end,)

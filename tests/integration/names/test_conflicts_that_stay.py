@@ -94,7 +94,7 @@ def test_sessions_that_run_now_and_then_look_as_well(conflicts: Make) -> None:
 def test_clock_that_ran_ahead_puts_off_looks_for_two_hours_at_most(conflicts: Make) -> None:
     deployment = conflicts(2)
     deployment.sessions(3 * HOUR, each=SHORT)
-    ahead = deployment.world.clock.epoch() + 24 * HOUR
+    ahead = deployment.world.clock.epoch_seconds() + 24 * HOUR
     look = ZoneProblemTable(deployment.store, "0", "session").put_check(ZONE_ID, ahead, "of a clock that ran ahead")
     deployment.store.write(look)
     deployment.free("web-0001")
@@ -309,5 +309,5 @@ def age(stack: Stack) -> None:
     """The key has been refused so often that it would be looked at in an hour."""
     table = StateTable(stack.store)
     for key, mark in list(table.open_keys("prod")):
-        later = replace(mark, attempts=10, retry_at=stack.clock.epoch() + 3_600)
+        later = replace(mark, attempts=10, retry_at=stack.clock.epoch_seconds() + 3_600)
         stack.store.transact([table.mark_open(key, later)], "aged")

@@ -127,7 +127,7 @@ def test_deletions_that_are_held_go_once_a_person_lets_them() -> None:
     with a_stage(*SHARED) as stage:
         running = gone_on(stage, "deletions-held")
         table = ResyncTable(stage.store, "0")
-        table.store(new_request("forced", "prod", stage.clock.epoch(), dry_run=False, force=True))
+        table.store(new_request("forced", "prod", stage.clock.epoch_seconds(), dry_run=False, force=True))
         stage.signal()
         left = {f"s{number:02}.shop.svc.prod.example.com A" for number in range(6, 12)}
         running.wait_for(

@@ -38,7 +38,7 @@ def scene() -> Iterator[Watched]:
 
 
 def reports(scene: Watched, kind: str = "session") -> list[dict[str, Any]]:
-    return list(AuditLog(scene.store).read_reports(kind, scene.world.clock.epoch(), 10))
+    return list(AuditLog(scene.store).read_reports(kind, scene.world.clock.epoch_seconds(), 10))
 
 
 def test_session_keeps_its_report_with_the_lag_of_each_minute(scene: Watched) -> None:

@@ -216,7 +216,7 @@ def test_it_is_tried_again_later_and_later() -> None:
     assert code(session.state()) == "SetAside"
     died = noted(deployment)["deaths"]["shop"]
     assert died[:2] == [20_020, 3]
-    assert 7100 < died[2] / 1000 - deployment.clock.epoch() <= 7200
+    assert 7100 < died[2] / 1000 - deployment.clock.epoch_seconds() <= 7200
 
 
 def test_size_that_was_planned_well_is_not_noted_again_i6() -> None:

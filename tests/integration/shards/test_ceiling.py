@@ -56,7 +56,7 @@ def test_i10_status_says_how_many_are_left_out(monkeypatch: pytest.MonkeyPatch) 
     }
     (found,) = status._too_many(known)
     assert found == {"shard": "1", "clusters": 3, "served": 2}
-    seen = alarm_causes.Seen({"too_many": [found]}, ThreadScheduler().epoch(), {})
+    seen = alarm_causes.Seen({"too_many": [found]}, ThreadScheduler().epoch_seconds(), {})
     (cause,) = alarm_causes._too_many(seen)
     assert (cause.cause, cause.subject) == ("ListenersFailing", "shard 1")
     assert cause.message == "3 clusters, and one session serves 2: 1 of them are not watched"

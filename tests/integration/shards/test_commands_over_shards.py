@@ -22,7 +22,7 @@ def stack() -> Iterator[CliStack]:
 
 def hold(stack: CliStack, shard: str, *, ago: float = 0.0) -> None:
     """A session of this shard took the lease so long ago, and held it for a minute."""
-    table, now_ms = LeaseTable(stack.store, shard), int((ThreadScheduler().epoch() - ago) * 1000)
+    table, now_ms = LeaseTable(stack.store, shard), int((ThreadScheduler().epoch_seconds() - ago) * 1000)
     taken = table.take(table.read(), f"session-{shard}", table.draw_epoch(), now_ms + 60_000)
     table.renew(taken, now_ms + 60_000, now_ms + 60_000)
 

@@ -124,7 +124,7 @@ def test_fleet_on_five_shards_is_listed_resynchronised_and_survives_a_master(clu
         accepted = len(fleet.route53.accepted)
         for shard in SHARDS:
             report = fleet.start(
-                shard, resync=new_request("r", "", fleet.world.clock.epoch(), dry_run=False, force=False)
+                shard, resync=new_request("r", "", fleet.world.clock.epoch_seconds(), dry_run=False, force=False)
             ).wait(36_000.0)
             assert report is not None
             (resync,) = report.resyncs

@@ -32,7 +32,7 @@ def test_check_method_race_many_threads_may_ask_while_the_lease_is_renewed() -> 
             refused.append(error)
 
     askers = [threading.Thread(target=ask) for _ in range(4)]
-    keeper.start(clock.epoch() + 60)
+    keeper.start(clock.epoch_seconds() + 60)
     for asker in askers:
         asker.start()
     for _ in range(50):

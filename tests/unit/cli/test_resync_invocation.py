@@ -32,11 +32,11 @@ class Scene:
         self.until = self.clock.monotonic() + 600
 
     def hold(self, holder: str = "master", seconds: float = 3600) -> Lease:
-        now_ms = int(self.clock.epoch() * 1000)
+        now_ms = int(self.clock.epoch_seconds() * 1000)
         return self.lease.take(self.lease.read(), holder, self.lease.draw_epoch(), now_ms + int(seconds * 1000))
 
     def answer(self) -> None:
-        for request in self.requests.clean_up_and_list(self.clock.epoch()):
+        for request in self.requests.clean_up_and_list(self.clock.epoch_seconds()):
             self.store.transact(self.requests.answer(request, REPORT, "token"), "token")
 
     def keep(self, cluster: str) -> None:
@@ -44,10 +44,10 @@ class Scene:
         (request,) = self.mailbox
         part = {"revision": 1, "document": {"cluster": cluster}, "zones": [], "done": True}
         actions = [
-            *self.results.put_progress(request, "s1", 2, 1, self.clock.epoch(), "t"),
+            *self.results.put_progress(request, "s1", 2, 1, self.clock.epoch_seconds(), "t"),
             *self.results.put_part(request, cluster, part, "t"),
         ]
-        self.store.transact(actions, f"keep {cluster} {self.clock.epoch()}")
+        self.store.transact(actions, f"keep {cluster} {self.clock.epoch_seconds()}")
 
     def invoke(self, *, dry_run: bool = True, cluster: str = "", by_person: bool = True) -> dict[str, object]:
         def run_session(request: ResyncRequest) -> SessionReport:
@@ -74,7 +74,7 @@ class Scene:
 
     @property
     def mailbox(self) -> list[ResyncRequest]:
-        return self.requests.clean_up_and_list(self.clock.epoch())
+        return self.requests.clean_up_and_list(self.clock.epoch_seconds())
 
 
 class _EventfulClock(ManualClock):

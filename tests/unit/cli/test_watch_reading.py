@@ -139,7 +139,7 @@ class Tables:
             store=self.store,
             settings=SimpleNamespace(shard="0", deployment="test"),
             lease=LeaseTable(self.store, "0"),
-            now=self.clock.epoch,
+            now=self.clock.epoch_seconds,
             chosen=lambda _: clusters_table.all(),
         )
 
@@ -170,7 +170,7 @@ def test_several_clusters_are_read_at_a_time() -> None:
 
 def test_busy_cluster_costs_one_small_request_for_its_changes() -> None:
     tables = Tables(1)
-    now, audit = tables.clock.epoch(), AuditTable("s1")
+    now, audit = tables.clock.epoch_seconds(), AuditTable("s1")
     for number in range(300):
         made = {"ttl": 30, "values": ["10.0.0.1"]}
         entry = Entry(f"record s{number}.example.com A in Z1", None, made, "watch", "c0/shop/s")

@@ -16,7 +16,7 @@ NAME = "web.shop.svc.prod.example.com"
 
 def entries(store: Store, clock: Clock, *columns: str) -> list[tuple[Any, ...]]:
     """The audit of cluster ``prod``, oldest first."""
-    now = clock.epoch()
+    now = clock.epoch_seconds()
     rows = list(AuditLog(store).read_changes("prod", now, Span(now - 3600, now)))
     return [tuple(row[column] for column in columns) for row in reversed(rows)]
 

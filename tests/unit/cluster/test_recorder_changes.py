@@ -210,7 +210,7 @@ def test_removed_upstream_leaves_a_mark_and_goes_on_with_its_version() -> None:
         "deleted": True,
         "nodes": [],
         "slices": 1,
-        "expires_at": int(deployment.clock.epoch()) + 604_800,
+        "expires_at": int(deployment.clock.epoch_seconds()) + 604_800,
     }
     session.record(saw(WEB, 30, uid="new"))
     (made,) = deployment.upstream_items().values()

@@ -298,7 +298,7 @@ def test_resync_of_all_is_not_failed_by_a_changed_cluster(
 
 def test_progress_that_an_earlier_release_left_raises_no_alarm(played: Played) -> None:
     request = played.ask()
-    played.store.transact(played.results.put_progress(request, "s", 2, 1, played.clock.epoch(), "x"), "x")
+    played.store.transact(played.results.put_progress(request, "s", 2, 1, played.clock.epoch_seconds(), "x"), "x")
     played.store.write(played.resyncs.delete_request(request))
     played.worker.expire(request)
     assert (

@@ -21,7 +21,7 @@ class _Clock:
     def monotonic(self) -> float:
         return self.now
 
-    def epoch(self) -> float:
+    def epoch_seconds(self) -> float:
         return NOON + self.now
 
     def sleep(self, seconds: float) -> None:

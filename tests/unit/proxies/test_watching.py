@@ -16,7 +16,7 @@ class _Clock:
     def monotonic(self) -> float:
         return self.now
 
-    def epoch(self) -> float:
+    def epoch_seconds(self) -> float:
         return self.now
 
     def sleep(self, seconds: float) -> None:

@@ -27,7 +27,7 @@ def test_release_on_cancellation_of_a_renewal_that_is_under_way_comes_after_it(*
         hangs.set()
         goes_on.wait(BOUND_SECONDS)
 
-    keeper.start(clock.epoch() + 60)
+    keeper.start(clock.epoch_seconds() + 60)
     faults.do(writes_to(LEASE), hang, after=answered)
     assert hangs.wait(BOUND_SECONDS)
     released = threading.Thread(target=keeper.release, kwargs={"clean": True})

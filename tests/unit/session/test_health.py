@@ -100,9 +100,9 @@ def test_i10_cluster_that_was_added_a_moment_ago_raises_nothing() -> None:
     )
     clock = ManualClock()
     store = MemoryStore(clock=clock)
-    states = KeyStates(config, cluster_tables(store), epoch=clock.epoch)
+    states = KeyStates(config, cluster_tables(store), epoch_seconds=clock.epoch_seconds)
     figures = ClusterFigures(views=tuple(states.listeners.values()))
-    seen = of_cluster("new", figures, {}, clock.epoch(), clock.monotonic())
+    seen = of_cluster("new", figures, {}, clock.epoch_seconds(), clock.monotonic())
     assert seen.failing == (1.0, 1.0)
     assert "ListenersFailing" not in health([seen], 0, 0, {}, {}, clock.monotonic())
 

@@ -59,8 +59,8 @@ def bench() -> Bench:
 
 def test_renew_moves_the_expiry_and_tells_when_the_session_ends(bench: Bench) -> None:
     bench.clock.advance(5)
-    now_ms = int(bench.clock.epoch() * 1000)
-    bench.keeper.start(bench.clock.epoch() + 800)
+    now_ms = int(bench.clock.epoch_seconds() * 1000)
+    bench.keeper.start(bench.clock.epoch_seconds() + 800)
     bench.keeper.release(clean=True)
     lease = bench.table.read()
     assert (lease.expires_at_ms, lease.ends_at_ms) == (now_ms + 15_000, now_ms + 800_000)
@@ -175,7 +175,7 @@ def test_the_signal_counter_outlives_holders(bench: Bench) -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_release_gives_the_lease_back_and_says_how(bench: Bench, *, clean: bool) -> None:
-    bench.keeper.start(bench.clock.epoch() + 800)
+    bench.keeper.start(bench.clock.epoch_seconds() + 800)
     bench.keeper.release(clean=clean)
     lease = bench.table.read()
     assert (lease.holder, lease.released, lease.clean) == ("me", True, clean)
@@ -213,7 +213,7 @@ def test_renewing_goes_on_by_itself_and_a_lost_lease_is_told_once() -> None:
     keeper.acquire(lambda: True)
     faults.do(writes_to(LEASE), lambda _call: renewed.release(), after=True, times=None)
     keeper.on_lost = told.release
-    keeper.start(clock.epoch() + 10)
+    keeper.start(clock.epoch_seconds() + 10)
     for _ in range(4):
         assert renewed.acquire(timeout=120)
     table.release(table.read(), clean=False)  # by a person, say

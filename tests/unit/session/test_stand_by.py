@@ -103,7 +103,7 @@ def test_acquire_stands_by_for_60_seconds_and_no_longer(bench: LeaseBench) -> No
 
     def renewing() -> bool:
         # The holder overruns: it renews every poll and never ends.
-        now_ms = int(bench.clock.epoch() * 1000)
+        now_ms = int(bench.clock.epoch_seconds() * 1000)
         bench.table.renew(held, now_ms + 15_000, held.ends_at_ms)
         return True
 
@@ -152,7 +152,7 @@ def test_standing_by_for_an_hour_takes_so_many_reads_and_a_month_of_it_less_than
 
     def living() -> bool:
         now = bench.clock.monotonic()
-        now_ms = int(bench.clock.epoch() * 1000)
+        now_ms = int(bench.clock.epoch_seconds() * 1000)
         if now - ended[0] >= 840.5:
             ended[0] = renewed[0] = now
             held[0] = bench.other(ends_in=840)
@@ -173,7 +173,7 @@ def test_patient_stand_by_waits_whoever_holds_the_lease_and_takes_it_the_moment_
     bench: LeaseBench, ends_in: float | None
 ) -> None:
     if ends_in is None:  # it was just taken: nobody knows yet when its session ends
-        now_ms = int(bench.clock.epoch() * 1000)
+        now_ms = int(bench.clock.epoch_seconds() * 1000)
         bench.table.take(bench.table.read(), "other", bench.table.draw_epoch(), now_ms + 14_500)
     else:
         bench.other(ends_in=ends_in, expires_in=14.5)

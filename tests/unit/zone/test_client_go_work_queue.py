@@ -32,7 +32,7 @@ def retry_at(deployment: Deployment, name: str) -> float:
     opened = deployment.state(name).opened
     assert opened is not None
     clock = deployment.world.clock
-    return opened.retry_at - clock.epoch() + clock.monotonic()
+    return opened.retry_at - clock.epoch_seconds() + clock.monotonic()
 
 
 def under_way(deployment: Deployment, seconds: float) -> None:

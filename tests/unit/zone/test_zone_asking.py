@@ -42,7 +42,7 @@ def test_inherited_keys_in_conflict_are_asked_for_once_until_their_mark_says_i7(
     world.prod.publish("api", "10.0.0.2")
     key = world.prod.want("web", "10.0.0.1")
     world.prod.conflicts[key], world.prod.attempts[key] = frozenset({record("web").name}), 4
-    world.prod.retry_at[key] = world.clock.epoch() + 40
+    world.prod.retry_at[key] = world.clock.epoch_seconds() + 40
     world.prod.publish_all([key])
     world.pass_time(39)
     wanted = [message for message in world.prod.asked if isinstance(message, Want) and key in message.keys]
@@ -84,7 +84,7 @@ def test_hundreds_of_conflicts_are_checked_together_and_heal_i7() -> None:
         world.zone.sets[record(key.name)] = a_set("10.9.9.9")
     for n, key in enumerate(keys[::6]):
         world.prod.conflicts[key], world.prod.attempts[key] = frozenset({record(key.name).name}), n % 13
-        world.prod.retry_at[key] = world.clock.epoch() + n % 50
+        world.prod.retry_at[key] = world.clock.epoch_seconds() + n % 50
     world.prod.publish_all(keys)
     world.pass_time(600)
     assert sum(address == "10.0.0.1" for address in world.zone.ours.values()) == 600

@@ -31,7 +31,7 @@ def due_in(deployment: Deployment) -> float:
     """In how many seconds the first session wanted it to be tried again."""
     mark = deployment.state("web").opened
     assert mark is not None
-    return mark.retry_at - deployment.world.clock.epoch()
+    return mark.retry_at - deployment.world.clock.epoch_seconds()
 
 
 def test_i4_inherited_key_waits_as_the_earlier_session_wanted(deployment: Deployment) -> None:

@@ -61,11 +61,11 @@ def test_i4_refused_unit_waits_and_no_other_of_its_key() -> None:
     queue = a_queue(clock)
     intent = Intent(KEY, (a_change("a"), a_change("b")))
     queue.publish(Publish("prod", (intent,)))
-    refuse(queue, a_unit("a"), clock.epoch() + 5)
+    refuse(queue, a_unit("a"), clock.epoch_seconds() + 5)
     assert list(due(queue).units) == [a_unit("b")]
     clock.advance(5)
     assert list(due(queue).units) == [a_unit("a"), a_unit("b")]
-    refuse(queue, a_unit("a"), clock.epoch() + 5)
+    refuse(queue, a_unit("a"), clock.epoch_seconds() + 5)
     queue.apply_decision(a_unit("a"))
     assert list(due(queue).units) == [a_unit("a"), a_unit("b")]
 
@@ -98,7 +98,7 @@ def test_next_is_the_first_that_wakes_or_the_next_try_of_a_full_zone() -> None:
     assert queue.next_retry() is None
     queue.publish(Publish("prod", (Intent(KEY, (a_change("a"),)),)))
     assert queue.next_retry() == 1.0, "one that is awake is seen again soon"
-    refuse(queue, a_unit("a"), clock.epoch() + 40)
+    refuse(queue, a_unit("a"), clock.epoch_seconds() + 40)
     assert due(queue) is NOTHING
     assert queue.next_retry() == 40.0
     queue.record_full_zone([a_unit("b")], "full")
@@ -109,7 +109,7 @@ def test_key_that_is_open_no_more_waits_for_nothing() -> None:
     clock = ManualClock()
     queue = a_queue(clock)
     queue.publish(Publish("prod", (Intent(KEY, (a_change("a"),)),)))
-    refuse(queue, a_unit("a"), clock.epoch() + 40)
+    refuse(queue, a_unit("a"), clock.epoch_seconds() + 40)
     assert due(queue) is NOTHING
     queue.learn((Intent(KEY),))
     assert queue.next_retry() is None

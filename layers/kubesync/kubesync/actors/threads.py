@@ -31,7 +31,7 @@ class ThreadScheduler:
     def monotonic(self) -> float:
         return time.monotonic()
 
-    def epoch(self) -> float:
+    def epoch_seconds(self) -> float:
         return time.time()
 
     def sleep(self, seconds: float) -> None:

@@ -271,7 +271,7 @@ def _remove_orphan(served: ServedKeys, upstream: str, stands: UpstreamState) -> 
     key = ObjectKey.parse("/".join(upstream.split("/")[:_PARTS_OF_KEY]))
     if upstream in served.states.states([key])[key].upstreams:
         return False
-    token, now = writer.token(), served.ports.scheduler.epoch()
+    token, now = writer.token(), served.ports.scheduler.epoch_seconds()
     entry = Entry(f"upstream {upstream}", f"version {stands.version}", None, "resync", str(key))
     actions = [
         *tables.upstreams.put(upstream, stands, None, now)[1],

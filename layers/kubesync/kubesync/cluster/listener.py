@@ -322,7 +322,7 @@ class Listeners:
         view = self._states.listeners[seen.resource]
         if seen.what == "stale":
             self._unseen.add(seen.resource)
-            view.fails(self._ports.scheduler.epoch())
+            view.fails(self._ports.scheduler.epoch_seconds())
             view.complete, view.expired = False, True
         elif seen.error is not None:
             absent = seen.error.status == HTTPStatus.NOT_FOUND and may_be_absent(seen.resource)
@@ -340,7 +340,7 @@ class Listeners:
                 self._ports.progress(
                     "listening", {"cluster": self._states.config.name, "resource": seen.resource.value}
                 )
-            view.works_since, view.absent = view.works_since or self._ports.scheduler.epoch(), False
+            view.works_since, view.absent = view.works_since or self._ports.scheduler.epoch_seconds(), False
             # A watch that follows a list proves nothing until that list is recorded: unknown is not empty (I5).
             if seen.resource not in self._unseen:
                 view.complete = True
@@ -350,7 +350,7 @@ class Listeners:
     def _fails(self, resource: Resource) -> None:
         """Note in the view that the listener does not work now."""
         view = self._states.listeners[resource]
-        view.fails(self._ports.scheduler.epoch())
+        view.fails(self._ports.scheduler.epoch_seconds())
         view.works_since = 0.0
 
     def recorded(self, resources: Iterable[Resource]) -> None:

@@ -77,7 +77,7 @@ class ListenerErrors:
     def _writes_of(self, resource: Resource, code: ErrorCode, message: str, status: int | None) -> Iterator[Action]:
         """The writes of one error or end: the listener's item, which counts by code, and the audit."""
         ports, name = self._ports, self._states.config.name
-        now = ports.scheduler.epoch()
+        now = ports.scheduler.epoch_seconds()
         fields: dict[str, object] = {"code": int(code), "key": code.key, "message": message}
         if status is not None:
             fields["status"] = status
@@ -109,7 +109,7 @@ class CredentialDates:
 
     def days_left(self) -> dict[str, int]:
         """Whole days until each known end; negative after it."""
-        now = self._ports.scheduler.epoch()
+        now = self._ports.scheduler.epoch_seconds()
         return {what.value: days_left(end, now) for what, end in self._ends.items()}
 
     def update(self, config: ClusterConfig) -> None:
@@ -126,7 +126,7 @@ class CredentialDates:
             self._write(config)
 
     def _warn(self, config: ClusterConfig) -> None:
-        now = self._ports.scheduler.epoch()
+        now = self._ports.scheduler.epoch_seconds()
         for what, end in self._ends.items():
             if days_left(end, now) < ALARM_DAYS and (what, end) not in self._warned:
                 self._warned.add((what, end))

@@ -160,7 +160,7 @@ class ServedKeys:
         self.ports = ports
         self.commands: deque[object] = deque()
         clock = ports.scheduler
-        self.states = KeyStates(config, ports.tables, ports.cached_keys, clock.epoch, ports.pause_seconds)
+        self.states = KeyStates(config, ports.tables, ports.cached_keys, clock.epoch_seconds, ports.pause_seconds)
         self.committer = Committer(self.states, ports.fenced_writer, clock, ports.large, self._written)
         self.committer.dependents.tell = ports.to_cluster
         self.reconciler = Reconciler(self.committer, ports.connector)

@@ -137,7 +137,7 @@ class ServiceEvents:
                 api = self._connect()
                 with self._lock:
                     self._api = api
-            post_event(self._api, event, self._scheduler.epoch())
+            post_event(self._api, event, self._scheduler.epoch_seconds())
             written = True
         except StoppedError:
             pass

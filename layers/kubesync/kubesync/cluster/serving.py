@@ -117,7 +117,7 @@ class Serving:
         if configured is None or remembered is None:
             keys.states.forget_work()
         else:
-            now = self._ports.scheduler.epoch()
+            now = self._ports.scheduler.epoch_seconds()
             if not was_served:  # else this session knows it
                 keys.states.identity = remembered.identity
             keys.states.configure(configured.config, remembered.checkpoints, now, remembered.failing)
@@ -127,7 +127,7 @@ class Serving:
 
     def _follow_large(self, large: LargeKeys, *, unclean: bool) -> None:
         """Take over what is stored about large keys. After an unclean end, blame the large key that was being planned."""
-        now, states = self._ports.scheduler.epoch(), self.keys.states
+        now, states = self._ports.scheduler.epoch_seconds(), self.keys.states
         states.large = large.died(now) if unclean else large.ended(well=False)
         if large.under_way is not None:  # the stored note still says so
             self.keys.committer.note(states.large)

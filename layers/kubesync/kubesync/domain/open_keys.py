@@ -40,11 +40,11 @@ class OpenKeys:
     """For the cluster's actor alone.
 
     Args:
-        epoch: the time now. All times are epoch seconds.
+        epoch_seconds: the time now. All times are epoch seconds.
     """
 
-    def __init__(self, epoch: Callable[[], float]) -> None:
-        self._epoch = epoch
+    def __init__(self, epoch_seconds: Callable[[], float]) -> None:
+        self._epoch_seconds = epoch_seconds
         self._since: dict[ObjectKey, float] = {}
         self._refused: set[ObjectKey] = set()
         self._held: set[ObjectKey] = set()
@@ -67,18 +67,18 @@ class OpenKeys:
             self._refused.add(key)
         elif key in self._refused:
             self._refused.discard(key)
-            self._since[key] = self._epoch()
+            self._since[key] = self._epoch_seconds()
         else:
-            self._since.setdefault(key, mark.since or self._epoch())
+            self._since.setdefault(key, mark.since or self._epoch_seconds())
 
     def since(self, key: ObjectKey) -> float:
         """What a mark of this key says from now on: since when it is open."""
-        return self._since.get(key, 0.0) or self._epoch()
+        return self._since.get(key, 0.0) or self._epoch_seconds()
 
     def landed(self, key: ObjectKey) -> None:
         """Note that what was open has landed. What is left was planned meanwhile, so it is open only from now on."""
         if key in self._since:
-            self._since[key] = self._epoch()
+            self._since[key] = self._epoch_seconds()
 
     def forget(self) -> None:
         for known in (self._since, self._refused, self._held, self._aside, self._conflicts):

@@ -119,7 +119,7 @@ class ResyncWorker:
         if not request.dry_run:
             figures = figures_of(report)
             kept = {**figures, "session": parts.session}
-            actions += self._table.put_result(request, kept, in_short(report), parts.scheduler.epoch(), token)
+            actions += self._table.put_result(request, kept, in_short(report), parts.scheduler.epoch_seconds(), token)
         try:
             if actions:
                 writer.run((), actions, token)  # no cluster: checks the shard's fence
@@ -139,7 +139,7 @@ class ResyncWorker:
         for each in report["clusters"]:
             if "error" in each:
                 logger.error("a cluster could not be resynchronised", cluster=each["cluster"], error=each["error"])
-        seconds = max(0, round(self._master.parts.scheduler.epoch() - request.at_ms / 1000))
+        seconds = max(0, round(self._master.parts.scheduler.epoch_seconds() - request.at_ms / 1000))
         said = {"request": request.id, "scheduled": request.scheduled, "seconds": seconds, **figures}
         logger.info("resync ended", extra=said)
 
@@ -209,7 +209,7 @@ class ResyncRunner:
 
     def _run_request(self, request: ResyncRequest) -> None:
         """Run a request, unless its caller has withdrawn it. A request that is too old only gets an error as its result."""
-        if request.expires_at <= self._master.parts.scheduler.epoch() and request.goes_on:
+        if request.expires_at <= self._master.parts.scheduler.epoch_seconds() and request.goes_on:
             self._worker.expire(request)
             return
         if not self._master.parts.resyncs.waiting(request):

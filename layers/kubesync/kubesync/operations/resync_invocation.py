@@ -110,7 +110,7 @@ class ResyncInvocation:
             self.lease.bind(self.deployment)
         wanted, scheduler = self.wanted, self.scheduler
         kind = {"dry_run": wanted.dry_run, "force": wanted.force, "scheduled": wanted.scheduled}
-        request = new_request(scheduler.token_hex(4), wanted.cluster, scheduler.epoch(), **kind)
+        request = new_request(scheduler.token_hex(4), wanted.cluster, scheduler.epoch_seconds(), **kind)
         if not request.goes_on:
             report = self._have_it_done(request)
             if report is None:
@@ -222,4 +222,4 @@ class ResyncInvocation:
             scheduler.sleep(POLL_SECONDS)
 
     def _now_ms(self) -> int:
-        return int(self.scheduler.epoch() * 1000)
+        return int(self.scheduler.epoch_seconds() * 1000)

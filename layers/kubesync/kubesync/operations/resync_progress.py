@@ -169,7 +169,7 @@ class ResyncProgress:
     def _write(self, cluster: str, part: object) -> None:
         """Store the counts of clusters, and a cluster's part (empty ``cluster``: none), if somebody still waits for the resync."""
         writer, request = self._master.fenced_writer, self.request
-        token, now = writer.token(), self._master.parts.scheduler.epoch()
+        token, now = writer.token(), self._master.parts.scheduler.epoch_seconds()
         done = sum(each.done for each in self._parts.values())
         actions = self._table.put_progress(request, self._master.parts.session, len(self.names), done, now, token)
         if cluster:

@@ -59,7 +59,7 @@ class Clusters:
         ports = self._ports()
         remembered = ports.tables.listeners.remembered({config.name: config.possible_resources})[config.name]
         states = KeyStates(config, ports.tables)
-        states.configure(config, remembered.checkpoints, ports.scheduler.epoch())
+        states.configure(config, remembered.checkpoints, ports.scheduler.epoch_seconds())
         states.identity, states.large = remembered.identity, remembered.large
         committer = Committer(states, ports.fenced_writer, ports.scheduler, ports.large)
         return Reconciler(committer, ports.connector)

@@ -33,7 +33,7 @@ class Control:
     def take_resyncs(self) -> None:
         """Run the resyncs that are requested, or must be continued. Raises StoreError: ``run`` is due at once."""
         clock = self._parts.scheduler
-        self._master.resyncs.take(self._parts.resyncs.clean_up_and_list(clock.epoch()))
+        self._master.resyncs.take(self._parts.resyncs.clean_up_and_list(clock.epoch_seconds()))
         self.due_at = clock.monotonic() + self._parts.settings.control_seconds
 
     def run(self) -> None:

@@ -241,7 +241,7 @@ class Reporter:
         details: Item,
     ) -> dict[str, float]:
         """Return what does not get through, see ``health``. Empty while nothing is known. Updates ``turn`` and ``Clusters.unserved``."""
-        epoch, now, figures = self._scheduler.epoch(), self._scheduler.monotonic(), clusters.actors.figures
+        epoch, now, figures = self._scheduler.epoch_seconds(), self._scheduler.monotonic(), clusters.actors.figures
         if self.watches_since is None or now - self.watches_since < KNOWN_AFTER_SECONDS:
             return {}
         watched = registry.watched

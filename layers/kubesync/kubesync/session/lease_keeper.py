@@ -325,4 +325,4 @@ class LeaseKeeper:
 
 def now_ms(clock: Scheduler) -> int:
     """Return the time in epoch milliseconds, as the lease has it."""
-    return int(clock.epoch() * 1000)
+    return int(clock.epoch_seconds() * 1000)

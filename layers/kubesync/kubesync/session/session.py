@@ -145,7 +145,7 @@ class Session:
         self.report.took_over = _how_it_ended(before, paused=self._keeper.paused(before))
         self._keeper.on_lost = lambda: self.stop(ErrorCode.NOT_MASTER, "the lease was lost")
         self._keeper.on_signal = self._request_control
-        self._keeper.start(self._clock.epoch() + (self._term.deadline - now))
+        self._keeper.start(self._clock.epoch_seconds() + (self._term.deadline - now))
         details = {"session": self.report.session, "epoch": lease.epoch, "after": self.report.took_over}
         self._term.progress("master", details)
 
@@ -154,7 +154,7 @@ class Session:
 
         ``since``: when it got the lease (monotonic).
         """
-        self._keeper.note(resynced_at_ms=self._keeper.lease.resynced_at_ms or int(self._clock.epoch() * 1000))
+        self._keeper.note(resynced_at_ms=self._keeper.lease.resynced_at_ms or int(self._clock.epoch_seconds() * 1000))
         settings = self._parts.settings
         if settings.alarms_notify is not None:
             self._keeper.note(silent=not settings.alarms_notify, no_master_minutes=settings.no_master_minutes)
@@ -299,7 +299,7 @@ class Session:
             rows = (
                 [*self._minutes, (now - self._started, lag["count"], lag["p50"], lag["p99"])] if lag else self._minutes
             )
-            began = self._clock.epoch() - (now - self._started)
+            began = self._clock.epoch_seconds() - (now - self._started)
             shown = [(began + at, count, 1000 * p50, 1000 * p99) for at, count, p50, p99 in rows[-_MINUTES_NOTED:]]
             self._keeper.note(lag=[round(number) for row in shown for number in row])
 
@@ -313,7 +313,7 @@ class Session:
             with harmless("the session's report could not be kept"):
                 audit = AuditTable(self.report.session, self._parts.settings.audit_retention_seconds)
                 short = session_in_short(self.report, self._minutes)
-                self._parts.store.write(audit.report("session", short, self._clock.epoch()))
+                self._parts.store.write(audit.report("session", short, self._clock.epoch_seconds()))
 
         thread = self._parts.scheduler.thread("report", keep)
         thread.start()
@@ -324,7 +324,7 @@ class Session:
         while self._term.resynced:
             ended = self._term.resynced.popleft()
             if not ended.errors:
-                self._keeper.note(resynced_at_ms=int(self._clock.epoch() * 1000))
+                self._keeper.note(resynced_at_ms=int(self._clock.epoch_seconds() * 1000))
             with harmless("the errors of a resync could not be reported"):
                 self.on_resync(ended)
 
@@ -339,7 +339,7 @@ class Session:
         audit = AuditTable(self.report.session, self._parts.settings.audit_retention_seconds)
         fields = {"code": int(code), "key": code.key, "message": message}
         try:
-            self._parts.store.write(audit.session_ended(fields, self._clock.epoch()))
+            self._parts.store.write(audit.session_ended(fields, self._clock.epoch_seconds()))
         except StoreError as failed:
             logger.warning("the session's end could not be recorded", error=str(failed))
         return self.report

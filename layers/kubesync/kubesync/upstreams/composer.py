@@ -206,7 +206,7 @@ class Composer:
         if (stored is not None and nodes is not None and stored.holds(nodes)) or (nodes is None and not there):
             return None
         current = None if stored is None else stored.state
-        state, actions = table.put(upstream, current, nodes, self._ports.scheduler.epoch())
+        state, actions = table.put(upstream, current, nodes, self._ports.scheduler.epoch_seconds())
         before = f"version {stored.version}" if stored is not None and there else None
         after = None if nodes is None else f"version {state.version}, {len(nodes)} nodes"
         drift = "stray" if nodes is None else "changed" if there else "missing"
@@ -229,7 +229,7 @@ class Composer:
 
     def _run(self, actions: Sequence[Action], entries: Sequence[Entry]) -> None:
         """Write these actions and audit entries in one transaction. Marks that were renewed since they were read stay: repeats it without them."""
-        fenced_writer, now = self._ports.fenced_writer, self._ports.scheduler.epoch()
+        fenced_writer, now = self._ports.fenced_writer, self._ports.scheduler.epoch_seconds()
         while actions:
             token = fenced_writer.token()
             audit = (

@@ -66,7 +66,7 @@ class CheckSchedule:
         only_checks: list[ObjectKey] = []
         for known in awake:
             (first if known.wakes_at is None or known.check_at is None else only_checks).append(known.key)
-        checks = self.go_first and self._put_off_until <= self._ports.scheduler.epoch()
+        checks = self.go_first and self._put_off_until <= self._ports.scheduler.epoch_seconds()
         return first + only_checks[: KEYS_IN_A_CHECK if checks else 0]
 
     def set_listed(self, cluster: str, resources: frozenset[Resource]) -> None:
@@ -125,7 +125,7 @@ class CheckSchedule:
 
     def record_checked(self, keys: Iterable[ObjectKey], intents: Mapping[ObjectKey, Intent]) -> None:
         """Schedule the next checks of keys that were checked. Keys without an intent got no answer: they are checked again soon."""
-        now = self._ports.scheduler.epoch()
+        now = self._ports.scheduler.epoch_seconds()
         for known in (self._keys[key] for key in keys if key in self._keys and self._keys[key].conflicts):
             if known.key not in intents:
                 known.check_at = now + _UNANSWERED_SECONDS
@@ -137,7 +137,7 @@ class CheckSchedule:
 
     def put_off(self) -> None:
         """Put off all checks for a while, because Route 53 throttles reads."""
-        self._put_off_until = self._ports.scheduler.epoch() + _THROTTLED_SECONDS
+        self._put_off_until = self._ports.scheduler.epoch_seconds() + _THROTTLED_SECONDS
 
     def take_check_time(self) -> float | None:
         """Return the time since which every hourly key has been checked, if it must be stored again. The caller stores it.
@@ -159,5 +159,5 @@ class CheckSchedule:
         if self._noted is None:
             noted = self._ports.problems.checked_at(self._zone_id)
             # A time in the future comes from a clock that ran ahead. Checks would be put off until then.
-            self._noted = noted if noted <= self._ports.scheduler.epoch() else 0.0
+            self._noted = noted if noted <= self._ports.scheduler.epoch_seconds() else 0.0
         return self._noted

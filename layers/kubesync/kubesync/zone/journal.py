@@ -299,7 +299,7 @@ class ZoneJournal:
             self.torn |= self.stored_problem == _TORN
         problem = problem or (_TORN if self.torn else "")
         if problem != self.stored_problem:
-            token, now = self._ports.fenced_writer.token(), self._ports.scheduler.epoch()
+            token, now = self._ports.fenced_writer.token(), self._ports.scheduler.epoch_seconds()
             self._ports.fenced_writer.run((), [self._ports.problems.put(self.zone_id, problem, now, token)], token)
             self.stored_problem = problem
 

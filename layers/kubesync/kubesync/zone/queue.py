@@ -70,7 +70,7 @@ class ZoneQueue:
         self._last_turns: dict[Namespace, int] = {}  # the number of the last batch that served a namespace
         self._full: FullZone | None = None
         self.checks = CheckSchedule(zone_id, ports, self.keys)
-        self.passing = Passing(zone_id, self.keys, ports.scheduler.epoch)
+        self.passing = Passing(zone_id, self.keys, ports.scheduler.epoch_seconds)
 
     def publish(self, message: Publish) -> None:
         """Queue the keys of a cluster's message and wake them, except keys that want nothing."""
@@ -149,7 +149,7 @@ class ZoneQueue:
         The intents of their keys are dropped, because the clusters send new ones when they close.
         """
         if self._full is not None:
-            self._full.record_landed(units, self._ports.scheduler.epoch())
+            self._full.record_landed(units, self._ports.scheduler.epoch_seconds())
         self.checks.check_freed({change.key.name for unit in units for change in unit.changes if change.after is None})
         self.keys.record_landed(units, self._ports.scheduler.monotonic())
 
@@ -157,7 +157,7 @@ class ZoneQueue:
         """Hold back all units that add sets from now on, after Route 53 refused a batch of these units because the zone is full."""
         if self._full is None:
             self._full = FullZone(message)
-        self._full.record_refused(units, self._ports.scheduler.epoch())
+        self._full.record_refused(units, self._ports.scheduler.epoch_seconds())
 
     def apply_decision(self, unit: Unit, decision: Decision | None = None) -> None:
         """Apply what a cluster decided about a unit, and wake its key. None: the unit has landed, or its key no longer wants it."""
@@ -196,7 +196,7 @@ class ZoneQueue:
 
     def _due_by_turns(self) -> Due | None:
         """Return what is due. Namespaces with denied names and all other namespaces take turns."""
-        now = self._ports.scheduler.epoch()
+        now = self._ports.scheduler.epoch_seconds()
         self._turn_of_denied = not self._turn_of_denied
         queued = self.keys.items() if self._denied else ()
         waiting = {self._apart(key) for key, known in queued if known.is_awake(now)}
@@ -239,7 +239,7 @@ class ZoneQueue:
         unknown: list[ObjectKey] = []
         to_check: list[Intent] = []
         ready_keys = 0
-        now, skipped = self._ports.scheduler.epoch(), self._skipped_clusters()
+        now, skipped = self._ports.scheduler.epoch_seconds(), self._skipped_clusters()
         awake = (
             known
             for key, known in self.keys.items()
@@ -317,7 +317,7 @@ class ZoneQueue:
         full = self._full
         if full is None:
             return None
-        now, skipped = self._ports.scheduler.epoch(), self._skipped_clusters()
+        now, skipped = self._ports.scheduler.epoch_seconds(), self._skipped_clusters()
         waiting = [known for known in self.keys.values() if known.for_room]
         in_time = (known for known in waiting if known.key.cluster not in skipped)
         in_turn = by_turns(in_time, lambda known: known.key, self._last_turns)
@@ -344,7 +344,7 @@ class ZoneQueue:
 
         Leaves out keys of skipped clusters, keys whose intents are unknown, and keys whose retry delay of an earlier session is not over.
         """
-        now, skipped = self._ports.scheduler.epoch(), self._skipped_clusters()
+        now, skipped = self._ports.scheduler.epoch_seconds(), self._skipped_clusters()
         found = ((key, self.keys.intent(key)) for key in keys if key.cluster not in skipped)
         return {key: intent for key, intent in found if intent is not None and self.keys[key].not_before <= now}
 
@@ -356,7 +356,7 @@ class ZoneQueue:
 
     def _sendable_units(self, keys: Iterable[ObjectKey]) -> list[Unit]:
         """Return the units of these keys that may be sent now (see ``_sendable``), without names in conflict, and units that were refused lately."""
-        now = self._ports.scheduler.epoch()
+        now = self._ports.scheduler.epoch_seconds()
         return [
             unit
             for key, intent in self._sendable(keys).items()
@@ -366,7 +366,10 @@ class ZoneQueue:
 
     def next_retry(self) -> float | None:
         """Return the seconds until the first waiting key is due, or the next try of a full zone. None: nothing waits."""
-        now, queued = self._ports.scheduler.epoch(), [known for known in self.keys.values() if not known.for_room]
+        now, queued = (
+            self._ports.scheduler.epoch_seconds(),
+            [known for known in self.keys.values() if not known.for_room],
+        )
         times = [now + TRY_AGAIN_SECONDS if known.is_awake(now) else known.wakes_at or now for known in queued]
         if self._full is not None:
             times.append(self._full.next_try)

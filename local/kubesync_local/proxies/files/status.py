@@ -68,7 +68,7 @@ class StatusFile:
         self._writes = writes
         self._seen_writes = writes()
         self._state = "starting"
-        self._since = clock.epoch()
+        self._since = clock.epoch_seconds()
         self._error = ""
         self._last_error: dict[str, str] | None = None
         self._last_read: str | None = None
@@ -87,7 +87,7 @@ class StatusFile:
 
     def note(self, look: Look) -> None:
         """Called after each pass of the loop. Raises nothing: that the file cannot be written stops no proxy."""
-        now = _text(self._clock.epoch())
+        now = _text(self._clock.epoch_seconds())
         if look.read:
             self._last_read = now
         if (writes := self._writes()) != self._seen_writes:
@@ -108,14 +108,14 @@ class StatusFile:
         """
         self._error = error
         if error:
-            self._last_error = {"at": _text(self._clock.epoch()), "text": error}
+            self._last_error = {"at": _text(self._clock.epoch_seconds()), "text": error}
         self._become("ended")
         self._try_to_write()
 
     def _become(self, state: str) -> bool:
         if state == self._state:
             return False
-        self._state, self._since = state, self._clock.epoch()
+        self._state, self._since = state, self._clock.epoch_seconds()
         return True
 
     def _try_to_write(self) -> None:
@@ -140,7 +140,7 @@ class StatusFile:
             "v": VERSION,
             "state": self._state,
             "since": _text(self._since),
-            "updated": _text(self._clock.epoch()),
+            "updated": _text(self._clock.epoch_seconds()),
             "pid": os.getpid(),
             "last_read": self._last_read,
             "last_write": self._last_write,

@@ -189,7 +189,7 @@ class ApiServer:
         if not self.authority.is_internal(authorization):
             self.requests.add(record)
             fault = self.faults.take(record)
-        return Exchange(connection, request, record, self.requests, fault, self.clock.epoch())
+        return Exchange(connection, request, record, self.requests, fault, self.clock.epoch_seconds())
 
     def _answer(self, exchange: Exchange) -> None:
         request, target = exchange.request, parse_path(exchange.request.path)

@@ -71,7 +71,7 @@ class ZoneAccounts:
         with self._lock:
             if access not in self._clients:
                 make = partial(self._make, access)
-                self._clients[access] = Kept(make, self._scheduler.epoch, ZoneError, _RETRY_SECONDS)
+                self._clients[access] = Kept(make, self._scheduler.epoch_seconds, ZoneError, _RETRY_SECONDS)
             known = self._clients[access]
         return known.value()
 

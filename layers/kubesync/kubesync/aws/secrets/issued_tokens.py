@@ -46,7 +46,7 @@ class AssumedRole:
         self._session = session
         self._external_id = external_id
         self._region = region
-        self._kept = Kept(self._assume, clock.epoch)
+        self._kept = Kept(self._assume, clock.epoch_seconds)
 
     def credentials(self, *, fresh: bool = False) -> RoleCredentials:
         """Credentials that outlast a token signed now, if the role's session is long enough for that.

@@ -261,7 +261,7 @@ class Committer:
             seen = change.see(states.states([key])[key])
             size = 0 if seen is None else size_of(part.value for part in seen.parts.values())
             known = states.large.known(key.namespace, size) or states.config.deleting
-            if aside := not known and states.large.set_aside(key.namespace, size, self.clock.epoch()):
+            if aside := not known and states.large.set_aside(key.namespace, size, self.clock.epoch_seconds()):
                 states.aside.add(key)
             if known or aside or not note:
                 return attempt()
@@ -362,7 +362,7 @@ class Committer:
         actions = [*chunk.actions, *self.states.counts.additions(chunk.counts)]
         fitting = self.states.counts.keys_with_room(chunk.counts)
         if chunk.entries:
-            name, epoch, now = self.states.config.name, self._fenced_writer.epoch, self.clock.epoch()
+            name, epoch, now = self.states.config.name, self._fenced_writer.epoch, self.clock.epoch_seconds()
             actions.append(self.states.tables.audit.changes(name, chunk.entries, epoch, now, chunk.token))
         try:
             until = self.clock.monotonic() + _WRITE_SECONDS

@@ -108,7 +108,7 @@ class KeyStates:
 
     Args:
         cached_keys: returns how many keys of this cluster the memory has room for now; at most CACHED_KEYS are used.
-        epoch: the time now (epoch seconds), for ``open_keys``.
+        epoch_seconds: the time now (epoch seconds), for ``open_keys``.
         pause_seconds: between the last session and this one, see ``Believed``.
     """
 
@@ -117,11 +117,11 @@ class KeyStates:
         config: ClusterConfig,
         tables: Tables,
         cached_keys: Callable[[], int] = lambda: CACHED_KEYS,
-        epoch: Callable[[], float] = lambda: 0.0,
+        epoch_seconds: Callable[[], float] = lambda: 0.0,
         pause_seconds: float = 0.0,
     ) -> None:
         self.pause_seconds = pause_seconds
-        self.open_keys = OpenKeys(epoch)
+        self.open_keys = OpenKeys(epoch_seconds)
         self.config = config
         self.listeners: dict[Resource, ListenerView] = {}
         self.identity: str | None = None  # the remembered uid of Service default/kubernetes

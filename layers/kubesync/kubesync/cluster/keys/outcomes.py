@@ -272,7 +272,7 @@ class Outcomes:
         backoff = CONFLICT_CHECKS if all(o.conflict for o in outcomes) else RETRIES
         # Keys that wait for one health check are tried together: Route 53 refuses one batch, and not one for each.
         chance = 0.5 if all(o.code == "RoutingNotPossible" for o in outcomes) else self.committer.clock.random()
-        retry_at = self.committer.clock.epoch() + backoff.delay(attempts, chance)
+        retry_at = self.committer.clock.epoch_seconds() + backoff.delay(attempts, chance)
         reason = "; ".join(dict.fromkeys(o.reason for o in outcomes))[:1000]
         return OpenMark(attempts, retry_at, reason, outcomes[0].reason_code, mark.cause, mark.since)
 

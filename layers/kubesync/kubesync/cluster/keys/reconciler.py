@@ -49,7 +49,11 @@ class Reconciler:
         self._connector = connector
         # Makes a planner. Each section gets a new one, because what a planner has read is not valid for longer.
         self._planner = partial(
-            Planner, committer.states, clock.epoch, untrusted=committer.untrusted, dependents=committer.dependents
+            Planner,
+            committer.states,
+            clock.epoch_seconds,
+            untrusted=committer.untrusted,
+            dependents=committer.dependents,
         )
         # How many record sets lists of this session took away because the configuration, or the rules, do not want them. Checkpoints count
         # this too (``KeyStates.unwanted``), but they can be made invalid.
@@ -218,7 +222,7 @@ class Reconciler:
         observations = yield from self._parsed(content)
         items = chain.from_iterable(snapshot.items for snapshot in content.snapshots.values())
         observed = self._sort([*items, *observations], {}, every_slice=True)
-        merge = ListMerge(self._states, content, observed, self._clock.epoch(), forced=mode.forced)
+        merge = ListMerge(self._states, content, observed, self._clock.epoch_seconds(), forced=mode.forced)
         yield from merge.compare(probed)
         return merge
 
@@ -337,7 +341,7 @@ class Reconciler:
         for seen in chain.from_iterable(map(observed.of, left)):
             below[seen.resource] = min(below.get(seen.resource, seen.resource_version), seen.resource_version)
         complete, extra = (frozenset[Resource](), ()) if left else (frozenset(listed), extra)
-        moved = self._states.checkpoints(complete, below, self._clock.epoch())
+        moved = self._states.checkpoints(complete, below, self._clock.epoch_seconds())
         name, table = self._states.config.name, self._states.tables.listeners
         actions = [table.put_checkpoint(name, resource, new, token) for resource, new in moved.items()]
 

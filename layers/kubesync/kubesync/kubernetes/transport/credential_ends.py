@@ -84,7 +84,7 @@ class CredentialEnds:
                 self._ends[Credential.TOKEN] = ()
                 return
             short_lived = end_that_counts(found, found.ends_at - 1) is None
-            if not short_lived or fresh or found.ends_at > self._clock.epoch():
+            if not short_lived or fresh or found.ends_at > self._clock.epoch_seconds():
                 self._ends[Credential.TOKEN] = self._relevant_ends([found])
 
     def _note_shown(self, what: Credential, found: Validity) -> None:
@@ -98,7 +98,7 @@ class CredentialEnds:
 
     def _relevant_ends(self, found: Sequence[Validity]) -> tuple[float, ...]:
         """The ends of credentials, without those that nobody has to know."""
-        ends = (end_that_counts(each, self._clock.epoch()) for each in found)
+        ends = (end_that_counts(each, self._clock.epoch_seconds()) for each in found)
         return tuple(end for end in ends if end is not None)
 
 

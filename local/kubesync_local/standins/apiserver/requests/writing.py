@@ -78,7 +78,7 @@ class Writer:
             return self._commit(resource, "ADDED", content)
 
     def _now(self) -> str:
-        return datetime.fromtimestamp(self._clock.epoch(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return datetime.fromtimestamp(self._clock.epoch_seconds(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def update(self, target: Target, body: JsonObject) -> tuple[StoredObject, bool]:
         """PUT, of an object or its status. Second value: whether it was created (an EndpointSlice never is)."""
