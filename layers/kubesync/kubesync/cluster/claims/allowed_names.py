@@ -39,9 +39,10 @@ def held_only(want: Desired, state: KeyState) -> Desired:
     if want.records is None or not (want.only_held or refused):
         return want
     names = state.claims | names_of(state.applied)
-    held: dict[tuple[str, str], set[str]] = {}
+    held: dict[tuple[str, str], set[str]] = {}  # by zone id and name: the set identifiers with which the name is held
     for name in names:
         held.setdefault(name.place, set()).add(name.identifier)
+    # By wanted name: the rules that want it (``domain.dns.publishing``).
     rules = {name: [origin.rule for origin in origins] for name, origins in want.origins.items()}
     own_names = {name for name, of_name in rules.items() if any(rule.startswith(OF_TEMPLATE) for rule in of_name)}
     own_identifiers = {name.identifier for name in names if name.name in own_names}
@@ -53,7 +54,7 @@ def held_only(want: Desired, state: KeyState) -> Desired:
         derived = all(rule in (OF_ENDPOINTS, OF_PORTS) for rule in rules.get(wanted.name, [""]))
         identifiers = held.get(wanted.place, own_identifiers if derived else set())
         if not identifiers:
-            continue
+            continue  # not held
         key = wanted if wanted.identifier in identifiers else replace(wanted, identifier=min(identifiers))
         if wanted in refused:
             if (stays := _with_held_policy(key, record_set, state)) is not None:
@@ -66,7 +67,7 @@ def held_only(want: Desired, state: KeyState) -> Desired:
 
 
 def _with_held_policy(key: RecordKey, wanted: RecordSet, state: KeyState) -> RecordSet | None:
-    """The wanted set with the policy that the key holds. If that policy is not possible for the set: the set that is held, or None."""
+    """The wanted set with the policy that the key holds. If that policy is not possible either: the set that is held; None: none is held."""
     held = state.intended.get(key) or state.applied.get(key)
     routing = _held_routing(state, key.identifier) if held is None else held.routing
     stays = replace(wanted, routing=routing)
@@ -74,7 +75,7 @@ def _with_held_policy(key: RecordKey, wanted: RecordSet, state: KeyState) -> Rec
 
 
 def _held_routing(state: KeyState, identifier: str) -> Routing:
-    """The routing of a set identifier that the key holds: all sets of a Service have the same routing."""
+    """The routing of a set identifier that the key holds: that of any set with it, because all sets of a Service have the same routing."""
     if not identifier:
         return SIMPLE
     sets = [*state.intended.items(), *state.applied.items()]
@@ -90,6 +91,8 @@ type _SetsOfSharers = dict[Name, dict[RecordKey, ObjectKey]]
 
 class NamespaceLimit:
     """Decides which names the keys of a namespace may still gain. A key that is planned earlier takes room from the keys after it.
+
+    The planner calls it for one key after the other: ``within``, ``sharable``, ``fitting``, ``planned``.
 
     the name is                      does the key need room for it in the namespace's limit?
     -----------                      -------------------------------------------------------
@@ -109,9 +112,10 @@ class NamespaceLimit:
         self._counted = counted
         self._policy = policy
         self._heir = heir
-        self._planned = Counter[CountKey]()  # what keys have taken since the counts were read
+        # What planned keys take more, or less, than before. ``NameCounts`` counts it only once it is written.
+        self._planned = Counter[CountKey]()
         self._taken: dict[ObjectKey, AbstractSet[str]] = {}  # the counted names of planned keys
-        self._gains = 0  # how many names ``within`` let the present key gain
+        self._gains = 0  # how many names ``within`` let the key gain that is planned now
 
     def within(
         self, seen: KeyState, want: Desired, owners: Mapping[Name, ObjectKey | None], needed: Mapping[Name, Name]
@@ -125,8 +129,9 @@ class NamespaceLimit:
         fresh = {
             name.name
             for name in missing
-            if name.name not in held
-            and name.name not in reserved
+            if name.name not in held  # another claim of the key counts the name already
+            and name.name not in reserved  # a neighbour gave the name
+            # The key waits for it already, or the namespace has counted it for a neighbour.
             and ((owner := owners.get(name)) in (None, key) or needed.get(name, name) not in seen.waits)
             and (owner in (None, key) or not neighbours(owner, key))
         }
@@ -143,17 +148,32 @@ class NamespaceLimit:
         return replace(want, records=records, problems=(*want.problems, *problems))
 
     def sharable(self, seen: KeyState, want: Desired, others: _SetsOfSharers) -> _SetsOfSharers:
-        """Of the claims that the key may share, those for which the limit of names has room. The key waits for the other claims."""
+        """Of the claims that the key may share with neighbours, those for which the limit of names has room. The key waits for the rest.
+
+        A shared name takes room only if it is new to the key, counts (``Desired.counted``), and a set of the key has a type that no neighbour
+        has there. Call this after ``within`` for the same key: names gained there take room first.
+
+        Args:
+            others: by claim, the sets that neighbours have there (``ClaimBook.sets_of_sharers``).
+        """
         held, records = self._counted.counted_names(seen), want.records or {}
-        free = {Name.of(key) for key in records if not any(clash(key, each) for each in others.get(Name.of(key), ()))}
-        asked = {name.name for name in free & others.keys() - seen.claims if name.name in want.counted} - held
+        with_a_free_type = {
+            Name.of(key) for key in records if not any(clash(key, each) for each in others.get(Name.of(key), ()))
+        }
+        asked = {
+            name.name for name in with_a_free_type & others.keys() - seen.claims if name.name in want.counted
+        } - held
         if not asked:
             return others
         without = set(sorted(asked)[max(0, self._room(seen, want) - self._gains) :])
         return {name: sets for name, sets in others.items() if name.name not in without}
 
     def _room(self, seen: KeyState, want: Desired) -> int:
-        """How many more names the key's namespace may gain, without the names that the key lets go and that no neighbour gets."""
+        """How many more names the key's namespace may gain. Negative: it has more than the limit allows.
+
+        Names that the key lets go make room (``leaving``), unless a neighbour gets them (``passes``). Names reserved for keys that are not
+        planned yet take room (``kept``).
+        """
         counted, namespace = self._counted, seen.key.namespace
         assert counted.rules is not None
         leaving = counted.counted_names(seen) - {*want.counted} if self._policy is Policy.SYNC else frozenset[str]()
@@ -173,12 +193,14 @@ class NamespaceLimit:
         if rules is None:
             return assignment
         problems: list[Problem] = []
+        # 1. Places in queues: those that the key leaves make room.
         if joined := sorted(assignment.waits - seen.waits):
             room = rules.max_waits_per_namespace - self._count(WAITS, namespace) + len(seen.waits - assignment.waits)
             if refused := joined[max(0, room) :]:
                 why = f"the objects of namespace {namespace} wait for {rules.max_waits_per_namespace} names (--max-waits{OF_NAMESPACE}"
                 problems += bounded(Problem("TooManyWaits", name.label, why) for name in refused)
                 assignment = replace(assignment, waits=assignment.waits - frozenset(refused))
+        # 2. Record sets at names where the key has none. Sets that the policy forbids to delete still count.
         held = seen.claims | names_of(seen.intended) | {name for name, owner in owners.items() if owner == seen.key}
         places = {name.place for name in held}
         fresh = {key for key in assignment.intended if key.place not in places}
@@ -196,7 +218,7 @@ class NamespaceLimit:
         return replace(assignment, problems=(*assignment.problems, *problems))
 
     def _count(self, kind: str, namespace: str) -> int:
-        """What the namespace has of a kind (``name_counts``), with what keys of this plan have taken."""
+        """What the namespace has of a kind (NAMES, WAITS or SETS), with what planned keys take (``_planned``)."""
         return self._counted.used(namespace, kind) + self._planned[kind, namespace]
 
     def planned(self, before: KeyState, after: KeyState) -> None:

@@ -43,12 +43,13 @@ class _Commit:
 class ClaimBook:
     """Tracks claims while one section of a commit is planned. Methods that change a claim return the actions that write the change.
 
-    ``to_plan_next``: keys that were given a claim, or may take more of one. They must be planned next.
-    ``wants``: each key that is planned in this commit, as it is seen now, with the record sets that it wants (None: not known).
+    ``to_plan_next``: keys that must be planned next: they were given a claim, may take more of one, or can hand one on now (``wait``).
+    ``wants``: each key that is planned in this commit, as it is seen now, with the record sets that it wants (None: not known). The planner
+    sets it.
 
     Args:
         tables: only keys of clusters in ``writable_clusters`` can be notified that they were given a name.
-        known: a key without its parts, as the commit leaves it.
+        known: returns a key without its parts: as planned so far in this commit, else as stored (``PublishedSets.of``).
         reserve: called with a key and a name if the key is given the name by a neighbour: their namespace has counted the name already.
     """
 
@@ -91,13 +92,15 @@ class ClaimBook:
             self._related[name] = set(found)
 
     def check_owners(self) -> None:
-        """Find claims, of those read so far, whose owners do not know of them. From then on nobody owns these. For a full resync.
+        """Find claims, of those read so far, whose owners do not know of them. From then on, ``owner`` says that nobody owns these. Only a full
+        resync calls this.
 
         Such a claim exists if an operator restored its item: the item names an owner that has let the name go. The owner would never
         let the name go again, so no other key would get it.
         """
         claims = [claim for claim in self._claims.values() if claim is not None]
         known = self._known_to(sorted({claim.owner for claim in claims}))
+        # An owner that ``_known_to`` leaves out may know of the claim: then the claim stays.
         self._ownerless = frozenset(c.name for c in claims if c.name not in known.get(c.owner, {c.name}))
 
     def _known_to(self, owners: Sequence[ObjectKey]) -> dict[ObjectKey, frozenset[Name]]:
@@ -105,7 +108,7 @@ class ClaimBook:
         try:
             # One after the other, and only their names: a namespace can have many large keys.
             return {state.key: state.claims | state.waits for state in self._states.load_each(owners)}
-        except NewerSchemaError:  # one such key fails the whole call: read each key alone
+        except NewerSchemaError:  # one such key fails the whole call: read each key alone. Alone, it is left out.
             alone = ([owner] for owner in owners) if len(owners) > 1 else ()
             return {key: names for owner in alone for key, names in self._known_to(owner).items()}
 
@@ -127,6 +130,7 @@ class ClaimBook:
         agreed = self.agreed_form(name)
         if agreed is not None and agreed.policy == policy:
             return waits_for(name, policy, key, owners, agreed=True)
+        # A weighted set is never treated as given: see ``_is_taken``.
         given = owners.get(name) == key if policy == Simple.kind else key in owners.values() and policy != Weighted.kind
         if given:
             return waits_for(name, policy, key, {each: owner for each, owner in owners.items() if self._is_taken(each)})
@@ -168,9 +172,11 @@ class ClaimBook:
         For example, two keys swap the seats PRIMARY and SECONDARY. Both claims change hands in one transaction: otherwise each key would
         wait for the other for ever. A key that turned back before it published what it turned to exchanges nothing: it lets that go.
 
+        An exchange is made when the generator yields it. The caller corrects ``owners``.
+
         Yields: the claim that the key gives, the claim that it gets, actions, and clusters besides the key's own.
         """
-        kept = seen.claims & names_of(kept_sets(seen))
+        kept = seen.claims & names_of(kept_sets(seen))  # what the key can give; after a turn back: see above
         for theirs in sorted(wanted - seen.claims):
             owner, claim = owners.get(theirs), self._claims.get(theirs)
             if owner in (None, seen.key) or claim is None or claim.owner != owner:
@@ -183,7 +189,7 @@ class ClaimBook:
             for mine in sorted(kept - wanted):
                 if mine.place != theirs.place or self.owner(mine) != seen.key:
                     continue
-                place = next(iter(self._waiters.places_of(mine, owner)), None)
+                place = next(iter(self._waiters.places_of(mine, owner)), None)  # None: the owner does not want ``mine``
                 if place is not None:
                     own = next(iter(self._waiters.places_of(theirs, seen.key)), None)
                     given = [*self._hand_over(mine, owner, place), self.plan_next(owner, mine)]
@@ -191,7 +197,10 @@ class ClaimBook:
                     break
 
     def without_lost(self, seen: KeyState) -> KeyState:
-        """The key without claims that another key has taken by ``exchange``, for a claim that this key waited for."""
+        """The key without claims that another key has taken by ``exchange``, for a claim that this key waited for.
+
+        The other key's transaction does not change this key's item: the item names such a claim until the key is planned.
+        """
         beside = claims_beside_waits(seen)
         lost = {name for name in beside if self.owner(name) is not None and seen.key not in self._holders(name)}
         return replace(seen, claims=seen.claims - lost, shared=seen.shared - lost) if lost else seen
@@ -203,7 +212,8 @@ class ClaimBook:
         return self._change(claim, claim.changed(owner=heir, waiting=claim.waiting - len(left)), leaves=left)
 
     def plan_next(self, key: ObjectKey, name: Name) -> Action:
-        """Have a key planned next, because of a name. Returns its durable mark, for a transaction with the fence of the key's cluster (I1)."""
+        """Have a key planned next, because of a name. Returns a durable mark, for the case that the session ends before (I1). It belongs into a
+        transaction with the fence of the key's cluster."""
         self.to_plan_next.append(key)
         return self._states.mark_to_plan(key, name)
 
@@ -255,9 +265,11 @@ class ClaimBook:
             claim = self._claims.get(name)
             if claim is None or self.owner(name) is None or needed.get(name, name) != name or name.seat:
                 continue
+            # 1. Who may take part: a key that has the claim or shares it, or a neighbour of the owner.
             holds = seen.key in claim.holders
             if not holds and (not neighbours(claim.owner, seen.key) or (name in seen.waits and not moved)):
                 continue
+            # 2. Whether the policies allow it. 3. The sets of the owner and of those who share.
             of_owner = {k: each for k, each in self.known(claim.owner).intended.items() if Name.of(k) == name}
             kinds = {policy, *(each.routing.kind for each in of_owner.values())}
             # An owner without sets at the name is planned first: only then it is known which types are free.
@@ -298,7 +310,7 @@ class ClaimBook:
         if self.owner(name) == key:
             return []
         self._related.get(_simple(name), set()).add(name)
-        if self._ownerless is not None:
+        if self._ownerless is not None:  # a full resync: the claim may have an item without a right owner
             return self._regain(name, key)
         return self._change(None, Claim(name, key, 1, 0))
 
@@ -344,7 +356,8 @@ class ClaimBook:
         return frozenset(self._commit.given.get(key, ()))
 
     def heir(self, name: Name, key: ObjectKey) -> ObjectKey | None:
-        """The key that receives the claim if ``key`` lets it go. None: nobody, or a key of a cluster that this master does not write for."""
+        """The waiting key that receives the claim if ``key`` lets it go. None: nobody waits, neighbours share the claim, or the next key is of a
+        cluster that this master does not write for."""
         claim = self._claims.get(name)
         line = {} if claim is None or claim.owner != key or claim.types else self._future_waiters(claim)
         heir = line[first_place(line)] if line else None
@@ -387,6 +400,8 @@ class ClaimBook:
             heir = claim.holders[1]
             given = self._change(claim, claim.changed(owner=heir, types=claim.types_without(heir)))
             return [*given, self.plan_next(heir, name)], frozenset({heir.cluster})
+        # If all who wait leave in this commit, one of them gets the claim, and lets it go in turn: the session may end before they leave, and
+        # nobody would look at a queue without a claim again (I1).
         line = self._future_waiters(claim) or (self._waiters.by_place(name) if claim.waiting else {})
         if not line:
             self._claims[name] = None
@@ -404,7 +419,7 @@ class ClaimBook:
         return [*actions, self.plan_next(heir, name)], frozenset({heir.cluster})
 
     def _existing(self, name: Name) -> Claim:
-        """A claim that was read and that somebody owns."""
+        """A claim that was read and exists. The caller knows that."""
         claim = self._claims[name]
         assert claim is not None, "only for a name that somebody owns"
         return claim

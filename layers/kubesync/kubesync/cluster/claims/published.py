@@ -40,13 +40,14 @@ class PublishedSets:
         self._known: dict[ObjectKey, KeyState] = {}
 
     def read(self, owners: Iterable[ObjectKey]) -> None:
-        """Read these keys, many at a time. A key that a newer release wrote is left out, and others after it."""
+        """Read these keys, many at a time. A key that a newer release wrote ends this: ``of`` reads those after it one by one."""
         with suppress(NewerSchemaError):
             for state in self._states.load_each(sorted({*owners} - self._known.keys())):
                 self._note(state)
 
     def of(self, owner: ObjectKey) -> KeyState:
-        """A key without its parts: as planned in this commit, else as stored. It has nothing if a newer release wrote it."""
+        """A key without its parts: as planned in this commit, else as stored. If a newer release wrote it, it counts as a key that publishes
+        nothing."""
         if owner not in self._known:
             self.read([owner])
         return self._known.setdefault(owner, KeyState(owner))
@@ -54,7 +55,7 @@ class PublishedSets:
     def _note(self, state: KeyState) -> None:
         self._known[state.key] = replace(state, parts={})
 
-    def at_names(
+    def of_rivals_at(
         self,
         seen: KeyState,
         wanted: _Sets,
@@ -62,23 +63,25 @@ class PublishedSets:
         needed: Mapping[Name, Name],
         others: Mapping[Name, Mapping[RecordKey, ObjectKey]],
     ) -> Mapping[tuple[str, str], _Sets]:
-        """What other keys publish at names where the key waits, by zone id and name.
+        """What other keys publish at names where they may keep this key out, by zone id and name. ``assign_names`` then decides.
 
-        Remembers in ``Dependents`` that the key waits for these others, so that ``changed`` finds the key when one of them changes.
+        Others are the owner of the claim that the key needs, and who has types of a claim that the key shares or may share. Remembers in
+        ``Dependents`` what the key wants there, so that ``changed`` has it planned again if one of them publishes something else.
 
         Args:
             owners, needed, others: see ``assign_names``.
         """
         found: dict[tuple[str, str], dict[RecordKey, RecordSet]] = {}
-        waited_for: set[ObjectKey] = set()
+        rivals: set[ObjectKey] = set()
         for name, owner in owners.items():
+            # Nobody else's claim keeps the name from the key: the needed claim is free or its own, or it has the name itself.
             own = owner in (None, seen.key) or (name in seen.claims and needed.get(name, name) == name)
             for other in {*(() if own else (owner,)), *others.get(name, {}).values()}:
                 if other is not None:
-                    waited_for.add(other)
+                    rivals.add(other)
                     found.setdefault(name.place, {}).update(published_sets(self.of(other)))
         wanted_there = {key: each for key, each in wanted.items() if key.place in found}
-        for other in waited_for:
+        for other in rivals:
             self._dependents.wanted.setdefault(other, {})[seen.key] = wanted_there
         return found
 
@@ -87,10 +90,12 @@ class PublishedSets:
 
         Keys that earlier sessions planned may wait in these queues. This session does not know them otherwise.
         """
+        # 1. Names where the key publishes something else from now on: other sets, or a conflict that comes or goes.
         changed = {Name.of(k) for k in {*before.intended, *records} if before.intended.get(k) != records.get(k)}
         changed |= before.conflicts.keys() ^ seen.conflicts.keys()
         if before.key in self._dependents.looked or not changed:
             return set()
+        # 2. All claims of the key at these names.
         places = {name.place for name in changed}
         return {name for name in before.claims if name.place in places}
 
@@ -121,21 +126,22 @@ class PublishedSets:
         if before.intended.keys() != after.intended.keys():
             notified.update(sorted(behind, key=lambda key: (not neighbours(key, after.key), key))[:_FEW])
         for key in notified:
-            behind.pop(key, None)
+            behind.pop(key, None)  # its next plan notes it again (``of_rivals_at``)
         return sorted(notified)
 
     def offer_freed_types(
         self, book: ClaimBook, before: KeyState, after: KeyState, wants: Callable[[ObjectKey], _Sets]
     ) -> tuple[set[RecordKey], list[Action]]:
-        """Promote keys of the same namespace that want types of a name which a key no longer wants (ADR 0062).
+        """Have keys of the same namespace planned next if they want types of a name which a key no longer wants (ADR 0062).
 
-        These keys are the owner of the claim, keys that share it, and keys in line for it.
+        These keys are the owner of the claim, keys that share it, and the first in line for it. If the key lets the whole claim go,
+        ``ClaimBook.let_go`` gives it to the next key instead.
 
         Args:
             wants: returns the record sets that a key wants, whether or not it has their names.
 
         Returns:
-            The sets that the key no longer wants and that sets of promoted keys replace; and the marks of the promoted keys.
+            The sets that the key no longer wants and that sets of these keys replace; and the marks of these keys (``ClaimBook.plan_next``).
         """
         replaced, marks = set[RecordKey](), list[Action]()
         gone, stays = before.intended.keys() - after.intended.keys(), names_of(after.intended)

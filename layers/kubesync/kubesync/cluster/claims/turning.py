@@ -28,8 +28,9 @@ _CNAMES_ONLY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A name whose sets change their form. ``place``: its zone id and the name. ``wants``: what all have to want, in words. ``waits``: claims
-    of those who turn with it. ``others``: of these, who do not want to, as far as is known."""
+    """A name at which a key changes the form of its sets, and others have sets. ``place``: its zone id and the name. ``wants``: what all have to
+    want, in words. ``waits``: claims whose sets have to change their form, or to go, in the same batch. ``others``: owners of these who do not
+    want that, as far as is known."""
 
     place: tuple[str, str]
     wants: str
@@ -38,10 +39,14 @@ class Turn:
 
 
 def turns_of(book: ClaimBook, seen: KeyState, wanted: Mapping[RecordKey, RecordSet]) -> list[Turn]:
-    """Names at which a key gives its sets another form, and others have sets. Their claims were all read.
+    """Names at which a key gives its sets another form, and others have sets. All claims of these names were read before.
 
-    Not where something else is in its way, such as a region that another key has: then it waits for that, with what it has. Keys of one
-    cluster agree about another policy before any of them records it (``agreeing``).
+    a name is left out if                                                                        instead
+    ---------------------                                                                        -------
+    nobody else has a claim there                                                                the key turns alone
+    all others are of the key's cluster, the policy changes, and the key has not begun to turn   they agree first (``plan_together``)
+    something else is in the key's way, such as a region that another key has                    the key waits for that, with what it has
+    an owner is of a cluster that this master does not write for                                 the same
     """
     policies, found = policies_of(wanted), list[Turn]()
     begun = {name.place for name in turning(seen)}
@@ -50,6 +55,7 @@ def turns_of(book: ClaimBook, seen: KeyState, wanted: Mapping[RecordKey, RecordS
         owners = {each: owner for each, owner in book.owners_at(Name(*place)).items() if owner != seen.key}
         clusters = {owner.cluster for owner in owners.values()}
         names = {name: policy for name, policy in policies.items() if name.place == place}
+        # Whether the policy stays, so that sets become CNAMEs or cease to be.
         only_type = {each.routing.kind for key, each in seen.applied.items() if key.place == place} == {*names.values()}
         apart = bool(owners) and (place in begun or only_type or clusters != {seen.key.cluster})
         free = all(waits_for(each, policy, seen.key, owners, agreed=True) == each for each, policy in names.items())
@@ -76,8 +82,19 @@ def types_in_the_way(
     needed: Mapping[Name, Name],
     turns: Iterable[Turn],
 ) -> dict[Name, Name]:
-    """Names that the key could have by policy, but at which a set of another type stands or is to come, each with the claim of the first such
-    set."""
+    """Wanted claims that no policy keeps from the key, but where a CNAME would meet another type. The planner adds these to ``needed``.
+
+    Not where the key turns (``turns``), nor where all holders turn to one form in this commit (``ClaimBook.agreed_form``): there the sets
+    change in one batch.
+
+    Args:
+        wanted: the sets that the key wants.
+        needed: by contested claim, the claim that the key must own to have it (``ClaimBook.needed_claim``). Only claims that need themselves are
+            looked at: for the others, the key waits already.
+
+    Returns:
+        By wanted claim, the claim to wait for instead: the first of another key that has a set, intended or applied, which excludes a wanted one.
+    """
     found, at = dict[Name, Name](), defaultdict[tuple[str, str], list[RecordKey]](list)
     for key in wanted if needed else ():
         at[key.place].append(key)
@@ -108,9 +125,13 @@ def with_turns(assignment: Assignment, turns: list[Turn], of_types: Mapping[str,
     return replace(assignment, waits=waits, problems=tuple(problems))
 
 
-def agreeing(book: ClaimBook, before: KeyState, seen: KeyState, needed: Mapping[Name, Name]) -> list[Action]:
-    """A key has set out to wait for another policy at a name. If all who have a claim there are of its cluster, and wait for something else by
-    now, they are planned together next, and marks say so."""
+def plan_together(book: ClaimBook, before: KeyState, seen: KeyState, needed: Mapping[Name, Name]) -> list[Action]:
+    """Have all who have a claim at a name planned in one commit, if they may agree on another form there (``ClaimBook.agreed_form``).
+
+    That is so if the key has a claim there and begins to wait now, or has changed, and all others are of its cluster and wait for something
+    there already. Returns the marks of these keys. Planned one by one, each would wait for the others for ever.
+    """
+    # Names at which another claim keeps the key out: of a changed key all, otherwise those for which it does not wait yet.
     names = sorted(name for name, claim in needed.items() if claim != name)
     if names and before.parts == seen.parts:
         names = [name for name in names if needed[name] not in seen.waits]
@@ -118,7 +139,7 @@ def agreeing(book: ClaimBook, before: KeyState, seen: KeyState, needed: Mapping[
     for name in {name.place: name for name in names}.values():
         holders = {*book.owners_at(name).values()}
         others = sorted(holders - {seen.key})
-        apart = not book.wants.keys() >= {*others}
+        apart = not book.wants.keys() >= {*others}  # this commit does not plan all of them already
         here = seen.key in holders and all(each.cluster == seen.key.cluster for each in others)
         if here and apart and all(any(w.place == name.place for w in book.known(each).waits) for each in others):
             marks += [book.plan_next(each, name) for each in (seen.key, *others)]
@@ -147,6 +168,7 @@ def contested_claims(seen: KeyState, want: Desired, rules: DnsRules) -> dict[Nam
     else                                                               yes
     """
     policies = policies_of(want.records or {})
+    # 1. Names where even a claim that the key has may be contested (``changed``), by zone id and name.
     places = {name.place for name in seen.claims ^ policies.keys() if name.seat}
     places |= {name.place for name in turned(seen.applied, want.records or {})}
     asked = policies.keys() - seen.conflicts.keys()
@@ -154,6 +176,7 @@ def contested_claims(seen: KeyState, want: Desired, rules: DnsRules) -> dict[Nam
     if seen.opened is not None and seen.opened.code == "NameTaken":
         places |= {name.place for name in asked - seen.claims}
     changed = {name for name in asked if name.place in places}
+    # 2. Claims that the key does not have.
     missing = asked - seen.claims - changed
     if not missing or (rules.names is None and not rules.routing):
         return {name: policies[name] for name in changed}

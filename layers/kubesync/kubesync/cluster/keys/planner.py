@@ -13,7 +13,14 @@ from kubesync.cluster.claims.allowed_names import NamespaceLimit, held_only
 from kubesync.cluster.claims.claim_book import ClaimBook
 from kubesync.cluster.claims.dependents import Dependents
 from kubesync.cluster.claims.published import PublishedSets
-from kubesync.cluster.claims.turning import Turn, agreeing, contested_claims, turns_of, types_in_the_way, with_turns
+from kubesync.cluster.claims.turning import (
+    Turn,
+    contested_claims,
+    plan_together,
+    turns_of,
+    types_in_the_way,
+    with_turns,
+)
 from kubesync.cluster.keys.alias_targets import AliasTargets
 from kubesync.cluster.keys.key_states import KeyStates
 from kubesync.cluster.keys.key_writes import NO_WRITES, KeyWrite, OrderedWrites, Piece, Planned, record_entries
@@ -314,10 +321,10 @@ class Planner:
             pieces.append(Piece(actions, clusters, mine))
             owners[theirs] = seen.key
             seen = replace(seen, claims=seen.claims - {mine})
-        pieces += [Piece((mark,)) for mark in agreeing(book, before, seen, needed)]
+        pieces += [Piece((mark,)) for mark in plan_together(book, before, seen, needed)]
         others = book.sets_of_sharers(seen, records, needed, moved=moved)
         others = self._limit.sharable(seen, want, others)
-        published = self._published.at_names(seen, records, owners, needed, others)
+        published = self._published.of_rivals_at(seen, records, owners, needed, others)
         assignment = assign_names(seen, records, owners, needed, published, others)
         assignment = with_turns(assignment, turns, {name.label: owners[name] for name in types})
         assignment = self._limit.fitting(seen, assignment, owners)
