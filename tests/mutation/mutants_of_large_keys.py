@@ -20,9 +20,9 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="each upstream of a Service may be full, however many it has",
         invariants="I9",
         file="domain/upstreams/nodes.py",
-        old="""    return equal_share(needs, MAX_SERVICE_BYTES)
+        old="""    return equal_share(needs, MAX_SERVICE_BYTES), sizes
 """,
-        new="""    return MAX_SERVICE_BYTES
+        new="""    return MAX_SERVICE_BYTES, sizes
 """,
         caught_by=(_CHOSEN + "test_i9_small_upstreams_leave_their_share_to_large_ones",),
     ),
@@ -117,7 +117,7 @@ OF_LARGE_KEYS: Final[tuple[Mutant, ...]] = (
         without="endpoints that a choice did not look at are not reported",
         invariants="I9",
         file="domain/upstreams/nodes.py",
-        old="tuple(endpoints), unseen, array(",
+        old="tuple(endpoints), left_out, array(",
         new="tuple(endpoints), 0, array(",
         caught_by=(_CHOSEN + "test_i4_choices_of_a_service_look_at_a_bounded_number_of_endpoints",),
     ),

@@ -81,8 +81,8 @@ OF_WHAT_IS_LET_IN: Final[tuple[Mutant, ...]] = (
         without="an upstream that stands gets forbidden addresses",
         invariants="I9",
         file="domain/upstreams/nodes.py",
-        old=" for name, nodes in asked if held.digests[name] == nodes.digest}\n",
-        new=" for name, nodes in asked}\n",
+        old=" for name, nodes in with_forbidden if held.digests[name] == nodes.digest}\n",
+        new=" for name, nodes in with_forbidden}\n",
         caught_by=("integration/names/test_addresses_let_in.py::test_i9_what_stands_is_no_way_in_for_more",),
     ),
     Mutant(
@@ -90,8 +90,8 @@ OF_WHAT_IS_LET_IN: Final[tuple[Mutant, ...]] = (
         without="an update drops forbidden nodes that stand",
         invariants="I9",
         file="domain/upstreams/nodes.py",
-        old=" for name, nodes in asked if held.digests[name] == nodes.digest}\n",
-        new=" for name, nodes in asked if False}\n",
+        old=" for name, nodes in with_forbidden if held.digests[name] == nodes.digest}\n",
+        new=" for name, nodes in with_forbidden if False}\n",
         caught_by=("integration/names/test_addresses_let_in.py::test_i6_i9_update_leaves_what_stands_and_reports_it",),
     ),
     Mutant(

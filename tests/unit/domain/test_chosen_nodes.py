@@ -239,14 +239,14 @@ def test_forbidden_address_that_stands_is_the_only_reason_to_choose_twice() -> N
     standing = upstreams_of(a_key(), service, groups)["prod/shop/web/1000/TCP"]
     held = Held(digests={"prod/shop/web/1000/TCP": digest(standing), "prod/shop/web/1001/TCP": "of other nodes"})
     chosen: list[int] = []
-    real = limits._chosen
+    real = limits._choose
 
     def noted(*given: Any) -> ChosenNodes:
         chosen.append(given[-1][0][1])
         return real(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "_chosen", noted)
+        patch.setattr(limits, "_choose", noted)
         found = limits.allowed_upstreams(a_key(), service, groups, held, set())
 
     assert chosen == [2000, 2001, 2001, 2002]

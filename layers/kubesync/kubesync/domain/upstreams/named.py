@@ -5,7 +5,7 @@ the same address and port twice   which one counts
 one ready, the other not          the ready one
 one primary, the other backup     the primary one
 different weights                 the higher one
-else                              as in a Service's upstream (``upstreams.preference``)
+else                              as in a Service's upstream (``upstreams.nodes.preference``)
 
 As in nginx, a weight applies to each node, not to a member as a whole. Where one named upstream is a member of another, its nodes
 get the product of both weights. They are backups if either upstream says so.
@@ -35,7 +35,7 @@ _PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
 
 @dataclass(frozen=True, slots=True, order=True)
 class ServicePortOf:
-    """A Service's upstream."""
+    """A member: the upstream of a Service's port."""
 
     key: ObjectKey
     port: int
@@ -52,7 +52,7 @@ class ServicePortOf:
 
 @dataclass(frozen=True, slots=True, order=True)
 class NamedOf:
-    """Another named upstream."""
+    """A member: another named upstream."""
 
     name: str
 
@@ -62,7 +62,7 @@ class NamedOf:
 
 @dataclass(frozen=True, slots=True, order=True)
 class StaticNode:
-    """A node outside of any cluster. It is always ready."""
+    """A member: a node outside of any cluster. It is always ready."""
 
     address: Address
     port: int
@@ -116,6 +116,7 @@ class Composed:
 
 
 type Named = Mapping[str, NamedUpstream]
+"""The registered named upstreams, by name."""
 type NodesOf = Mapping[str, Sequence[Node] | None]
 """The nodes of Services' upstreams by key. None, or a missing key: there is no such upstream."""
 
@@ -161,6 +162,7 @@ def parse_static(text: str) -> StaticNode:
 
 
 def _port(text: str, source: str) -> int:
+    """Read a port. ``source``: the whole text, for the message. Raises ValueError."""
     number = int(text) if text.isascii() and text.isdigit() and len(text) <= 5 else 0
     if not 1 <= number <= 65535:
         raise ValueError(f"{source!r}: a port is a number from 1 to 65535")
@@ -183,11 +185,15 @@ def compose(name: str, named: Named, nodes_of: NodesOf) -> Composed:
 
 
 type _Nodes = dict[tuple[Address, int], Node]
+"""By address and port, so each is there once."""
 
 
 @dataclass(slots=True)
 class _Composition:
-    """Composes one named upstream. Composes an upstream that is included in several ways only once."""
+    """Composes one named upstream. Composes an upstream that is included in several ways only once.
+
+    ``problems`` takes what is reported. ``done``: the composed upstreams, by name.
+    """
 
     named: Named
     nodes_of: NodesOf
@@ -195,19 +201,27 @@ class _Composition:
     done: dict[str, _Nodes] = field(default_factory=dict)
 
     def nodes(self, name: str, path: tuple[str, ...]) -> _Nodes:
+        """Compose the nodes of a registered named upstream. Of two with one address and port, the table at the top decides.
+
+        ``path``: the named upstreams that led here, the outermost first. One that comes again includes itself.
+        """
         if name not in self.done:
-            found: _Nodes = {}
+            composed: _Nodes = {}
             for member in self.named[name].members:
-                for node in self._part(member.source, (*path, name)):
+                for node in self._nodes_of_member(member.source, (*path, name)):
                     if (address := parse_address(node.ip)) is not None:
                         weight = min(node.weight * member.weight, MAX_NODE_WEIGHT)
                         of_member = replace(node, weight=weight, backup=node.backup or member.backup)
-                        other = found.setdefault((address, node.port), of_member)
-                        found[address, node.port] = min(other, of_member, key=_preference)
-            self.done[name] = found
+                        other = composed.setdefault((address, node.port), of_member)
+                        composed[address, node.port] = min(other, of_member, key=_preference)
+            self.done[name] = composed
         return self.done[name]
 
-    def _part(self, source: MemberSource, path: tuple[str, ...]) -> Iterable[Node]:
+    def _nodes_of_member(self, source: MemberSource, path: tuple[str, ...]) -> Iterable[Node]:
+        """The nodes of a member, before the member's weight. ``path``: as in ``nodes``, with the upstream that has the member.
+
+        Reports a member that is missing or would go round in a circle. It has no nodes.
+        """
         match source:
             case StaticNode(address, port):
                 return (Node(address.text, port, ready=True),)
@@ -229,27 +243,31 @@ class _Composition:
 
 
 def _preference(node: Node) -> tuple[bool, bool, int, tuple[bool, int, int, str, str, str, str]]:
+    """Sort key by the table at the top: of two nodes with one address and port, the one with the smaller key counts."""
     return not node.ready, node.backup, -node.weight, preference(node)
 
 
 def below(name: str, named: Named) -> frozenset[str]:
     """A named upstream and everything that it includes, directly or not, as far as it is registered."""
     found: set[str] = set()
-    left = [name]
-    while left:
-        each = left.pop()
-        if each in named and each not in found:
-            found.add(each)
-            left += named[each].includes
+    to_visit = [name]
+    while to_visit:
+        visited = to_visit.pop()
+        if visited in named and visited not in found:  # there may be circles
+            found.add(visited)
+            to_visit += named[visited].includes
     return frozenset(found)
 
 
 def dependents_of(named: Named) -> dict[str, frozenset[str]]:
-    """For each upstream: the names that have to be composed again when it changes. A named upstream's own key counts too."""
-    found: dict[str, set[str]] = {}
+    """For the key of each upstream, Services' and named ones: the named upstreams that have to be composed again when it changes.
+
+    A named upstream depends on itself, too: on its registration.
+    """
+    dependents: dict[str, set[str]] = {}
     for name in named:
-        for each in below(name, named):
-            found.setdefault(named_key(each), set()).add(name)
-            for source in named[each].services:
-                found.setdefault(source.upstream, set()).add(name)
-    return {upstream: frozenset(names) for upstream, names in found.items()}
+        for included in below(name, named):
+            dependents.setdefault(named_key(included), set()).add(name)
+            for source in named[included].services:
+                dependents.setdefault(source.upstream, set()).add(name)
+    return {upstream: frozenset(names) for upstream, names in dependents.items()}

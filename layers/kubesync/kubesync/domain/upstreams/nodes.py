@@ -33,12 +33,16 @@ MAX_LOOKED_AT: Final = 2_000_000
 # This many nodes always fit, however long their names.
 _ALWAYS_FIT: Final = 1000
 _HASHED_AT_A_TIME: Final = 1000
+# Bytes that an empty slice has: its JSON array begins with ``[`` and ends with ``]``.
 _BRACKETS: Final = 2
 
+# The fields that a node takes over from its endpoint, in the order of ``Node``.
 _OF_ENDPOINT: Final = attrgetter("ready", "serving", "terminating", "node", "zone", "hostname", "pod")
+# The fields that each node's document has, and those that it has where they are known, each with its default (``node_document``).
 _ALWAYS: Final = ("ip", "port", "ready")
 _SOMETIMES: Final = {field.name: field.default for field in fields(Node) if field.name not in _ALWAYS}
 
+# How many ports an address can have, 0 included: see ``_Places``.
 _PORTS: Final = 1 << 16
 _CANONICAL_JSON: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 # The better of two observations of one address and port counts. There are two while a pod moves from one slice to another.
@@ -52,16 +56,21 @@ def upstream_key(key: ObjectKey, port: int, protocol: str) -> str:
 
 
 type _Target = tuple[tuple[int, int], ...]
-"""Where a Service's port leads to: groups, by their index, and the number of the port in each."""
+"""Where a Service's port leads to, as pairs: a group, by its index, and the number of the port in this group."""
 type _Places = array[int]
-"""Of the members of a group: where each address stands among all, in their order, times ``_PORTS``."""
+"""The places of a group's members, in their order. A place is the rank of an address among all of the Service, times ``_PORTS``.
+
+So a place plus a port is one number for both. These numbers sort by address, then by port, and take little memory: a Service may have
+100,000. ``number // _PORTS`` is the rank, ``number % _PORTS`` the port.
+"""
 
 
 class ChosenNodes(Sequence[Node]):
-    """The nodes of one upstream, chosen and not built: each is built when it is read.
+    """The nodes of one upstream, chosen and not built: each ``Node`` is built when it is read, which saves memory.
 
-    ``ips``, ``ports`` and ``endpoints`` belong together: each has an entry for each node, in one order. ``left_out``: how many do not fit.
-    ``sizes``: of each in bytes, only where there are many. ``with_port`` makes copies with another port, which share all else.
+    ``ips``, ``ports`` and ``endpoints`` belong together: each has an entry for each node, in one order. ``left_out``: how many nodes the
+    upstream has no room for. ``sizes``: the bytes that each node takes in its slice; empty where a Service has few nodes.
+    ``with_port`` makes copies with another port, which share all else.
     """
 
     def __init__(
@@ -90,7 +99,7 @@ class ChosenNodes(Sequence[Node]):
     __hash__ = None  # type: ignore[assignment]
 
     def with_port(self, port: int) -> ChosenNodes:
-        """The same addresses with another port."""
+        """The same addresses with another port, and notes the port, so that ``digest`` computes the digests of all copies at once."""
         other = copy(self)
         vars(other).update(_ports=array("H", [port]) * len(self), _port=port)
         self._digests.setdefault(port, "")
@@ -98,7 +107,7 @@ class ChosenNodes(Sequence[Node]):
 
     @property
     def digest(self) -> str:
-        """See ``digest``. Computed at once for all ports with these addresses."""
+        """See the function ``digest``. Computed at once for all copies (``with_port``): each node is encoded once, and only its port differs."""
         if not self._digests.get(self._port):
             ports = [self._port] if self._port is None else list(self._digests)
             hashes = {port: sha256(b"[") for port in ports}
@@ -115,85 +124,111 @@ class ChosenNodes(Sequence[Node]):
 
 
 def _port_text(port: int | None) -> bytes:
-    """No other text of a node reads so: quotes within texts are escaped."""
+    """How a node's JSON gives its port. It can be replaced as text: no other part of a node reads so, as quotes within texts are escaped."""
     return f'"port":{port},'.encode("ascii")
 
 
 def allowed_upstreams(
     key: ObjectKey, service: Service, groups: Sequence[AddressedGroup], held: Held, problems: set[Problem]
 ) -> dict[str, ChosenNodes]:
-    """The upstreams (see ``upstreams_of``) without forbidden addresses, which are reported.
+    """The upstreams (see ``upstreams_of``) without addresses that nobody may newly be pointed at (``addresses.why_forbidden``: loopback, say).
 
-    They stay in an upstream as long as it is what was written last, by its digest. So an update changes nothing, and no other comes
-    beside them.
+        the upstream's nodes, forbidden ones included, are    it gets
+        --------------------------------------------------    -------
+        those that were written last (the same digest)        the same nodes: a release that forbids more takes nothing away
+        others                                                its allowed nodes only
+
+    Reports each forbidden address, and whether it stays in an upstream.
+
+    Args:
+        held: what the key has. ``held.digests``: of its upstreams as they were written last, by key.
+        problems: takes what is reported.
     """
     why = {address.text: address.forbidden for group in groups for _, address in group.members if address.forbidden}
     if not why:
         return upstreams_of(key, service, groups)
-    asked = upstreams_of(key, service, groups, held.digests.__contains__).items()
-    unchanged = {name: nodes for name, nodes in asked if held.digests[name] == nodes.digest}
-    del asked  # both at once would take twice the memory
-    kept = {ip for nodes in unchanged.values() for ip in nodes.ips}
-    problems.update(address_not_allowed(address, kind, stands=address in kept) for address, kind in why.items())
+    with_forbidden = upstreams_of(key, service, groups, held.digests.__contains__).items()
+    unchanged = {name: nodes for name, nodes in with_forbidden if held.digests[name] == nodes.digest}
+    del with_forbidden  # both at once would take twice the memory
+    staying = {ip for nodes in unchanged.values() for ip in nodes.ips}
+    problems.update(address_not_allowed(address, kind, stands=address in staying) for address, kind in why.items())
     allowed = [group._replace(members=tuple(m for m in group.members if not m[1].forbidden)) for group in groups]
-    chosen = upstreams_of(key, service, allowed, lambda name: name not in unchanged)
-    return dict(sorted((chosen | unchanged).items()))
+    others = upstreams_of(key, service, allowed, lambda name: name not in unchanged)
+    return dict(sorted((others | unchanged).items()))
 
 
 def upstreams_of(
     key: ObjectKey, service: Service, groups: Sequence[AddressedGroup], wanted: Callable[[str], bool] = lambda _: True
 ) -> dict[str, ChosenNodes]:
-    """The nodes behind every port of a Service that is not an ExternalName. A port without endpoints has none. Only ``wanted`` ones.
+    """The nodes behind every port of a Service that is not an ExternalName, by upstream key. A port without endpoints has an empty upstream.
 
     A Service's port and an endpoints' port belong together if their names (empty for an unnamed port) and protocols are
     equal. Their numbers usually differ: one is the Service's, the other the container's.
 
-    An upstream holds what ``fitting`` chooses. If all of a Service need more than ``MAX_SERVICE_BYTES``, none holds more than an equal
-    share, which is larger where others need less. For this share, an endpoint in two groups counts twice. If all choices together have more
-    than ``MAX_LOOKED_AT`` endpoints to choose from, each group offers only some of its own, ready ones first.
+    Two limits hold for all upstreams of a Service together:
+        bytes               If all need more than ``MAX_SERVICE_BYTES``, none holds more than an equal share, which is larger where others
+                            need less. Here, an endpoint in two groups counts twice.
+        endpoints looked at If all choices have more than ``MAX_LOOKED_AT`` to choose from, each group offers only some of its own, ready
+                            ones first.
+
+    Args:
+        wanted: makes only the upstreams whose keys it takes. The limits are those of all.
     """
-    offered: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    # 1. Match the ports.
+    offered: dict[tuple[str, str], list[tuple[int, int]]] = {}  # by name and protocol: pairs as in ``_Target``
     for at, group in enumerate(groups):
         for port in group.ports:
             offered.setdefault((port.name, port.protocol), []).append((at, port.port))
-    targets: dict[str, _Target] = {}
-    for of_service in service.ports:
-        name = upstream_key(key, of_service.port, of_service.protocol)
-        found = offered.get((of_service.name, of_service.protocol), ())
-        targets[name] = (*targets.get(name, ()), *found)
-    sizes: dict[int, int] = {}
-    share = _share(groups, targets.values(), sizes)
+    targets: dict[str, _Target] = {}  # by upstream key
+    for service_port in service.ports:
+        name = upstream_key(key, service_port.port, service_port.protocol)
+        pairs = offered.get((service_port.name, service_port.protocol), ())
+        targets[name] = (*targets.get(name, ()), *pairs)
+    # 2. Share out what the limits allow: ``share`` bytes to an upstream, ``most`` endpoints to a choice.
+    share, sizes = _share(groups, targets.values())
     shapes = {target: _shape(target) for target in targets.values()}
     counts = [sum(len(groups[at].members) for at, _ in shape) for shape in set(shapes.values())]
     most = equal_share(counts, MAX_LOOKED_AT)
-    if most < max(counts, default=0):
+    if most < max(counts, default=0):  # a choice leaves some of its endpoints out: those at the end
         groups = [g._replace(members=tuple(sorted(g.members, key=lambda m: not m[0].ready))) for g in groups]
+    # 3. Rank the addresses.
     addresses = sorted({address for group in groups for _, address in group.members})
-    order = {address: at * _PORTS for at, address in enumerate(addresses)}
-    places = [array("L", (order[address] for _, address in group.members)) for group in groups]
-    del order
-    choose = cache(partial(_chosen, addresses, groups, places, sizes, share, most))
+    place_of = {address: rank * _PORTS for rank, address in enumerate(addresses)}
+    places = [array("L", (place_of[address] for _, address in group.members)) for group in groups]
+    del place_of  # it takes much memory, and the choices take more
+    # 4. Choose: once for targets of one shape, and make a copy for each other port.
+    choose = cache(partial(_choose, addresses, groups, places, sizes, share, most))
 
     @cache
-    def chosen(target: _Target) -> ChosenNodes:
-        found = choose(shapes[target])
-        return found if len({number for _, number in target}) != 1 else found.with_port(target[0][1])
+    def nodes_behind(target: _Target) -> ChosenNodes:
+        nodes = choose(shapes[target])
+        return nodes if len({number for _, number in target}) != 1 else nodes.with_port(target[0][1])
 
-    return {name: chosen(targets[name]) for name in sorted(targets) if wanted(name)}
+    return {name: nodes_behind(targets[name]) for name in sorted(targets) if wanted(name)}
 
 
 def _shape(target: _Target) -> _Target:
-    """The choice is the same for every number with as many digits, where there is one number: it is made once."""
+    """The target itself, or one that stands for all with the same choice: it is made once for them.
+
+    If a target has one port number in all its groups, the choice depends only on how many digits the number has: they take room. The
+    smallest number with as many digits stands for it: 1000 for 8080.
+    """
     numbers = {number for _, number in target}
     return target if len(numbers) != 1 else tuple((at, 10 ** len(str(number)) // 10) for at, number in target)
 
 
-def _share(groups: Sequence[AddressedGroup], targets: Collection[_Target], sizes: dict[int, int]) -> int:
-    """How many bytes each upstream may hold. ``sizes``: takes down what the node of each endpoint, by its id, needs with an empty port."""
+def _share(groups: Sequence[AddressedGroup], targets: Collection[_Target]) -> tuple[int, dict[int, int]]:
+    """How many bytes each upstream of a Service may hold, and what each endpoint needs of them, by its ``id()``, without the port's digits.
+
+    The sizes are empty if the Service has so few nodes that all fit. The key is an ``id()`` because hashing an endpoint takes long; ids
+    stay valid, since the groups keep all endpoints alive.
+    """
     if sum(len(groups[at].members) for target in targets for at, _ in target) <= _ALWAYS_FIT:
-        return MAX_SERVICE_BYTES
-    of_groups = []
+        return MAX_SERVICE_BYTES, {}
+    sizes: dict[int, int] = {}
+    of_groups = []  # the sum of each group
     for group in groups:
+        # The one digit of port 0 stands for the comma that follows a node.
         of_group = [len(_canonical(address.text, 0, endpoint)) for endpoint, address in group.members]
         sizes.update(zip((id(endpoint) for endpoint, _ in group.members), of_group, strict=True))
         of_groups.append(sum(of_group))
@@ -202,10 +237,10 @@ def _share(groups: Sequence[AddressedGroup], targets: Collection[_Target], sizes
         min(full, sum(of_groups[at] + len(groups[at].members) * len(str(port)) for at, port in target))
         for target in targets
     ]
-    return equal_share(needs, MAX_SERVICE_BYTES)
+    return equal_share(needs, MAX_SERVICE_BYTES), sizes
 
 
-def _chosen(
+def _choose(
     addresses: Sequence[Address],
     groups: Sequence[AddressedGroup],
     of_groups: Sequence[_Places],
@@ -214,37 +249,44 @@ def _chosen(
     most: int,
     target: _Target,
 ) -> ChosenNodes:
-    """The nodes of one target: of each address and port the best endpoint, and of these as many as fit.
+    """Choose the nodes of one target.
 
-    A node is known by one number, its address' place plus its port, so that it sorts by address and port.
+    1. Of each group, look at all members; if the groups have more than ``most`` together, at an equal number from the front of each.
+    2. Of two endpoints with one address and port, take the one that ``preference`` puts first.
+    3. Keep as many as fit, ready ones first.
+
+    The nodes are in the order of addresses, then ports.
 
     Args:
-        addresses: all, sorted.
-        of_groups: see ``_Places``.
+        addresses: all of the Service, sorted.
+        of_groups: the places of each group's members (``_Places``).
         sizes: see ``_share``.
         share: how many bytes the nodes may have.
         most: how many endpoints are looked at.
     """
-    found: dict[int, Endpoint] = {}
-    found_by = sum(len(groups[at].members) for at, _ in target)
-    each = found_by if found_by <= most else max(1, most // len(target))
-    unseen = sum(max(0, len(groups[at].members) - each) for at, _ in target)
+    # 1.
+    offering = sum(len(groups[at].members) for at, _ in target)
+    taken = offering if offering <= most else max(1, most // len(target))
+    left_out = sum(max(0, len(groups[at].members) - taken) for at, _ in target)
+    # 2. By address and port, as one number: place + port (``_Places``).
+    best: dict[int, Endpoint] = {}
     for at, port in target:
-        for place, (endpoint, _) in zip(of_groups[at][:each], groups[at].members[:each], strict=True):
-            other = found.setdefault(place + port, endpoint)
+        for place, (endpoint, _) in zip(of_groups[at][:taken], groups[at].members[:taken], strict=True):
+            other = best.setdefault(place + port, endpoint)
             if other is not endpoint and preference(endpoint) < preference(other):
-                found[place + port] = endpoint
-    places = sorted(found)
-    endpoints = [found[place] for place in places]
+                best[place + port] = endpoint
+    numbers = sorted(best)
+    endpoints = [best[number] for number in numbers]
+    # 3.
     digits = {port: len(str(port)) for _, port in target}
-    of_nodes = [sizes[id(e)] + digits[p % _PORTS] for p, e in zip(places, endpoints, strict=True)] if sizes else []
-    kept = _fitting(of_nodes, lambda at: not endpoints[at].ready, share)
-    if kept is not None:
-        unseen += len(places) - len(kept)
-        places, endpoints = [places[at] for at in kept], [endpoints[at] for at in kept]
-        of_nodes = [of_nodes[at] for at in kept]
-    ips = tuple(addresses[place // _PORTS].text for place in places)
-    return ChosenNodes(ips, (place % _PORTS for place in places), tuple(endpoints), unseen, array("L", of_nodes))
+    of_nodes = [sizes[id(e)] + digits[n % _PORTS] for n, e in zip(numbers, endpoints, strict=True)] if sizes else []
+    fitting_ones = _indexes_that_fit(of_nodes, lambda at: not endpoints[at].ready, share)
+    if fitting_ones is not None:
+        left_out += len(numbers) - len(fitting_ones)
+        numbers, endpoints = [numbers[at] for at in fitting_ones], [endpoints[at] for at in fitting_ones]
+        of_nodes = [of_nodes[at] for at in fitting_ones]
+    ips = tuple(addresses[number // _PORTS].text for number in numbers)
+    return ChosenNodes(ips, (number % _PORTS for number in numbers), tuple(endpoints), left_out, array("L", of_nodes))
 
 
 def _node(ip: str, port: int, endpoint: Endpoint) -> Node:
@@ -277,7 +319,7 @@ def node_document(node: Node) -> dict[str, str | int | bool]:
 
 
 def _canonical(ip: str, port: int, endpoint: Endpoint) -> str:
-    """The canonical JSON of such a node. By hand: to make the document and encode it would be most of the time of planning a large Service."""
+    """The canonical JSON (``digest``) of an endpoint's node. Made by hand: encoding documents would take most of the time of a large plan."""
     host = f'"hostname":{quoted(endpoint.hostname)},' if endpoint.hostname else ""
     node = f'"node":{quoted(endpoint.node)},' if endpoint.node else ""
     pod = f'"pod":{quoted(endpoint.pod)},' if endpoint.pod else ""
@@ -288,6 +330,7 @@ def _canonical(ip: str, port: int, endpoint: Endpoint) -> str:
 
 @cache
 def _state(*states: bool | None) -> str:
+    """The fields ``ready``, ``serving`` and ``terminating`` in canonical JSON, without braces and those that are None."""
     document = dict(zip(("ready", "serving", "terminating"), states, strict=True))
     return _CANONICAL_JSON.encode({name: value for name, value in document.items() if value is not None})[1:-1]
 
@@ -322,7 +365,7 @@ def slice_nodes(nodes: Sequence[Node], max_bytes: int = MAX_SLICE_BYTES) -> list
 
 
 def sizes_of(nodes: Sequence[Node]) -> Iterable[int]:
-    """How many bytes each node takes in its slice."""
+    """How many bytes each node takes in its slice, the comma after it included."""
     return nodes.sizes if isinstance(nodes, ChosenNodes) and nodes.sizes else map(_size, nodes)
 
 
@@ -334,33 +377,41 @@ def fitting(nodes: Sequence[Node]) -> tuple[Node, ...]:
     """
     if len(nodes) <= _ALWAYS_FIT:
         return tuple(nodes)
-    kept = _fitting([*map(_size, nodes)], lambda at: (not nodes[at].ready, nodes[at].backup))
-    return tuple(nodes) if kept is None else tuple(nodes[at] for at in kept)
+    indexes = _indexes_that_fit([*map(_size, nodes)], lambda at: (not nodes[at].ready, nodes[at].backup))
+    return tuple(nodes) if indexes is None else tuple(nodes[at] for at in indexes)
 
 
-def _fitting(
-    sizes: Sequence[int], worst_last: Callable[[int], Any], share: int = MAX_SERVICE_BYTES
+def _indexes_that_fit(
+    sizes: Sequence[int], rank: Callable[[int], Any], share: int = MAX_SERVICE_BYTES
 ) -> Sequence[int] | None:
-    """Which nodes of these sizes fit: within the share, and within ``MAX_SLICES``, which any ``_ALWAYS_FIT`` nodes are. None: all."""
-    fits = sum(sizes) <= share
-    if fits and (len(sizes) <= _ALWAYS_FIT or slices_of(sizes) <= MAX_SLICES):
-        return None
-    best_first = sorted(range(len(sizes)), key=worst_last)
+    """The indexes of the nodes of these sizes that fit one upstream, in their order; None: all fit.
 
-    def kept(count: int) -> list[int]:
+    They have at most ``share`` bytes, and at most ``MAX_SLICES`` slices. ``_ALWAYS_FIT`` nodes need no more slices, so few are not counted.
+
+    Args:
+        rank: of the node at an index. If not all fit, those of the lowest rank stay; of one rank the first.
+    """
+    in_share = sum(sizes) <= share
+    if in_share and (len(sizes) <= _ALWAYS_FIT or slices_of(sizes) <= MAX_SLICES):
+        return None
+    best_first = sorted(range(len(sizes)), key=rank)
+
+    def best(count: int) -> list[int]:
+        """So many of the best, in the order of the nodes, as slices hold them."""
         return sorted(best_first[:count])
 
     def slices(count: int) -> int:
-        return slices_of(sizes[at] for at in kept(count))
+        return slices_of(sizes[at] for at in best(count))
 
-    most = len(sizes) if fits else bisect_right([*accumulate(sizes[at] for at in best_first)], share)
-    # Adding a node never reduces the number of slices.
+    most = len(sizes) if in_share else bisect_right([*accumulate(sizes[at] for at in best_first)], share)
     if most > _ALWAYS_FIT and slices(most) > MAX_SLICES:
+        # Adding a node never reduces the number of slices, so the largest count that fits can be found by bisection.
         most = bisect_right(range(most), MAX_SLICES, key=slices) - 1
-    return kept(most)
+    return best(most)
 
 
 def _size(node: Node) -> int:
+    """See ``sizes_of``."""
     return len(_CANONICAL_JSON.encode(node_document(node))) + 1  # and the comma
 
 
@@ -371,7 +422,7 @@ def slices_of(sizes: Iterable[int]) -> int:
 
 def _cuts(sizes: Iterable[int], max_bytes: int) -> Iterator[int]:
     """Where the nodes of these sizes are cut: the index of the first node of each slice but the first."""
-    filled = _BRACKETS
+    filled = _BRACKETS  # bytes of the slice so far
     for at, size in enumerate(sizes):
         if filled > _BRACKETS and filled + size > max_bytes:
             yield at
