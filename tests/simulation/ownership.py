@@ -18,7 +18,7 @@ from kubesync.cluster.run import ListeningRun
 from kubesync.cluster.served_keys import PromotedKeys, Published, Readers, ServedKeys
 from kubesync.cluster.serving import Serving
 from kubesync.cluster.tasks import Lane
-from kubesync.operations.requests import ResyncRunner
+from kubesync.operations.requests import ResyncActor
 from kubesync.upstreams.actor import NamedUpstreams
 from kubesync.upstreams.composer import Composer
 from kubesync.zone.actor import ZoneActor
@@ -41,7 +41,7 @@ _ANYBODY: Final[dict[type, frozenset[str]]] = {
         {"load", "start", "ask", "wake", "stop", "join", "marked"}
         | {"_clock", "_composer", "_composing", "host", "_until"}
     ),
-    ResyncRunner: frozenset({"take", "close", "join", "_host"}),
+    ResyncActor: frozenset({"take", "close", "join", "_host"}),
 }
 """Classes of actors and their parts, with what any thread may touch."""
 _OWNER: Final = "_owner_in_the_simulation"

@@ -26,7 +26,7 @@ def test_check_method_race_many_threads_may_ask_while_the_lease_is_renewed() -> 
     def ask() -> None:
         try:
             while not enough.is_set():
-                keeper.may_write()
+                keeper.check_may_write()
                 keeper.truly_master()
         except BaseException as error:  # noqa: BLE001 - shown below
             refused.append(error)

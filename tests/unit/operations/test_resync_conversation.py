@@ -37,7 +37,7 @@ from kubesync.messages import (
 )
 from kubesync.operations import cluster_resync
 from kubesync.operations.ports import Master
-from kubesync.operations.requests import ResyncRunner
+from kubesync.operations.requests import ResyncActor
 from kubesync.operations.resync import Resync
 from kubesync_local.documents.last_resync import last_resyncs, resyncs_under_way
 
@@ -211,7 +211,7 @@ def test_runner_does_requests_one_by_one_and_ends_when_it_is_closed(played: Play
             return False
 
     played.resyncs = cast("Any", Waiting())
-    runner = ResyncRunner(cast("Master", played), Activity(played.clock))
+    runner = ResyncActor(cast("Master", played), Activity(played.clock))
     requests = [ResyncRequest(name, "prod", dry_run=True, force=False, at_ms=0) for name in "ab"]
     runner.take([])
     assert runner.join(0.0)
@@ -235,7 +235,7 @@ def test_request_that_fails_goes_behind_those_that_wait(played: Played) -> None:
             raise StoreUnavailableError("DynamoDB does not answer")
 
     played.resyncs = cast("Any", Waiting())
-    runner = ResyncRunner(cast("Master", played), Activity(played.clock))
+    runner = ResyncActor(cast("Master", played), Activity(played.clock))
     runner.take(requests)
     assert not runner.join(0.3)
     assert done[:6] == ["a", "b", "c", "a", "b", "c"]

@@ -14,12 +14,12 @@ from kubesync.cluster.keys.key_states import KeyStates, ListenerView
 from kubesync.cluster.serving import ClusterFigures
 from kubesync.domain.merge import Believed
 from kubesync.domain.objects import Resource
-from kubesync.session.health import ClusterHealth, health, of_cluster
+from kubesync.session.health import ClusterHealth, cluster_health, health_figures
 from kubesync.zone.progress import Progress, ZoneFigures, ZoneReport, ZoneState
 
 
 def figures(*clusters: ClusterHealth, unserved: int = 0, pending: int = 0, **more: Any) -> dict[str, float]:
-    return health(clusters, unserved, pending, more.pop("zones", {}), more.pop("steps", {}), 1000.0)
+    return health_figures(clusters, unserved, pending, more.pop("zones", {}), more.pop("steps", {}), 1000.0)
 
 
 def a_zone(progress: Progress, *, blocked: bool = False) -> ZoneFigures:
@@ -102,19 +102,19 @@ def test_i10_cluster_that_was_added_a_moment_ago_raises_nothing() -> None:
     store = MemoryStore(clock=clock)
     states = KeyStates(config, cluster_tables(store), epoch_seconds=clock.epoch_seconds)
     figures = ClusterFigures(views=tuple(states.listeners.values()))
-    seen = of_cluster("new", figures, {}, clock.epoch_seconds(), clock.monotonic())
+    seen = cluster_health("new", figures, {}, clock.epoch_seconds(), clock.monotonic())
     assert seen.failing == (1.0, 1.0)
-    assert "ListenersFailing" not in health([seen], 0, 0, {}, {}, clock.monotonic())
+    assert "ListenersFailing" not in health_figures([seen], 0, 0, {}, {}, clock.monotonic())
 
 
 def test_i10_cluster_whose_actor_hangs_works_and_records_nothing() -> None:
     working = ListenerView(works_since=100.0)
     figures = ClusterFigures(views=(working, working))
-    seen = of_cluster("prod", figures, {"prod/cluster": 200.0, "zone Z1": 900.0}, 1000.0, 500.0)
+    seen = cluster_health("prod", figures, {"prod/cluster": 200.0, "zone Z1": 900.0}, 1000.0, 500.0)
     assert (seen.failing, seen.unrecorded) == ((200.0, 200.0), 200.0)
-    told = health([seen], 0, 0, {}, {}, 500.0)
+    told = health_figures([seen], 0, 0, {}, {}, 500.0)
     assert (told["ListenersFailing"], told["OldestOpenSeconds"]) == (2, 200.0)
-    seen = of_cluster("prod", figures, {"zone Z1": 900.0}, 1000.0, 500.0)
+    seen = cluster_health("prod", figures, {"zone Z1": 900.0}, 1000.0, 500.0)
     assert (seen.failing, seen.unrecorded) == ((0.0, 0.0), 0.0)
 
 
@@ -122,7 +122,7 @@ def test_i5_deletions_by_lists_of_the_last_hour_are_told_where_there_are_any() -
     now = 60.0 * 1_000_000
     known = Checkpoint(7, 1, Basis(1, "https://h", 1), believed=Believed({999_900: 5, 999_990: 3, 1_000_000: 4}))
     view = ListenerView(known, works_since=1.0)
-    (seen,) = (of_cluster("prod", ClusterFigures(views=(view, ListenerView())), {}, now, 5_000.0),)
+    (seen,) = (cluster_health("prod", ClusterFigures(views=(view, ListenerView())), {}, now, 5_000.0),)
     assert seen.inferred == 7
     assert figures(seen, ClusterHealth(inferred=2))["InferredDeletions"] == 9
     assert "InferredDeletions" not in figures(ClusterHealth())

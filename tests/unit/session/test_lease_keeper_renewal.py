@@ -39,7 +39,7 @@ class Bench:
 
     def may_write(self) -> bool:
         try:
-            self.keeper.may_write()
+            self.keeper.check_may_write()
         except NotMasterError:
             return False
         return True

@@ -237,10 +237,10 @@ def test_acquire_finds_that_a_take_whose_answer_was_lost_had_landed(bench: Lease
     assert bench.table.draw_epoch() == 3  # one epoch was enough
     # Writing is allowed for 10 s from the start of that try, not from when it was found to have landed.
     bench.clock.advance(9.75)
-    keeper.may_write()
+    keeper.check_may_write()
     bench.clock.advance(0.01)
     with pytest.raises(NotMasterError):
-        keeper.may_write()
+        keeper.check_may_write()
 
 
 def test_acquire_tries_again_where_a_take_whose_answer_was_lost_had_not_landed(bench: LeaseBench) -> None:

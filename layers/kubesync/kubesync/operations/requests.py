@@ -61,7 +61,7 @@ class ResyncWorker:
         try:
             report = Resync(self._master, progress).run()
         except ResyncWithdrawnError as error:
-            if request.goes_on:
+            if request.is_normal:
                 raise
             report = progress.cut_off(str(error))
             self._store_result(request, report, withdrawn=True)
@@ -83,7 +83,7 @@ class ResyncWorker:
         try:
             self._store_result(request, report, actions, token, own_session=own_session)
         except StaleStateError:
-            if request.goes_on:
+            if request.is_normal:
                 raise
             self._store_result(request, report, withdrawn=True)
         return report
@@ -144,7 +144,7 @@ class ResyncWorker:
         logger.info("resync ended", extra=said)
 
 
-class ResyncRunner:
+class ResyncActor:
     """Runs requested resyncs, one after another, as an actor. The session's thread calls ``take``, and at the end ``close`` and ``join``."""
 
     def __init__(self, master: Master, activity: Activity) -> None:
@@ -209,7 +209,7 @@ class ResyncRunner:
 
     def _run_request(self, request: ResyncRequest) -> None:
         """Run a request, unless its caller has withdrawn it. A request that is too old only gets an error as its result."""
-        if request.expires_at <= self._master.parts.scheduler.epoch_seconds() and request.goes_on:
+        if request.expires_at <= self._master.parts.scheduler.epoch_seconds() and request.is_normal:
             self._worker.expire(request)
             return
         if not self._master.parts.resyncs.waiting(request):

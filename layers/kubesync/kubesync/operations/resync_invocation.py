@@ -111,7 +111,7 @@ class ResyncInvocation:
         wanted, scheduler = self.wanted, self.scheduler
         kind = {"dry_run": wanted.dry_run, "force": wanted.force, "scheduled": wanted.scheduled}
         request = new_request(scheduler.token_hex(4), wanted.cluster, scheduler.epoch_seconds(), **kind)
-        if not request.goes_on:
+        if not request.is_normal:
             report = self._have_it_done(request)
             if report is None:
                 raise ResyncError("no session could do the resync in time: try again")
@@ -134,7 +134,7 @@ class ResyncInvocation:
         report = self._run_own_session(request) if self.lease.read().is_free(self._now_ms()) else None
         while report is None and self.remaining_seconds() > POLL_SECONDS:
             report = self._ask_master(request)
-            if report is None and (not request.goes_on or self._may_begin_another()):
+            if report is None and (not request.is_normal or self._may_begin_another()):
                 report = self._run_own_session(request)
         return report
 
@@ -163,7 +163,7 @@ class ResyncInvocation:
             return {**session.resyncs[0], "by": session.session}
         if session.code == ErrorCode.NOT_MASTER and not session.epoch:
             return None  # another session was quicker: send it the request
-        if request.goes_on:
+        if request.is_normal:
             self._interrupted = session.code == ErrorCode.WORKER_EXITING
             if self._interrupted and self.by_person:
                 return {**self._report_so_far(request, WITHDRAWN_REPORT), "by": session.session}
@@ -175,7 +175,7 @@ class ResyncInvocation:
 
         A normal request is stored already. Any other one is stored only as long as this process waits (I5).
         """
-        withdraws = not request.goes_on
+        withdraws = not request.is_normal
         try:
             if withdraws:  # inside `try`: an interrupt may come after the request is stored
                 self.table.store(request)
@@ -210,11 +210,11 @@ class ResyncInvocation:
                 return {**report, "by": lease.holder}
             now = scheduler.monotonic()
             free_since = math.inf if holder else min(free_since, now)
-            if now - free_since >= TAKE_OVER_SECONDS and (not request.goes_on or self._may_begin_another()):
+            if now - free_since >= TAKE_OVER_SECONDS and (not request.is_normal or self._may_begin_another()):
                 self._say(f"session {lease.holder} is gone")
                 return None
             if self.remaining_seconds() <= POLL_SECONDS:
-                if request.goes_on:
+                if request.is_normal:
                     return None
                 raise ResyncError(
                     f"session {lease.holder} did not answer in time; the request was withdrawn: try again"

@@ -103,9 +103,9 @@ class ResyncProgress:
         self.request = request
         self.own_session = own_session
         self.zones_held = own_session and request.dry_run
-        self.goes_on = stored and request.goes_on
+        self.goes_on = stored and request.is_normal
         self.names: list[str] = []
-        self._asks = stored and not request.goes_on
+        self._asks = stored and not request.is_normal
         self._asked_at = 0.0
         self._master = master
         self._table = master.parts.resyncs

@@ -38,7 +38,7 @@ class Clusters:
 
     ``configs``: configurations of the clusters that are served, also of clusters that are being deleted.
     ``removed`` and ``unreadable``: cluster actors append their own names here, see ``ClusterPorts``.
-    ``unserved``: clusters that are not served, because a newer release wrote some of their items, until their listeners work.
+    ``became_unreadable``: clusters that are not served, because a newer release wrote some of their items, until their listeners work.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Clusters:
         self.configs: Mapping[str, ClusterConfig] = {}
         self.removed: deque[str] = deque()
         self.unreadable: deque[str] = deque()
-        self.unserved: frozenset[str] = frozenset()
+        self.became_unreadable: frozenset[str] = frozenset()
         self._ports = ports
         self.fencing = fencing
         self._scheduler = scheduler
@@ -92,14 +92,14 @@ class Clusters:
         """Stop serving clusters whose actors reported them as removed or unreadable. Returns the removed clusters."""
         while self.unreadable:
             name = self.unreadable.popleft()
-            self.unserved |= {name}
+            self.became_unreadable |= {name}
             self._forget(name)
         removed = [self.removed.popleft() for _ in range(len(self.removed))]
         for name in removed:
             self._forget(name)
         return removed
 
-    def host_unserved(self, names: Iterable[str], zone_id: str) -> None:
+    def host_for_closing(self, names: Iterable[str], zone_id: str) -> None:
         """Start actors for clusters that are not served, so that they can close their keys of a zone's batch.
 
         Leaves out clusters whose fences another master holds.

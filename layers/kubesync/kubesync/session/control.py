@@ -40,7 +40,7 @@ class Control:
         """Read configurations and requests, and apply what is new. Raises StoreError if they cannot be read; then retries."""
         soon = self.due_at = self._parts.scheduler.monotonic() + _AGAIN_SECONDS
         self.forget_ended()
-        found, known = self._master.registry.read(), self._master.configs
+        found, known = self._master.registered.read(), self._master.configs
         # A configuration that cannot be read is not deleted: its cluster continues unchanged.
         configs = {name: config or known[name] for name, config in found.items() if config or name in known}
         gone = [partial(self._drop, name) for name in sorted(known.keys() - configs.keys())]

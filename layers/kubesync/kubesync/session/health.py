@@ -64,11 +64,13 @@ class ClusterHealth:
     turn: tuple[float, str] = (0.0, "")
 
 
-def of_cluster(name: str, found: ClusterFigures, steps: Mapping[str, float], epoch: float, now: float) -> ClusterHealth:
+def cluster_health(
+    name: str, found: ClusterFigures, steps: Mapping[str, float], epoch: float, now: float
+) -> ClusterHealth:
     """Return the health of one cluster. If its actor hangs in a call, its listeners count as failing for as long, and nothing is recorded.
 
     Args:
-        steps: see ``health``. ``epoch``: seconds; ``now``: monotonic seconds.
+        steps: see ``health_figures``. ``epoch``: seconds; ``now``: monotonic seconds.
     """
     hangs = steps.get(ACTOR_OF_CLUSTER.format(name), 0.0)
     unrecorded = None if found.running is None else found.running.unrecorded_since
@@ -89,7 +91,7 @@ def of_cluster(name: str, found: ClusterFigures, steps: Mapping[str, float], epo
     )
 
 
-def health(
+def health_figures(
     clusters: Iterable[ClusterHealth],
     unserved: int,
     pending: int,
@@ -141,18 +143,18 @@ def _state_of(zone: ZoneFigures, in_one_step: float | None, now: float) -> ZoneS
     return ZoneState.STUCK if in_one_step >= STUCK_SECONDS else ZoneState.UNKNOWN
 
 
-class Registry:
+class RegisteredClusters:
     """The registered clusters of one shard, and which of them this session can serve.
 
-    ``found``: configurations as read last; None: one that cannot be read. ``lost``: see ``lost_clusters``.
-    ``over``: clusters beyond what one session can serve. They are left out; clusters that are served already stay.
+    ``configs``: configurations as read last; None: one that cannot be read. ``lost``: see ``lost_clusters``.
+    ``beyond_limit``: clusters beyond what one session can serve. They are left out; clusters that are served already stay.
     """
 
     def __init__(self, store: Store, shard: str, keeper: LeaseKeeper) -> None:
         self.table = ClusterTable(store)
-        self.found: Mapping[str, ClusterConfig | None] = {}
+        self.configs: Mapping[str, ClusterConfig | None] = {}
         self.lost: tuple[str, ...] = ()
-        self.over: frozenset[str] = frozenset()
+        self.beyond_limit: frozenset[str] = frozenset()
         self._store = store
         self._shard = shard
         self._keeper = keeper
@@ -162,21 +164,21 @@ class Registry:
 
         Also looks for lost registrations, and notes the number of clusters on the lease.
         """
-        served = self.found.keys() - self.over
-        self.found = self.table.read(self._shard)
-        in_order = sorted(self.found, key=lambda name: (name not in served, name))
-        self.over = frozenset(in_order[served_at_once([self.found[name] for name in in_order]) :])
-        if self.over:
-            logger.error("more clusters than one session serves", left_out=sorted(self.over)[:10])
+        served = self.configs.keys() - self.beyond_limit
+        self.configs = self.table.read(self._shard)
+        in_order = sorted(self.configs, key=lambda name: (name not in served, name))
+        self.beyond_limit = frozenset(in_order[served_at_once([self.configs[name] for name in in_order]) :])
+        if self.beyond_limit:
+            logger.error("more clusters than one session serves", left_out=sorted(self.beyond_limit)[:10])
         with harmless("lost registrations could not be looked for"):
-            self.lost = lost_clusters(self._store, self.found, self._keeper.lease.clusters)
-            self._keeper.note(clusters=len(self.found) + len(self.lost))
-        return {name: config for name, config in self.found.items() if name not in self.over}
+            self.lost = lost_clusters(self._store, self.configs, self._keeper.lease.clusters)
+            self._keeper.note(clusters=len(self.configs) + len(self.lost))
+        return {name: config for name, config in self.configs.items() if name not in self.beyond_limit}
 
     @property
     def watched(self) -> set[str]:
         """The names of all registered clusters that are not disabled, readable or not."""
-        return {name for name, config in self.found.items() if config is None or not config.paused}
+        return {name for name, config in self.configs.items() if config is None or not config.paused}
 
 
 class Reporter:
@@ -237,24 +239,27 @@ class Reporter:
         clusters: Clusters,
         zones: Mapping[str, ZoneFigures],
         steps: Mapping[str, float],
-        registry: Registry,
+        registered: RegisteredClusters,
         details: Item,
     ) -> dict[str, float]:
-        """Return what does not get through, see ``health``. Empty while nothing is known. Updates ``turn`` and ``Clusters.unserved``."""
+        """Return what does not get through, see ``health_figures``. Empty while nothing is known.
+
+        Updates ``turn`` and ``Clusters.became_unreadable``.
+        """
         epoch, now, figures = self._scheduler.epoch_seconds(), self._scheduler.monotonic(), clusters.actors.figures
         if self.watches_since is None or now - self.watches_since < KNOWN_AFTER_SECONDS:
             return {}
-        watched = registry.watched
+        watched = registered.watched
         served = {
-            name: of_cluster(name, figures[name], steps, epoch, now) for name in watched & clusters.configs.keys()
+            name: cluster_health(name, figures[name], steps, epoch, now) for name in watched & clusters.configs.keys()
         }
         self.turn = max((each.turn for each in served.values()), default=(0.0, ""))
-        clusters.unserved -= {name for name, each in served.items() if not any(each.failing)}
-        unreadable = {name for name in watched if registry.found[name] is None} - clusters.configs.keys()
-        unserved = unreadable | ((clusters.unserved | registry.over) & watched)
+        clusters.became_unreadable -= {name for name, each in served.items() if not any(each.failing)}
+        unreadable = {name for name in watched if registered.configs[name] is None} - clusters.configs.keys()
+        unserved = unreadable | ((clusters.became_unreadable | registered.beyond_limit) & watched)
         rest = [each for name, each in served.items() if name not in unserved]
-        found = health(rest, len(unserved), len(watched - served.keys() - unserved), zones, steps, now)
-        found["RegistrationsLost"] = len(registry.lost)
+        found = health_figures(rest, len(unserved), len(watched - served.keys() - unserved), zones, steps, now)
+        found["RegistrationsLost"] = len(registered.lost)
         if since_ms := details.get("resynced_at_ms"):
             found["HoursSinceResync"] = (epoch - cast(int, since_ms) / 1000) // 3600
         return found

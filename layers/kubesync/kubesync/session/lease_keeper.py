@@ -261,7 +261,7 @@ class LeaseKeeper:
         """Whether the lease is lost or released."""
         return self._lost.is_set()
 
-    def may_write(self) -> None:
+    def check_may_write(self) -> None:
         """Raise NotMasterError if the lease is or may be lost."""
         if self._lost.is_set() or self._closed:
             raise NotMasterError("the lease was lost or given up")
@@ -298,7 +298,7 @@ class LeaseKeeper:
             self._lease = replace(self.lease, ends_at_ms=ends_at_ms)
 
     def give_up_writing(self) -> None:
-        """Make ``may_write`` refuse from now on: threads that are still busy must not write after the release."""
+        """Make ``check_may_write`` refuse from now on: threads that are still busy must not write after the release."""
         self._closed = True
 
     def release(self, *, clean: bool, unsettled: Collection[str] = ()) -> bool:

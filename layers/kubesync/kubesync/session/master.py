@@ -28,9 +28,9 @@ from kubesync.kubernetes.list_room import ListRoom
 from kubesync.log import logger
 from kubesync.messages import Drain, Listen, Message, TakeUp
 from kubesync.operations.ports import MasterParts, Term, unpaused
-from kubesync.operations.requests import ResyncRunner
+from kubesync.operations.requests import ResyncActor
 from kubesync.session.clusters import Clusters
-from kubesync.session.health import ACTOR_OF_ZONE, Registry, Reporter, harmless
+from kubesync.session.health import ACTOR_OF_ZONE, RegisteredClusters, Reporter, harmless
 from kubesync.session.lease_keeper import LeaseKeeper
 from kubesync.upstreams.actor import NamedUpstreams
 from kubesync.upstreams.composer import NamedPorts
@@ -45,16 +45,16 @@ _RESYNC_ENDS_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class LastEnd:
+class TakenOver:
     """How the last master ended: cleanly, except in the ``unsettled`` zones.
 
-    ``zones``: the zones that configurations name, by id. ``held``: this master writes to no zone yet.
+    ``zones``: the zones that configurations name, by id. ``zones_held``: this master writes to no zone yet.
     """
 
     clean: bool = False
     unsettled: frozenset[str] = frozenset()
     zones: Mapping[str, Zone] = field(default_factory=dict)
-    held: bool = False
+    zones_held: bool = False
 
 
 class Master:
@@ -68,19 +68,19 @@ class Master:
         audit = AuditTable(parts.session, settings.audit_retention_seconds)
         tables = Tables.of(store, audit, NamedReferrals(settings.shard))
         self.tables = replace(tables, reads=ParallelMap(scheduler, _READS_AT_ONCE), writable_clusters=fencing.raised)
-        self.fenced_writer = FencedWriter(store, report.epoch, keeper.may_write, scheduler, settings.shard)
+        self.fenced_writer = FencedWriter(store, report.epoch, keeper.check_may_write, scheduler, settings.shard)
         self.room = ListRoom(settings.list_room_bytes, scheduler)
-        self.registry = Registry(store, settings.shard, keeper)
+        self.registered = RegisteredClusters(store, settings.shard, keeper)
         self.term = term
         self._keeper = keeper
         self._reporter = Reporter(report, scheduler, self.activity)
-        self._last_end = LastEnd()
+        self._taken_over = TakenOver()
         cluster_ports = partial(self._cluster_ports, scheduler.lock())
         self.served = Clusters(cluster_ports, fencing, scheduler, self.activity)
         make_zone = partial(self._zone, self._zone_ports())
         self.zones: Directory[ZoneFigures] = Directory(make_zone, scheduler, on_demand=True)
         self.named = NamedUpstreams(self._named_ports(), self.activity)
-        self.resyncs = ResyncRunner(self, self.activity)
+        self.resyncs = ResyncActor(self, self.activity)
 
     @property
     def configs(self) -> Mapping[str, ClusterConfig]:
@@ -104,7 +104,7 @@ class Master:
             clean: the last master ended cleanly, except in the zones that it left ``unsettled``.
             hold_zones: write to no zone before ``release_zones``, which a dry run never calls.
         """
-        found = self._retry(self.registry.read)
+        found = self._retry(self.registered.read)
         configs = {name: config for name, config in found.items() if config is not None}
         self.served.fencing.take_over(configs)
         read = {name: config.possible_resources for name, config in configs.items()}
@@ -112,7 +112,7 @@ class Master:
         remembered = self._read(partial(self.tables.listeners.remembered, read)) or dict.fromkeys(configs)
         self._retry(self.named.load)
         zones = {zone.id: zone for config in configs.values() for zone in rules_of(config).zones}
-        self._last_end = LastEnd(clean, frozenset(unsettled), zones, held=True)
+        self._taken_over = TakenOver(clean, frozenset(unsettled), zones, zones_held=True)
         for name, of_cluster in remembered.items():
             self.served.configure(Configured(configs[name], of_cluster, unclean=not clean))
         if not hold_zones:
@@ -123,12 +123,12 @@ class Master:
 
         Zones are settled even if there is nothing to write: after a clean end the unsettled ones, else all that have an inflight item.
         """
-        self._last_end = replace(self._last_end, held=False)
-        left = sorted(self._unsettled()) if self._last_end.clean else self._retry(self.parts.inflight.zones)
+        self._taken_over = replace(self._taken_over, zones_held=False)
+        left = sorted(self._unsettled()) if self._taken_over.clean else self._retry(self.parts.inflight.zones)
         # Batches in flight may hold keys of clusters that are no longer served.
         for zone_id, inflight in zip(left, self._read_each(self.parts.inflight.read, left), strict=True):
             if inflight is not None:
-                self._retry(partial(self.served.host_unserved, inflight.clusters, zone_id))
+                self._retry(partial(self.served.host_for_closing, inflight.clusters, zone_id))
         for zone_id in sorted(left):
             self.zones.start(zone_id)
         names = unpaused(self.configs)
@@ -153,7 +153,7 @@ class Master:
 
     def _zone(self, ports: ZonePorts, zone_id: str) -> Host[ZoneFigures]:
         """Make the actor of a zone."""
-        last = self._last_end
+        last = self._taken_over
         settled = last.clean and zone_id not in last.unsettled
         actor = ZoneActor(zone_id, ports, settled=settled, zone=last.zones.get(zone_id))
         return Host(ACTOR_OF_ZONE.format(zone_id), actor, self.parts.scheduler, self.activity)
@@ -220,10 +220,10 @@ class Master:
         for name in sorted(self.configs, key=lambda name: crc32(f"{self.parts.session} {name}".encode())):
             self.send(name, Listen(self.term.deadline))
 
-    def settle_down(self) -> None:
+    def wait_until_idle(self) -> None:
         """Wait until all actors are idle, the deadline passes, or the session must end."""
         while not (self.activity.none or self.term.time_is_up):
-            self._keeper.may_write()
+            self._keeper.check_may_write()
             self.parts.scheduler.sleep(0.05)
 
     def finish(self, code: ErrorCode, drain_until: float, *, abandon: bool) -> tuple[bool, frozenset[str]]:
@@ -246,7 +246,9 @@ class Master:
         unsettled = self._unsettled()
         clean = self.named.join() and clean
         self.served.end()
-        clean = clean and (self._last_end.clean or not self._last_end.held)  # zones without an actor need no settling
+        clean = clean and (
+            self._taken_over.clean or not self._taken_over.zones_held
+        )  # zones without an actor need no settling
         clean = self.resyncs.join(drain_until - self.parts.scheduler.monotonic()) and clean
         if not clean or unsettled:
             self._keeper.give_up_writing()  # a thread that hangs sends nothing later
@@ -260,7 +262,7 @@ class Master:
 
         Zones whose threads hang in a call are included, because the batch of that call may still land.
         """
-        left = frozenset(zone_id for zone_id in self._last_end.unsettled if zone_id not in self.zones)
+        left = frozenset(zone_id for zone_id in self._taken_over.unsettled if zone_id not in self.zones)
         return left | self.zones.failed(lambda figures: figures.clean)
 
     def fresh_lag(self) -> dict[str, float]:
@@ -277,7 +279,7 @@ class Master:
         with harmless("what does not get through could not be counted"):
             if not lost:
                 steps, details = found.stuck, self._keeper.details
-                found.health = self._reporter.health(self.served, zones, steps, self.registry, details)
+                found.health = self._reporter.health(self.served, zones, steps, self.registered, details)
                 seconds, of = self._reporter.turn
                 if seconds >= 1.0 or details.get("turn"):
                     self._keeper.note(turn=[self._keeper.lease.epoch, int(seconds), of] if seconds >= 1.0 else [])

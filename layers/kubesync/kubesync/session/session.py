@@ -180,7 +180,7 @@ class Session:
         self.report.recoveries.append(recovering.run(master))
         if not recovering.dry_run:
             master.release_zones()
-            master.settle_down()
+            master.wait_until_idle()
 
     def _resync(self, master: Master, request: ResyncRequest) -> None:
         """Run the resync that this session was started for. Then publish what it has changed, unless it is a dry run.
@@ -195,7 +195,7 @@ class Session:
             logger.info("the resync was cut off", request=request.id, reason=str(error))
             self.stop(ErrorCode.MAX_RUNTIME)
         if not request.dry_run:
-            master.settle_down()
+            master.wait_until_idle()
 
     def _may_stand_by(self) -> bool:
         """Whether to go on waiting for the lease. Tells the person who watches, the first time."""

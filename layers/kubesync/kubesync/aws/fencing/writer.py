@@ -47,7 +47,7 @@ class FencedWriter:
     """Runs transactions for the master of one epoch. Those that check the same fence take turns.
 
     Args:
-        may_write: raises NotMasterError as soon as another session may hold the lease. Zones call it too, as ``check``, before they write
+        check_may_write: raises NotMasterError as soon as another session may hold the lease. Zones call it too, as ``check``, before they write
             to Route 53.
         shard: transactions without a cluster check the fence of this shard.
 
@@ -57,10 +57,10 @@ class FencedWriter:
     """
 
     def __init__(
-        self, store: Store, epoch: int, may_write: Callable[[], None], scheduler: Scheduler, shard: str = "0"
+        self, store: Store, epoch: int, check_may_write: Callable[[], None], scheduler: Scheduler, shard: str = "0"
     ) -> None:
         self.epoch = epoch
-        self.check = may_write
+        self.check = check_may_write
         self._store = store
         self._scheduler = scheduler
         self._shard = shard

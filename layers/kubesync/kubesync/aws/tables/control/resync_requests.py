@@ -44,7 +44,7 @@ class ResyncRequest:
     scheduled: bool = False
 
     @property
-    def goes_on(self) -> bool:
+    def is_normal(self) -> bool:
         """Whether the next session continues the resync. A forced one is meant for now only (I5), and a dry run shows what is now."""
         return not (self.dry_run or self.force)
 
@@ -110,7 +110,7 @@ class ResyncTable:
             known.add(place)
             request = request_of(place, item) if item.get("status") == "asked" else None
             old = item.get("expires_at", 0) <= now
-            if request is not None and (request.goes_on or not old):
+            if request is not None and (request.is_normal or not old):
                 found.append(request)
             elif old:
                 self._store.write(Delete(Key(CONTROL, self._partition, place)))
@@ -147,7 +147,7 @@ class ResyncTable:
         """Remove a request: its slices, its head, then its progress. No more progress can be written then."""
         for number in reversed(range(slices)):
             self._store.write(Delete(slice_place(self._place(request), number)))
-        if request.goes_on:
+        if request.is_normal:
             self._store.write(self.delete_progress(request))
 
     def delete_request(self, request: ResyncRequest, *, asked: bool = False) -> Delete:
