@@ -35,7 +35,7 @@ class Fencing:
         holder: the session that has the lease.
         retry: repeats a call while DynamoDB is busy, within the session's time.
 
-    ``raised``: clusters whose fences have this epoch. Others see it as ``Tables.fenced_here``, and it changes in place.
+    ``raised``: clusters whose fences have this epoch. Others see it as ``Tables.writable_clusters``, and it changes in place.
     """
 
     def __init__(

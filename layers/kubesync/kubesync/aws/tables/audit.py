@@ -70,7 +70,12 @@ class AuditTable:
         self._retention_seconds = retention_seconds
 
     def changes(self, cluster: str, entries: Sequence[Entry], epoch: int, now: float, token: str) -> Put:
-        """The audit item of one transaction."""
+        """The audit item of one transaction. If the entries are too large for it, half are left out until the others fit, and an entry says so.
+
+        Args:
+            cluster: whose changes they are, or ``NAMED``.
+            token: the transaction's. The item's key holds it, so the item also shows whether the transaction landed.
+        """
         rows = [_packed(entry) for entry in entries]
         body = pack(rows)
         while len(body) > _MAX_ENTRY_BYTES:
@@ -80,7 +85,7 @@ class AuditTable:
         return self._put(f"changes#{cluster}#{timestamp(now)[:10]}", f"#{token}", {"epoch": epoch, "body": body}, now)
 
     def error(self, cluster: str, fields: Mapping[str, object], now: float) -> Put:
-        """One item of a listener's error history."""
+        """One item of a listener's error history. Its key has a digest, so that errors of one moment do not replace each other."""
         digest = hashlib.sha256(repr(sorted(fields.items())).encode()).hexdigest()[:12]
         return self._put(f"errors#{cluster}", f"#{digest}", fields, now)
 
@@ -93,6 +98,7 @@ class AuditTable:
         return self._put(f"reports#{kind}", "", {"body": pack(report)}, now)
 
     def _put(self, partition: str, suffix: str, fields: Mapping[str, object], now: float) -> Put:
+        """An item that expires. ``suffix``: ends its sort key, where a session writes several at one moment."""
         at = timestamp(now)
         place = Key(AUDIT, partition, f"{at}#{self._session}{suffix}")
         expires_at = int(now) + self._retention_seconds
@@ -100,7 +106,7 @@ class AuditTable:
 
 
 def _packed(entry: Entry) -> list[object]:
-    """``[what, before, after, why, service, batch, code, message]``, without empty ones at the end."""
+    """``[what, before, after, why, service, batch, code, message]``, without empty ones at the end. The first four are always there."""
     row = [entry.what, entry.before, entry.after, entry.why, entry.service, entry.batch, entry.code, entry.message]
     while len(row) > 4 and not row[-1]:
         row.pop()

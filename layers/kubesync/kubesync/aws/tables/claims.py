@@ -2,12 +2,15 @@
 
     partition                    sort                              holds
     ---------                    ----                              -----
-    names#<zone id>#<bucket>     <name>                            owner, version, waiting (how many)
+    names#<zone id>#<bucket>     <name>                            owner, version, waiting (how many), types
                                  <name>#set#<identifier>           the same, of the sets with this set identifier
                                  <name>#is#<seat>                  the same, of what only one set of a routing policy may have
-                                 <any>#wait#<created>#<key>        key of a waiter
+                                 <any of these>#wait#<time>#<key>  key of a waiter; its object was created at this time
 
-Keys of one namespace may share a name by types: ``types`` then says which type is whose, besides those of the owner (ADR 0062).
+A bucket is a hash of the name: the claims of a large zone lie in several partitions.
+
+Keys of one namespace may share a name: one has its A set, another its AAAA set. ``types`` then names, by type, the keys that share it with the
+owner: ``{AAAA: prod/shop/b}``. It never names the owner, whose types are what it intends (ADR 0062).
 
 The claim's version changes whenever a waiter comes or goes, so that an owner that lets the name go cannot miss one.
 """
@@ -33,8 +36,8 @@ _OF_SET: Final = re.compile(r"(?:#set#([^#]+)|#is#([^#]+))?")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim as read. Every change of it is conditional on ``version``. ``waiting`` counts the keys in the queue. ``types``: of keys besides
-    the owner."""
+    """A claim as read. Every change of it is conditional on ``version``. ``waiting`` counts the keys in the queue. ``types``: by type of record
+    sets, the key besides the owner that has it."""
 
     name: Name
     owner: ObjectKey
@@ -48,15 +51,16 @@ class Claim:
         return list(dict.fromkeys((self.owner, *(key for _, key in sorted(self.types.items())))))
 
     def types_without(self, key: ObjectKey) -> dict[str, ObjectKey]:
-        """Types that are neither the owner's nor this key's."""
-        return {each: holder for each, holder in self.types.items() if holder != key}
+        """Types that are neither the owner's nor this key's, with the keys that have them."""
+        return {record_type: holder for record_type, holder in self.types.items() if holder != key}
 
     def changed(self, **fields: Any) -> Claim:
-        """The claim after a change: every change moves the version."""
+        """The claim as it is to be, for ``ClaimTable.change``: these fields are replaced, and the version is the next one."""
         return replace(self, version=self.version + 1, **fields)
 
 
 def claim_key(name: Name) -> Key:
+    """The item of a claim. A name has an identifier or a seat, or none of them."""
     bucket = zlib.crc32(name.name.encode("utf-8", "surrogatepass")) % _BUCKETS
     # Quoted, because an identifier may hold the characters that separate the parts of this key.
     of_set = f"#set#{quote(name.identifier, safe='')}" if name.identifier else ""
@@ -106,10 +110,20 @@ class ClaimTable(Table):
     ) -> list[Action]:
         """Put a claim as it is to be, or let its name go, and change its queue. The same write hands a name on: nobody can come in between.
 
+        before      after       what it writes
+        ------      -----       --------------
+        None        a claim     the claim, which nobody may have now
+        a claim     a claim     the claim, in place of the one before
+        a claim     None        nobody owns the name any more
+        None        None        only the queue changes
+
+        ``key_writes._merge_counts`` knows these fields, and these guards in this order.
+
         Args:
             before: as read, or as an earlier action leaves it. None: nobody owns the name.
-            after: None: nobody is to own it.
-            joins: keys that join the queue, by their places. ``leaves``: places in the queue that go.
+            after: as it is to be (``Claim.changed``). None: nobody is to own the name.
+            joins: keys that join the queue, by their places (``waiter_place``).
+            leaves: places of keys that leave the queue.
         """
         queue: list[Action] = [*map(Delete, leaves)]
         queue += [put(place, key=str(key)) for place, key in (joins or {}).items()]
@@ -119,7 +133,7 @@ class ClaimTable(Table):
             guards = (Equals("version", before.version), Equals("owner", str(before.owner)))
         if after is None:
             return queue if before is None else [Delete(claim_key(before.name), guards), *queue]
-        types = {"types": {each: str(key) for each, key in sorted(after.types.items())}} if after.types else {}
+        types = {"types": {kind: str(key) for kind, key in sorted(after.types.items())}} if after.types else {}
         schema, owner = SCHEMA_OF_TYPES if after.types else SCHEMA, str(after.owner)
         fields = {"owner": owner, "version": after.version, "waiting": after.waiting, **types}
         return [put(claim_key(after.name), *guards, v=schema, **fields), *queue]
@@ -140,7 +154,9 @@ class Waiters:
     def __init__(self, table: ClaimTable) -> None:
         self._table = table
         self._stored: dict[Name, dict[Key, ObjectKey]] = {}
-        self._changed: dict[Name, dict[Key, ObjectKey | None]] = defaultdict(dict)  # None: the key has left
+        self._changed: dict[Name, dict[Key, ObjectKey | None]] = defaultdict(
+            dict
+        )  # by place, as in ``_stored``. None: the key has left
 
     def by_place(self, name: Name) -> dict[Key, ObjectKey]:
         """The keys that wait for a claim now, by place, in no order. Reads the stored queue once."""
@@ -159,5 +175,5 @@ class Waiters:
 
 
 def first_place(places: Iterable[Key]) -> Key:
-    """The place of the key that is next in line."""
+    """The place of the key that is next in line: the oldest object, then the first key."""
     return min(places, key=lambda place: str(place.sort))

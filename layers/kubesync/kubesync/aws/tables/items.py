@@ -1,5 +1,8 @@
 """The form of every item: its schema version ``v``, the guard of its version, and slices for documents of more than 100 KB.
 
+An item has up to two versions. ``v`` is the version of its form: which releases can read it. ``version`` goes up at each change: a *guard*, which
+is a condition of a write, refuses to replace what was not read.
+
 sort key             holds
 --------             -----
 <sort>               the head: the first slice, and how many there are
@@ -81,12 +84,12 @@ class Table:
 
 
 def put(place: Key, /, *guards: Condition, **fields: object) -> Put:
-    """Replace an item. Its ``v`` is ``SCHEMA``, if ``fields`` give no other."""
+    """Replace an item, if the ``guards`` hold. Its ``v`` is ``SCHEMA``, if ``fields`` give no other."""
     return Put(place, {"v": SCHEMA, **fields}, guards)
 
 
 def update(place: Key, /, add: Mapping[str, int], **fields: object) -> Update:
-    """Set these attributes of an item and add to others. Creates a missing item."""
+    """Set these ``fields`` of an item, and add to the numbers in ``add``. Creates a missing item."""
     return Update(place, set={"v": SCHEMA, **fields}, add=add)
 
 
@@ -102,8 +105,8 @@ def place_of(table: str, item: Item) -> Key:
 
 
 def attributes_of(kind: type[DataclassInstance], item: Item) -> dict[str, Any]:
-    """The attributes of an item that are fields of this dataclass. An older item lacks some: the defaults of the fields."""
-    return {each.name: item[each.name] for each in fields(kind) if each.name in item}
+    """The attributes of an item that are fields of this dataclass, as arguments for it. An older item lacks some: the fields have defaults."""
+    return {field.name: item[field.name] for field in fields(kind) if field.name in item}
 
 
 def sliced(
@@ -112,8 +115,9 @@ def sliced(
     """A document in as many slices as it needs. Text always fits one.
 
     Args:
-        before: how many slices there are now.
-        of_slices: what further slices hold besides.
+        place: of the head, which is the item with the first slice.
+        before: how many slices the item has now. Surplus ones are deleted.
+        of_slices: attributes that the further slices hold besides ``body``.
 
     Returns:
         The attributes ``slices`` and ``body`` of the head, and the writes of the further slices.
@@ -128,7 +132,7 @@ def sliced(
 
 
 def unpack_slices(slices: Sequence[Any]) -> Any:
-    """The document of these slices."""
+    """The document of these slices, which are the ``body`` of each item in order. Several are always deflated."""
     if len(slices) == 1:
         return unpack(slices[0])
     return unpack(b"".join(slices))
@@ -140,10 +144,15 @@ def slice_place(head: Key, number: int) -> Key:
 
 
 def read_slices(store: Store, place: Key, head: Item, attribute: str = "body") -> Any:
-    """The document of a head that was read already and holds its slice in ``attribute``. Reads the further slices."""
+    """The document of a head that was read already and holds its slice in ``attribute``. Reads the further slices.
+
+    Raises:
+        KeyError: a slice is missing.
+        ValueError, zlib.error: the slices do not belong together.
+    """
     places = [slice_place(place, number) for number in range(1, head["slices"])]
     found = store.batch_get(places) if places else {}
-    return unpack_slices([head[attribute], *(found[each]["body"] for each in places)])
+    return unpack_slices([head[attribute], *(found[further]["body"] for further in places)])
 
 
 def pack(document: object) -> str | bytes:
@@ -158,7 +167,7 @@ def pack(document: object) -> str | bytes:
 
 
 def _units(length: int) -> int:
-    """Write units of an item whose document has this length."""
+    """Write units that DynamoDB charges for an item whose document has this length: one for each KB that is begun."""
     return -(-(length + _OVERHEAD_BYTES) // _UNIT_BYTES)
 
 
@@ -172,7 +181,8 @@ def unpack(body: str | bytes) -> Any:
 class SchemaGuard:
     """A Store over another one that refuses to read or overwrite items of newer releases. As thread-safe as the other.
 
-    ``knows``: the highest schema version that this release understands. Methods raise NewerSchemaError.
+    ``knows``: the highest schema version that this release understands of every item; of some it understands more (``_highest_known``). Methods
+    raise NewerSchemaError.
     """
 
     def __init__(self, store: Store, knows: int = SCHEMA) -> None:
@@ -226,7 +236,15 @@ class SchemaGuard:
             raise
 
     def _highest_known(self, table: str, partition: object) -> int:
-        """Return the highest schema version that this release understands of items in a partition."""
+        """Return the highest schema version that this release understands of items in a partition: see ``SCHEMA_OF_UNCLOSED`` and the following.
+
+        items                            besides ``knows``
+        -----                            -----------------
+        state table: keys, claims        forms of sharing and turning; routing policies
+        inflight items                   routing policies; kinds of objects
+        configurations of clusters       a routing of the cluster; kinds of objects
+        all others                       nothing
+        """
         if table == STATE:
             return max(self._knows, SCHEMA_OF_TURNING, _OF_POLICIES)
         of_sets, of_cluster = str(partition).startswith("inflight#"), partition == "clusters"
@@ -243,11 +261,13 @@ class SchemaGuard:
         return AbsentOrBelow(_VERSION, self._highest_known(key.table, key.partition) + 1)
 
     def _is_newer(self, table: str, item: Mapping[str, object] | None) -> bool:
+        """Whether only a newer release understands the item. None: there is no item, so it is not newer."""
         if item is None:
             return False
         return cast(int, item.get(_VERSION, 1)) > self._highest_known(table, item[KEY_ATTRIBUTES[table][0]])
 
     def _check(self, table: str, item: Item) -> None:
+        """Raise NewerSchemaError if only a newer release understands the item."""
         if self._is_newer(table, item):
             partition, sort = (cast("str | int", item[name]) for name in KEY_ATTRIBUTES[table])
             knows = self._highest_known(table, partition)

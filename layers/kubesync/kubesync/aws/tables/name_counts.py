@@ -13,6 +13,8 @@
 A name counts if the key holds a claim of it and it is not at or below the key's own name. So the number follows from the claims.
 Other counts are written where they have changed by a step, a small part of the limit, and when the session ends: a new Service alone costs no write
 more. A crash forgets less than a step, and the next list corrects it.
+
+A *line* is the queue of keys that wait for a name; a key takes a *place* in it for each name that it waits for.
 Between two buckets of a list the cluster's actor serves its mailbox: keys that were tallied may change. ``written`` notes it.
 """
 
@@ -27,7 +29,7 @@ from kubesync.domain.objects import ObjectKey
 from kubesync.domain.state import KeyState
 
 type CountKey = tuple[str, str]
-"""What is counted, and of which namespace."""
+"""What is counted (``NAMES``, ``WAITS`` or ``SETS``), and of which namespace."""
 
 NAMES: Final = "asked"
 WAITS: Final = "waits"
@@ -35,24 +37,25 @@ SETS: Final = "sets"
 _OVER: Final = "over"
 OF_NAMESPACES: Final = (NAMES, WAITS, SETS, _OVER)
 _STEP: Final = 20
-_STEPS: Final = 50  # of which a limit has at least so many
-_REPLANNED: Final = 50  # at a time, of those that wait for room
+_STEPS: Final = 50  # a limit has at least so many steps: those of a small limit are smaller than ``_STEP``
+_REPLANNED: Final = 50  # so many of those that wait for room are planned at a time
 
 
-def _count_key(cluster: str, taken: CountKey) -> Key:
-    return Key(STATE, f"{cluster}#{taken[0]}", taken[1])
+def _count_key(cluster: str, counted: CountKey) -> Key:
+    kind, namespace = counted
+    return Key(STATE, f"{cluster}#{kind}", namespace)
 
 
 class NameCountTable(Table):
     """Reads the items and builds their writes, each of which belongs into a transaction with a fence (I2)."""
 
-    def stored(self, cluster: str, taken: CountKey) -> int:
-        """How many, by the namespace's item; 0 without one."""
-        item = self._store.get(_count_key(cluster, taken))
+    def stored(self, cluster: str, counted: CountKey) -> int:
+        """Read the count in the namespace's item; 0 without one."""
+        item = self._store.get(_count_key(cluster, counted))
         return 0 if item is None else item["count"]
 
     def all_stored(self, cluster: str) -> dict[CountKey, int]:
-        """The same, for every namespace that has an item."""
+        """Read the counts of every namespace that has an item."""
         return {
             (kind, item["sk"]): item["count"]
             for kind in (NAMES, WAITS, SETS)
@@ -71,67 +74,72 @@ class NameCountTable(Table):
         return put(place) if over else Delete(place)
 
     @staticmethod
-    def correct(cluster: str, taken: CountKey, stored: int | None, right: int) -> Action:
-        """Replace a count. ``stored``: as just read; None: there is no item."""
-        place = _count_key(cluster, taken)
+    def correct(cluster: str, counted: CountKey, stored: int | None, right: int) -> Action:
+        """Replace a count by the ``right`` one. ``stored``: as just read; None: there is no item."""
+        place = _count_key(cluster, counted)
         guard = (Absent(),) if stored is None else (Equals("count", stored),)
         return put(place, *guard, count=right) if right else Delete(place, guard)
 
 
 class NameCounts:
-    """Of one cluster. Without rules nothing counts, and nothing is read or written."""
+    """The counts of one cluster, while a session serves it. Without rules nothing counts, and nothing is read or written.
+
+    A count is what its item says, and what this session has not written yet because it is less than a step.
+    """
 
     def __init__(self, table: NameCountTable) -> None:
         self._table = table
         self.configure("", None)
 
     def configure(self, cluster: str, rules: NameRules | None) -> None:
-        """Go by these rules from now on. What was counted by others is corrected by the list that follows."""
+        """Go by these rules from now on. What was counted by other rules is corrected by the list that follows. ``rules``: None: no limits."""
         self._cluster = cluster
         self.rules = rules
-        self._most: Mapping[str, int] = {}
+        self._most: Mapping[str, int] = {}  # the limits, by what is counted
         if rules is not None:
             names, sets = rules.max_names_per_namespace, rules.max_record_sets_per_namespace
             self._most = {NAMES: names, WAITS: rules.max_waits_per_namespace, SETS: sets}
-        self._known: dict[CountKey, int] = {}
-        self._unwritten = Counter[CountKey]()  # steps that are not whole yet
-        self._reserved: dict[ObjectKey, set[str]] = {}
-        self._tallied: dict[ObjectKey, Mapping[str, int]] | None = None
+        self._known: dict[CountKey, int] = {}  # counts that were read, with all changes since
+        self._unwritten = Counter[CountKey]()  # counted here and not in the item yet: less than a step each
+        self._reserved: dict[ObjectKey, set[str]] = {}  # by key, the names for which room is kept free
+        self._tallied: dict[ObjectKey, Mapping[str, int]] | None = (
+            None  # during a list, what each key takes (``usage``)
+        )
 
     def counted_names(self, state: KeyState) -> AbstractSet[str]:
-        """Names that count and that the key holds."""
+        """The names that the key holds and that count towards the limit of names."""
         if self.rules is None or not state.claims:
             return frozenset()
         own = self.rules.own_name(state.key)
         return {name.name for name in state.claims if counts_for_namespace(name.name, own)}
 
     def usage(self, state: KeyState) -> Mapping[str, int]:
-        """How much a key takes of each limit."""
+        """How much a key takes of each limit: by NAMES, WAITS and SETS."""
         if self.rules is None:
             return {}
         sets = len(state.intended.keys() | state.applied.keys())
         return {NAMES: len(self.counted_names(state)), WAITS: len(state.waits), SETS: sets}
 
     def used(self, namespace: str, kind: str = NAMES) -> int:
-        """How many names a namespace holds, places in lines, or record sets. Read once."""
-        taken = (kind, namespace)
-        if taken not in self._known:
-            self._known[taken] = self._table.stored(self._cluster, taken) + self._unwritten[taken]
-        return self._known[taken]
+        """How much of a limit a namespace has taken. The item is read only the first time (I7)."""
+        counted = (kind, namespace)
+        if counted not in self._known:
+            self._known[counted] = self._table.stored(self._cluster, counted) + self._unwritten[counted]
+        return self._known[counted]
 
     def keys_with_room(self, changes: Mapping[CountKey, int]) -> list[ObjectKey]:
         """Keys to plan again after these changes: they wait for room, and there is more of it now. A namespace that has taken less than half
         of a limit is not asked for such keys.
         """
-        made = {
+        with_room = {
             namespace: None
             for (kind, namespace), change in changes.items()
             if change < 0 and kind in self._most and 2 * self.used(namespace, kind) >= self._most[kind]
         }
-        return [key for namespace in made for key in self._table.over(self._cluster, namespace)]
+        return [key for namespace in with_room for key in self._table.over(self._cluster, namespace)]
 
     def reserve(self, key: ObjectKey, name: str) -> None:
-        """A key was given a name of its namespace: the room for it is no other's until the key is planned."""
+        """Keep room free for a name that a key of the same namespace gave to this key, until this key is planned (``written``)."""
         if self.rules is not None and counts_for_namespace(name, self.rules.own_name(key)):
             self._reserved.setdefault(key, set()).add(name)
 
@@ -140,35 +148,38 @@ class NameCounts:
         return {key: names for key, names in self._reserved.items() if key.namespace == namespace}
 
     def forget(self) -> None:
-        """Read the items again next time."""
+        """Read the items again next time: the cluster begins anew from what is stored."""
         self._known.clear()
         self._reserved.clear()
 
     def additions(self, changes: Mapping[CountKey, int]) -> list[Action]:
-        """What adds to the items, in the transaction of the claims; it is conditional on their keys, so no repetition counts
-        twice. The items' numbers are not known until ``written``.
-        """
-        steps = {taken: self._step(taken, change) for taken, change in changes.items()}
-        return [update(_count_key(self._cluster, taken), {"count": step}) for taken, step in steps.items() if step]
+        """The writes that add these changes to the items, as far as they make a step.
 
-    def _step(self, taken: CountKey, change: int) -> int:
-        """What is written now of what has changed."""
-        step, most = self._unwritten[taken] + change, self._most.get(taken[0], 0)
-        return step if taken[0] == NAMES or abs(step) >= min(_STEP, most // _STEPS) else 0
+        They belong into the transaction that writes the keys. It is conditional on the keys' versions, so no repetition counts twice. Once it is
+        written, ``written`` must be called.
+        """
+        steps = {counted: self._step(counted, change) for counted, change in changes.items()}
+        return [update(_count_key(self._cluster, counted), {"count": step}) for counted, step in steps.items() if step]
+
+    def _step(self, counted: CountKey, change: int) -> int:
+        """How much to add to an item now, after this change: all that is unwritten, or 0 while it is less than a step. Names are always written."""
+        kind, _namespace = counted
+        step, most = self._unwritten[counted] + change, self._most.get(kind, 0)
+        return step if kind == NAMES or abs(step) >= min(_STEP, most // _STEPS) else 0
 
     def rest(self) -> Iterator[Action]:
-        """What is written when the session ends."""
-        for taken in sorted(each for each, left in self._unwritten.items() if left):
-            yield update(_count_key(self._cluster, taken), {"count": self._unwritten.pop(taken)})
+        """The writes of what is less than a step, for the session's end. Each is made once: if it fails, the next complete list corrects it."""
+        for counted in sorted(each for each, left in self._unwritten.items() if left):
+            yield update(_count_key(self._cluster, counted), {"count": self._unwritten.pop(counted)})
 
     def written(self, changes: Mapping[CountKey, int], states: Iterable[KeyState]) -> None:
-        """A transaction is through."""
-        for taken, change in changes.items():
-            if taken in self._known:
-                self._known[taken] += change
-            self._unwritten[taken] += change - self._step(taken, change)
+        """Note that a transaction was written, with the ``additions`` of these changes. ``states``: of its keys, as they are now."""
+        for counted, change in changes.items():
+            if counted in self._known:
+                self._known[counted] += change
+            self._unwritten[counted] += change - self._step(counted, change)
         for state in states if self._reserved else ():
-            # A batch of the key may close before it is planned.
+            # Was the key planned? Or has only a batch of it closed before? Then it still waits for the name, and the room stays reserved.
             if left := self._reserved.pop(state.key, set()) & {name.name for name in state.waits}:
                 self._reserved[state.key] = left
         if self._tallied is not None:
@@ -177,16 +188,18 @@ class NameCounts:
     # --- complete lists ---
 
     def begin(self) -> None:
-        """Every key is about to be read."""
+        """Begin a complete list: every key is about to be read, and ``tally`` is called for each."""
         self._tallied = None if self.rules is None else {}
 
     def tally(self, state: KeyState) -> None:
-        """A key as it is stored now."""
+        """Count a key as it is stored now."""
         if self._tallied is not None:
             self._tallied[state.key] = self.usage(state)
 
     def corrections(self) -> list[Action]:
-        """What makes the items right, once every key is tallied; each is conditional on what was just read."""
+        """The writes that make the items right, once every key is tallied. Each is conditional on what was just read. From now on the counts here are
+        right, whatever becomes of the writes.
+        """
         if self._tallied is None:
             return []
         right = Counter[CountKey]()
@@ -205,5 +218,5 @@ class NameCounts:
         return wrong
 
     def done(self) -> None:
-        """The items are right."""
+        """End a complete list: the corrections are written."""
         self._tallied = None

@@ -17,8 +17,11 @@ from kubesync.aws.tables.upstreams import UpstreamTable
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables of clusters and their keys. ``reads``: where each read is a request. ``writable_clusters``: clusters whose fence this master has
-    raised. It may write for their keys."""
+    """The tables of clusters and their keys.
+
+    ``reads``: makes reads of which each is a request of its own; the master makes several at the same time. ``writable_clusters``: clusters whose
+    fence this master has raised, now (it is the set ``Fencing.raised`` itself). It may write for their keys.
+    """
 
     state: StateTable
     name_counts: NameCountTable

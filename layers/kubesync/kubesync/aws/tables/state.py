@@ -11,6 +11,13 @@ partition                       sort                              holds
 <cluster>#open#0                #changed#<shared object>          a shared object changed: plan the keys that read it. ``by``: a number
 <cluster>#readers#<0..f>        <shared object>#<namespace>/<name>  the key reads the object (kind/namespace/name), which may not exist
 <cluster>#asked                 <namespace>                       see ``name_counts``
+
+A *mark* is an item that says what is still to do for a key. A take-over finds the marks of a cluster with one query for each of four
+partitions (``queued``). A *tombstone* is the part of a deleted object: it stays until no late event can bring the object back.
+
+A *shared object* has no key of its own; plans of many keys read it, as those of routes would read a Gateway (``sources.port.shared_kind``). No
+kind of this release has any: only one of the tests does. Shared objects lie in *buckets*, which are stored like keys (``bucket_of``). A key that
+reads one is its *reader*.
 """
 
 import logging
@@ -57,6 +64,7 @@ def open_key(key: ObjectKey) -> Key:
 
 
 def _to_plan_key(key: ObjectKey, name: Name) -> Key:
+    """The item of ``mark_to_plan``."""
     place = open_key(key)
     # A key can be given an identifier and its seat in one transaction.
     seat = f"/{name.seat}" if name.seat else ""
@@ -64,10 +72,12 @@ def _to_plan_key(key: ObjectKey, name: Name) -> Key:
 
 
 def _changed_key(cluster: str, reference: Reference) -> Key:
+    """The item that says that a shared object has changed."""
     return Key(STATE, f"{cluster}#open#0", f"#{_CHANGED}{reference.path}")
 
 
 def _readers_partition(bucket: ObjectKey) -> str:
+    """Where the readers of a bucket's objects are noted."""
     return f"{bucket.cluster}#readers#{bucket.name}"
 
 
@@ -79,8 +89,14 @@ def slice_key(cluster: str, namespace: str, name: str) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """The durable work of a cluster. ``marks``: open keys. ``to_plan``: keys that have to be planned (``mark_to_plan``). ``unswept``: keys whose
-    tombstones have to be swept. ``changed``: shared objects whose readers have to be planned, with the numbers of their marks."""
+    """What the marks of a cluster say is still to do.
+
+    Attributes:
+        marks: the open keys.
+        to_plan: keys that have to be planned because of a name (``mark_to_plan``).
+        unswept: keys whose tombstones have to be swept.
+        changed: shared objects whose readers have to be planned, with the numbers of their marks (``mark_changed``).
+    """
 
     marks: dict[ObjectKey, OpenMark]
     to_plan: set[ObjectKey]
@@ -116,7 +132,7 @@ class StateTable(Table):
         return self._read_bucket(cluster, bucket, self.queued(cluster, [bucket % OPEN_PARTITIONS]).marks)
 
     def _read_bucket(self, cluster: str, bucket: int, marks: Mapping[ObjectKey, OpenMark]) -> Iterator[KeyState]:
-        """Read the states of a bucket. ``marks``: open marks that were read before."""
+        """Read the states of a bucket of keys. ``marks``: open marks of these keys, read before. A head has ``version``, a slice has ``of``."""
         items: list[Item] = []  # a head, then its slices: "#" sorts before every character of a name
         for item in self._store.query(STATE, f"{cluster}#{bucket:x}", prefix="key#"):
             if "version" in item and items:
@@ -139,7 +155,7 @@ class StateTable(Table):
         return iter(self.queued(cluster).marks.items())
 
     def queued(self, cluster: str, partitions: Iterable[int] = range(OPEN_PARTITIONS)) -> Queued:
-        """Read all marks of a cluster: the work that a take-over finds. Or the marks of some of the ``OPEN_PARTITIONS``."""
+        """Read all marks of a cluster: the work that a take-over finds. ``partitions``: of the ``OPEN_PARTITIONS``."""
         found = Queued({}, set(), set())
         for item in chain.from_iterable(self._store.query(STATE, f"{cluster}#open#{each}") for each in partitions):
             path, _, kind = item["sk"].partition("#")
@@ -167,7 +183,7 @@ class StateTable(Table):
                 yield (namespace, name), item["service"]
 
     def put(self, before: KeyState, after: KeyState, token: str) -> tuple[KeyState, list[Action]]:
-        """Replace a key. Returns the state with its new version, and the actions that store it.
+        """Replace a key. Returns the state with its new version, and the actions that store it. A key of which nothing is left is deleted.
 
         Args:
             before: as loaded; its version is the condition.
@@ -175,6 +191,7 @@ class StateTable(Table):
         """
         place = state_key(before.key)
         guard = unchanged(before.version)
+        # Nothing is left: no outputs, no parts (tombstones are parts too), nothing to do.
         if after.bare and not after.parts and after.opened is None:
             gone: list[Action] = [] if before.version == 0 else [Delete(place, (guard,))]
             gone += [Delete(slice_place(place, n)) for n in range(1, before.slices)]
@@ -206,7 +223,7 @@ class StateTable(Table):
         return put(_to_plan_key(key, name))
 
     def unmark_to_plan(self, cluster: str, keys: Iterable[ObjectKey]) -> dict[ObjectKey, list[Action]]:
-        """Return the writes that remove all marks (``mark_to_plan``) of keys that are being planned.
+        """Return, by key, the writes that remove all marks (``mark_to_plan``) of keys that are being planned.
 
         For few keys it makes one query each; for more it queries the whole queue once, as every take-over does.
         """
@@ -230,7 +247,7 @@ class StateTable(Table):
             yield ObjectKey.at(cluster, item["sk"].removeprefix(prefix))
 
     def objects_read(self, bucket: ObjectKey) -> set[Reference]:
-        """Return the shared objects of a bucket that any key reads, including objects that do not exist."""
+        """Return the shared objects of a bucket that any key reads, including objects that do not exist. Reads the index of the whole bucket."""
         found = self._store.query(STATE, _readers_partition(bucket), prefix=f"{bucket.kind}/")
         return {Reference.at(item["sk"].partition("#")[0]) for item in found}
 
@@ -242,7 +259,10 @@ class StateTable(Table):
 
     @staticmethod
     def mark_changed(cluster: str, reference: Reference, number: int) -> Action:
-        """Return the write that notes durably that the readers of a shared object have to be planned."""
+        """Return the write that notes durably that the readers of a shared object have to be planned.
+
+        ``number``: the bucket's version with the change. So each change has another number, and ``unmark_changed`` leaves a later one alone.
+        """
         return put(_changed_key(cluster, reference), by=number)
 
     @staticmethod
@@ -256,7 +276,7 @@ class StateTable(Table):
             yield from map(_delete, self._store.query(STATE, f"{cluster}#{partition}"))
 
     def _mark_change(self, before: KeyState, after: KeyState) -> list[Action]:
-        """Return the writes for a key's open mark and its mark of a tombstone, as far as they change."""
+        """Return the writes for a key's open mark, and for the mark that it holds tombstones, as far as they change."""
         actions: list[Action] = []
         place, mark = open_key(after.key), after.opened
         if before.opened != after.opened:
@@ -268,7 +288,12 @@ class StateTable(Table):
         return actions
 
     def _decode(self, key: ObjectKey, head: Item, mark: OpenMark | None) -> KeyState:
-        """Decode a key's state. Reads its slices, and the head again while versions are mixed. Raises StoreBusyError if that does not end."""
+        """Decode a key's state. Reads its slices, which another write may replace at the same time: then it reads all items again.
+
+        the items have one version               the state
+        they never have, the head stays          an operator deleted or restored an item: its state is lost
+        they never have, the head changes        StoreBusyError: it keeps changing
+        """
         items = [head]
         for _ in range(_TORN_READS):
             places = [slice_place(state_key(key), n) for n in range(1, items[0]["slices"])]
@@ -283,7 +308,7 @@ class StateTable(Table):
         raise StoreBusyError(f"the state of {key} keeps changing while it is read")
 
     def _assemble(self, cluster: str, items: list[Item], marks: Mapping[ObjectKey, OpenMark]) -> KeyState:
-        """Decode a head and its slices as a query returned them."""
+        """Decode a head and its slices as a query returned them. ``marks``: open marks, by key."""
         key = ObjectKey.at(cluster, items[0]["sk"].removeprefix("key#"))
         # A page of a query is not a transaction: a key that changed meanwhile is read again on its own.
         return _decode_items(key, items, marks.get(key)) if _of_one_version(items) else self.load([key])[key]

@@ -1,4 +1,14 @@
-"""Converts a key to a JSON document and back. It uses lists rather than objects: there is one document per key."""
+"""Converts a key to a JSON document and back. It uses lists rather than objects: there is one document per key.
+
+Rows, without what is empty at their end:
+
+    name          zone id, name, set identifier, seat
+    key           zone id, name, type; or in place of the type: [type, set identifier]
+    set           TTL, values, alias [zone id, name, evaluate health] or null, routing policy
+    record set    the key, then the set
+    change        the key, then the set before and the set after, or null
+    part          see ``_encode_part``
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +27,9 @@ _MAX_PARTS_BYTES: Final = 1_400_000
 # A key may have thousands of these: dataclasses compare slowly.
 _OF_NAME: Final = attrgetter("zone_id", "name", "identifier", "seat")
 _OF_KEY: Final = attrgetter("zone_id", "name", "type", "identifier")
-_TEXT_CHARACTERS: Final = 15  # of its form besides the texts, by text
+_TEXT_CHARACTERS: Final = (
+    15  # so many characters of the stored form come to each text: quotes, commas, brackets, numbers
+)
 _TOO_LARGE: Final = (
     "it is too large to be stored with the others of its Service: shorten the names of nodes, zones, hosts and pods"
 )
@@ -34,6 +46,7 @@ def encode_state(state: KeyState) -> dict[str, object]:
         "problems": [[p.code, p.subject, p.message] for p in state.problems],
         "claims": [_encode_name(n) for n in sorted(state.claims, key=_OF_NAME)],
         "waits": [_encode_name(n) for n in sorted(state.waits)],
+        # Here the reason stands third, before the identifier and the seat of the name.
         "conflicts": [[n.zone_id, n.name, why, *_encode_name(n)[2:]] for n, why in sorted(state.conflicts.items())],
         **({"reads": sorted(reference.path for reference in state.reads)} if state.reads else {}),
         **({"kept": [_encode_key(key) for key in sorted(state.kept)]} if state.kept else {}),
@@ -71,11 +84,13 @@ def decode_state(
 def bounded(state: KeyState) -> KeyState:
     """A key whose parts fit a transaction, beside one full upstream (I4).
 
-    Of objects that do not fit nothing is kept but that they exist, the largest first: whoever writes them chooses texts that do not
-    deflate. Real endpoints are far below.
+    If they do not fit, the largest parts lose their values until the others fit. Such a part keeps that its object exists, and a problem. Only
+    somebody who writes texts that do not deflate gets there: real endpoints are far below.
     """
+    # 1. Nearly always they fit, even if nothing deflates. To count characters is fast.
     if sum(_characters(part.value) for part in state.parts.values()) <= _MAX_PARTS_BYTES:
         return state
+    # 2. The sizes as they are stored.
     sizes = {part_id: len(pack(_encode_part(part_id, part))) for part_id, part in state.parts.items()}
     left, parts = sum(sizes.values()), dict(state.parts)
     for part_id in sorted(sizes, key=lambda each: (-sizes[each], each)):
@@ -87,23 +102,28 @@ def bounded(state: KeyState) -> KeyState:
 
 
 def _characters(value: object) -> int:
+    """About how many characters the stored form of a part's value has before it is deflated."""
     return sum(_TEXT_CHARACTERS + len(text) for text in texts_of(value) if text)
 
 
 def encode_sets(sets: Mapping[RecordKey, RecordSet]) -> list[list[object]]:
+    """Record sets as rows, sorted."""
     return [[*_encode_key(k), *_encode_set(s)] for k, s in sorted(sets.items(), key=lambda kv: _OF_KEY(kv[0]))]
 
 
 def decode_sets(rows: Sequence[Sequence[Any]]) -> dict[RecordKey, RecordSet]:
+    """The inverse of ``encode_sets``."""
     return {_decode_key(row): _decode_set(row[3:]) for row in rows}
 
 
 def encode_change(change: RecordChange) -> list[object]:
+    """A change of one record set as a row."""
     sides = [None if s is None else _encode_set(s) for s in (change.before, change.after)]
     return [*_encode_key(change.key), *sides]
 
 
 def decode_change(row: Sequence[Any]) -> RecordChange:
+    """The inverse of ``encode_change``."""
     before, after = (None if side is None else _decode_set(side) for side in row[3:5])
     return RecordChange(_decode_key(row), before, after)
 
@@ -124,7 +144,8 @@ def _decode_key(row: Sequence[Any]) -> RecordKey:
 
 
 def schema_of(state: KeyState) -> int:
-    """The version of a key's form: an older release would misread one of its record sets or claims, or change a set alone."""
+    """The schema version of a key's item. Above ``SCHEMA`` if an older release would misread one of its record sets or claims, or change a set
+    alone that has to change in one batch with others."""
     of_sets = (each.routing.schema for sets in (state.intended, state.applied) for each in sets.values())
     of_seats = (POLICIES[name.seat.split(" ")[0]].since for name in (*state.claims, *state.waits) if name.seat)
     of_names = (SCHEMA_OF_TURNING if turning(state) else 0, SCHEMA_OF_TYPES if state.shared else 0)
@@ -145,6 +166,7 @@ def _decode_set(row: Sequence[Any]) -> RecordSet:
 
 
 def _encode_part(part_id: PartId, part: Part) -> list[object]:
+    """A part as a row. Its flags are letters: D: deleted, H: held."""
     flags = ("D" if part.deleted else "") + ("H" if part.held else "")
     return [
         part_id.resource.value,

@@ -17,7 +17,8 @@ TOMBSTONE_SECONDS: Final = 7 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class StoredUpstream:
-    """An upstream in the table, and how many items it has. ``complete``: no slice is missing, and all have the same version."""
+    """An upstream in the table. ``slices``: how many items it says it has. ``items``: how many were read. ``complete``: no slice is missing, and all
+    have the same version."""
 
     upstream: str
     version: int
@@ -31,7 +32,7 @@ class StoredUpstream:
 
     @property
     def state(self) -> UpstreamState:
-        """What a write replaces."""
+        """What a write replaces, for ``UpstreamTable.put``. It deletes surplus items too, so it counts all that were read."""
         return UpstreamState(self.version, self.digest, max(self.slices, self.items))
 
     def holds(self, nodes: Sequence[Node]) -> bool:
@@ -69,7 +70,7 @@ class UpstreamTable(Table):
 
     @staticmethod
     def following(current: UpstreamState | None, nodes: Sequence[Node], slices: int) -> UpstreamState:
-        """An upstream as ``put`` leaves it."""
+        """An upstream as ``put`` leaves it, with these nodes in so many slices. ``current``: see ``put``."""
         return UpstreamState(1 if current is None else current.version + 1, digest(nodes), slices)
 
     def current(self, upstreams: Sequence[str]) -> dict[str, UpstreamState]:
