@@ -4,7 +4,7 @@ The *target* of an alias is a name of the alias's own zone. A *follower* is a ke
 
 - in the commit in which a key of its cluster changes what it publishes at the target;
 - when sets land at the target, or are deleted there;
-- at the beginning of each session: a durable mark says so.
+- at the beginning of each session: a durable mark says so (``marks``).
 """
 
 from collections import defaultdict
@@ -24,7 +24,8 @@ from kubesync.messages import Follow
 class AliasTargets:
     """Finds what exists at targets of aliases, for one commit.
 
-    ``wants``: by key of this commit, the record sets that the key wants. ``asked``: by key, the names that its aliases lead to.
+    ``wants``: by key of this commit, the record sets that the key wants; the planner sets it. ``asked``: by key, the names that its aliases lead
+    to, also along chains of aliases.
     """
 
     def __init__(self, states: KeyStates, book: ClaimBook, dependents: Dependents) -> None:
@@ -46,18 +47,18 @@ class AliasTargets:
         own = sorted(key for key in found if key.cluster == self._states.config.name)
         return [(state, state) for state in self._states.states(own).values()]
 
-    def at(self, key: ObjectKey, zone_id: str, target: str, alias: str) -> tuple[set[str], set[str]]:
+    def types_at_target(self, key: ObjectKey, zone_id: str, target: str, alias: str) -> tuple[set[str], set[str]]:
         """The types that exist at the target of an alias and will stay, and the types that are wanted there.
 
-        Leaves out types that are only aliases back to ``alias``. Remembers that the key follows the target.
+        Leaves out types that are only aliases back to ``alias``. Remembers that the key follows the target. ``with_zone_aliases`` calls it.
         """
         applied = self._states.states([key])[key].applied
-        return self._types_at(key, Name(zone_id, target), (alias,), applied)
+        return self._types_along(key, Name(zone_id, target), (alias,), applied)
 
-    def _types_at(
+    def _types_along(
         self, key: ObjectKey, name: Name, via: tuple[str, ...], applied: Mapping[RecordKey, RecordSet]
     ) -> tuple[set[str], set[str]]:
-        """As ``at``, along a chain of aliases. Remembers that the key follows each name of the chain.
+        """As ``types_at_target``, along a chain of aliases. Remembers that the key follows each name of the chain.
 
         Args:
             via: the name of the alias, and before it the names that lead to the alias.
@@ -68,6 +69,7 @@ class AliasTargets:
             if each.place == (name.zone_id, via[0]) and _leads_to(record_set, name)
         }  # fmt: skip
         self.asked[key].add(name)
+        # ``applied_types``: types of sets that keys have published there. ``is_wanted``: whether any key wants a set there.
         wanted, applied_types, is_wanted = set[str](), set[str](), False
         for owner, state in self._states_of_owners(key, name).items():
             applied_types |= {each.type for each in state.applied if each.place == name.place}
@@ -76,8 +78,9 @@ class AliasTargets:
                     continue
                 is_wanted = True
                 if (alias := record_set.alias) is not None and alias.zone_id == name.zone_id:
+                    # An alias to a third name counts only if its type exists there, too.
                     beyond, way = Name(name.zone_id, alias.name), (name.name, *via)
-                    if alias.name in way or each.type not in self._types_at(key, beyond, way, state.applied)[0]:
+                    if alias.name in way or each.type not in self._types_along(key, beyond, way, state.applied)[0]:
                         continue
                 wanted.add(each.type)
         if not is_wanted and self._book.is_any_awaited(name):
@@ -94,6 +97,7 @@ class AliasTargets:
         # Clusters of other shards could not report changes, so their keys do not count.
         others = sorted(each for each in owners - found.keys() if each.cluster in writable_clusters)
         clusters = {each.cluster for each in others}
+        # All clusters hear of a new name: a key of theirs may claim it later. Otherwise only those that have a claim there.
         fresh = writable_clusters - {key.cluster} if self._dependents.follow(name, key) else clusters
         for cluster in sorted(fresh | clusters):
             self._dependents.tell(cluster, Follow(name, key, cluster in clusters))

@@ -7,6 +7,8 @@
 A section writes what it plans, except keys that do not fill a transaction: these are planned again with the next section. A large key
 that needs several transactions gives way to other keys between them. Later it is planned again from what is written of it. Other
 clusters may change claims and upstreams, so these are written conditional on their version. If that fails, the section is planned again.
+
+If sessions die of the plan of a large key, its endpoints are *set aside*: they are not taken in, everything else is (``domain.large_keys``).
 """
 
 from collections import Counter, deque
@@ -133,7 +135,7 @@ class Committer:
             NotMasterError: another master writes by now.
             StaleStateError: the table kept changing: try again later.
         """
-        # A complete list shows the endpoints that were set aside, so these keys are taken in again.
+        # A complete list shows all endpoints again, so those that were set aside before are tried once more. Changes ``states.aside`` itself.
         aside = self.states.aside
         aside -= {key for key in aside if not change.listed.isdisjoint(KINDS[key.kind].others)}
         yield from self._by_sections(change, partial(self._record, change, recorded), note=True)
@@ -152,16 +154,21 @@ class Committer:
     def _by_sections(self, change: Change, do: Callable[[Section], Sequence[ObjectKey]], *, note: bool) -> Steps[None]:
         """Call ``do`` for one section after the other. ``do`` returns keys that it has not written to their end: small keys that did not
         fill a transaction join the next section; a large key that gave way gets its next section after one of other keys.
+
+        ``at``: how many keys of the change were taken into sections. ``unfilled``: the small keys that join the next section. ``unfinished``:
+        large keys that gave way. ``turns``: how often each did. ``others_next``: the last section was of an unfinished key, or none are left.
         """
         at, others_next, turns = 0, True, Counter[ObjectKey]()
         unfilled, unfinished = list[ObjectKey](), deque[ObjectKey]()
         while True:
             section = yield from self._until_fresh(partial(self._next_section, change, at))
+            # 1. The turn of an unfinished key: then the section of other keys is left where it is.
             if unfinished and not (others_next and section.keys):
                 section = Section([unfinished[0]], unfinished.popleft(), end=at)
             others_next = section.end == at
             at, large = section.end, section.large
             keys, left = [*dict.fromkeys((*unfilled, *section.keys))], [*unfinished, *change.keys[at:]]
+            # 2. Plan and write the section.
             may_stop = large is not None and turns[large] < _MOST_TURNS
             attempt: Callable[[], Sequence[ObjectKey]] = partial(do, Section(keys, large, at, left, may_stop))
             if large is not None:
@@ -169,6 +176,7 @@ class Committer:
             rest = yield from self._until_fresh(attempt, large=large is not None)
             if not (left or rest):
                 return
+            # 3. What it left goes on later. Meanwhile others may add keys to the change.
             unfilled = [*rest] if large is None else []
             if large is not None:
                 turns[large] = turns[large] + 1 if rest else 0
@@ -196,7 +204,12 @@ class Committer:
         return Section(keys, keys[0] if change.outputs and size > LARGE else None, at + len(keys))
 
     def write_counts(self, made: Callable[[], Iterable[Action]]) -> Steps[None]:
-        """Write counts: ``NameCounts.corrections`` after a complete list, ``NameCounts.rest`` at the end of the session."""
+        """Write how many names, places in queues and record sets namespaces have (``name_counts``), some at a time.
+
+        ``made``: ``NameCounts.corrections`` after a complete list, ``NameCounts.rest`` at the end of the session. Called again if a write fails.
+        Corrections are compared anew. ``rest`` gives each count out once: a count whose write failed may have landed, and written again it would
+        count twice. The next complete list corrects what is lost.
+        """
 
         def write() -> None:
             for actions in batched(made(), _CORRECTED_AT_A_TIME):
@@ -348,6 +361,7 @@ class Committer:
         return planned.writes
 
     def _plan_pairs(self, change: Change, keys: Sequence[ObjectKey]) -> tuple[Sequence[Pair], Planned]:
+        """Read keys, and let the change see and plan them. Of a key that fits no transaction, the largest objects are left out (``bounded``)."""
         states = self.states.states(keys)
         pairs = [(states[key], bounded(seen)) for key in keys if (seen := change.see(states[key])) is not None]
         return pairs, change.plan(pairs)
@@ -360,6 +374,7 @@ class Committer:
     def _write(self, recorded: Recorded, chunk: Chunk) -> None:
         """Write one transaction, with its counts and audit entries, and take over what it changed: caches, counts, ``recorded``."""
         actions = [*chunk.actions, *self.states.counts.additions(chunk.counts)]
+        # Keys that waited until their namespaces have room, and may fit now.
         fitting = self.states.counts.keys_with_room(chunk.counts)
         if chunk.entries:
             name, epoch, now = self.states.config.name, self._fenced_writer.epoch, self.clock.epoch_seconds()

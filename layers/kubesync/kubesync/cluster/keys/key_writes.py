@@ -43,7 +43,8 @@ class OrderedWrites:
     unmark: Mapping[ObjectKey, Sequence[Action]] = field(default_factory=dict)
 
     def add(self, later: OrderedWrites) -> None:
-        """Add later actions. They replace earlier ones of the same items."""
+        """Add later actions. They replace earlier ones of the same items. ``unmark`` stays: only plans of marked keys have it, and no window
+        joins those."""
         written_again = {action.key for actions in (*later.early.values(), *later.late.values()) for action in actions}
         for mine, others in ((self.early, later.early), (self.late, later.late)):
             for key in mine if written_again else ():
@@ -267,10 +268,13 @@ def chunks_of(
         closing: makes the further actions of the last transaction, such as checkpoints, from its token.
         counted: returns how much a key takes of its namespace's limits.
     """
+    # ``chunk``: the transaction that is being filled. Each goes out once the next actions do not fit.
     chunk = Chunk(token())
     for write in writes:
         state, cluster = write.before, write.before.key.cluster
+        # The actions that store a state hold the token of their transaction: for another transaction they are made again.
         stored, own = table.put(state, write.after, chunk.token)
+        # 1. The steps of the key: one, or several if it does not fit one transaction.
         groups = write.steps(own, room - len(counted(state)))
         for number, group in enumerate(groups, 1):
             final = number == len(groups)
@@ -297,11 +301,13 @@ def chunks_of(
                 yield chunk
                 chunk = Chunk(token(), begins_whole=False)
             state = stored
+        # 2. What may be written only with the final state or after it.
         for action in write.trailing:
             if not chunk.takes([action], {cluster}, room):
                 yield chunk
                 chunk = Chunk(token(), begins_whole=False)
             chunk.add([action], {cluster})
+    # 3. The further actions, with the last transaction of the section or in one of their own.
     last = closing(chunk.token)
     if not chunk.takes(last.actions, last.clusters, room):
         yield chunk
@@ -327,11 +333,16 @@ def _merge_counts(first: Action, then: Action) -> Put | None:
     """Merge two writes that only count waiters of a claim, if the second is conditional on the version that the first leaves behind.
 
     None: they cannot be merged. Without merging, each key that waits for one name would need a transaction of its own.
+
+    Claims are as ``ClaimTable.change`` writes them: of the items written here, only claims have an ``owner``. Their conditions are exactly
+    the version and the owner, in this order.
     """
     if not (isinstance(first, Put) and isinstance(then, Put) and "owner" in first.item):
         return None
     owner = Equals("owner", first.item["owner"])
     counted = {name: first.item[name] for name in ("version", "waiting")}
+    # ``then`` follows ``first`` directly, and differs from it in version and number of waiters only: it is written alone, on the conditions of
+    # ``first``.
     follows = owner in first.conditions and then.conditions == (Equals("version", first.item["version"]), owner)
     return replace(then, conditions=first.conditions) if follows and {**then.item, **counted} == first.item else None
 

@@ -137,13 +137,14 @@ class Outcomes:
             self.committer.states.open_keys.landed(key)
 
     def _plan(self, pairs: Sequence[Pair]) -> Planned:
-        """Plan what closing writes, and promote keys for which something has changed. Upstreams stay as they are.
+        """Plan what closing writes, and have keys planned next for which something has changed. Upstreams stay as they are.
 
         ``pairs``: each key as stored, and with its outcomes (``_apply_outcomes``).
         """
         committer = self.committer
         tables, counts = committer.states.tables, committer.states.counts
         book = ClaimBook(tables, PublishedSets(tables.state, committer.dependents).of, counts.reserve)
+        # The claims that ``_plan_key`` changes or asks about. b, a: a key before and after its outcomes.
         in_question = (
             (b.claims - a.claims)
             | _landed_unclaimed(b, a)
@@ -158,6 +159,7 @@ class Outcomes:
 
     def _plan_key(self, before: KeyState, after: KeyState, book: ClaimBook) -> KeyWrite | None:
         """Plan what closing writes for one key. None: nothing."""
+        # Keys with aliases to a name where a set of this key came or went.
         book.to_plan_next += sorted(self.committer.dependents.following(before.applied.keys() ^ after.applied.keys()))
         pieces: list[Piece] = []
         # The key let the name go while the batch that creates its set was under way. Until the set is deleted, the key owns the name
@@ -165,28 +167,31 @@ class Outcomes:
         for name in sorted(name for name in _landed_unclaimed(before, after) if book.owner(name) is None):
             pieces.append(Piece(book.gain(name, before.key), name=name))
             after = replace(after, claims=after.claims | {name})
-        # The next key in line gets the name. This key queues again once a check finds the name taken.
+        # Route 53 refuses what the key wants, and others wait: the next key in line gets the name. This key counts as in conflict there, and
+        # queues again once a check finds the name taken.
         for name, reason in self._rejected(before).items():
             claims = _claims_of(before, name)
             if any(map(book.is_awaited, claims)):
                 left = replace(after, claims=after.claims - claims)
                 after = _in_conflict(left, {**after.conflicts, name: reason})
         pieces += [Piece(*book.let_go(name, before.key), name) for name in sorted(before.claims - after.claims)]
-        pieces += self._promote_who_waits(before, after, book)
+        pieces += self._plan_again_who_waits(before, after, book)
         self.marks.pop(before.key, None)
         if after == before and not pieces:
             return None
         self.marks[before.key] = after.opened
         return KeyWrite(before, after, tuple(pieces), tuple(self._audit_entries(before)))
 
-    def _promote_who_waits(self, before: KeyState, after: KeyState, book: ClaimBook) -> Iterator[Piece]:
-        """Promote the keys that wait for names of this one. Returns the marks that say so in their clusters' tables.
+    def _plan_again_who_waits(self, before: KeyState, after: KeyState, book: ClaimBook) -> Iterator[Piece]:
+        """Have keys planned next for which this closing changes something. None is given a name here. Yields the marks of those that must not be
+        lost.
 
-        what happened at the name                          who is planned again, and why
-        -------------------------                          -----------------------------
-        a foreign set keeps the key's new sets out         who waits and wants the same reported nothing so far, and must report it now
-        other sets of the key stand there now              who waited for that, or turns with the key: marked, so that none is lost (I1)
-        a batch met sets of another key (``NameTaken``)    the key itself, which waits for that one then
+        what happened at the name                         planned again                                   if the session ends before
+        -------------------------                         -------------                                   --------------------------
+        a foreign set keeps the key's new sets out        who waits: may have to report it                only a report comes later: no mark
+        sets of the key there have another form, or       who waits: may have the name, or turn with      it would wait for ever: marked (I1)
+          came, or went (``_turned``)                       the key, now
+        the key's batch met sets of another (NameTaken)   the key itself: it waits for that one then      the key is open: no mark
         """
         tables = self.committer.states.tables
         for name in _kept_out(before, after):
@@ -199,7 +204,7 @@ class Outcomes:
             book.to_plan_next.append(before.key)
 
     def _rejected(self, state: KeyState) -> dict[Name, str]:
-        """Names where Route 53 refuses for the first time what the key wants, with the reason. The key has no set there, nor has anybody else."""
+        """Names of the key where Route 53 refuses for the first time what the key wants, each with the reason. Only where the key has no set."""
         if state.opened is not None and state.opened.attempts:
             return {}
         refused = (e for e in self._by_key[state.key] if not (e.landed or e.conflict or e.code == "NameTaken"))
@@ -207,7 +212,8 @@ class Outcomes:
         return {name: why for name, why in found.items() if name in state.claims - names_of(state.applied)}
 
     def _turned(self, before: KeyState, after: KeyState) -> frozenset[Name]:
-        """Claims of the key whose sets have another form now, or came or went though it keeps the claim."""
+        """Claims of the key whose sets have another form (``form_of``) now. And claims with an identifier that the key keeps, and whose sets came
+        or went."""
         landed = [change for each in self._by_key[before.key] if each.landed for change in each.unit.changes]
         moved = {Name.of(each.key) for each in landed if each.key.identifier and None in (each.before, each.after)}
         return before.claims & (turned_by(landed).keys() | (moved & after.claims))
@@ -229,7 +235,8 @@ class Outcomes:
                 conflicts[wanted] = outcome.reason
         after = _in_conflict(replace(state, applied=applied), conflicts)
         kept = self.committer.states.kept_claims(after, names_of(state.intended) - conflicts.keys())
-        # Who comes and meets another policy lets go of what it has claimed there, is planned again, and waits.
+        # A key that comes to a name, and whose batch met sets of another form there, lets go of what it has claimed there. It is planned again
+        # (``_plan_again_who_waits``), and waits.
         met = {e.unit.wanted.place for e in outcomes if e.code == "NameTaken" and not e.turns}
         kept -= {name for name in kept if name.place in met} - names_of(applied)
         claims, passing = state.claims & kept, state.passing & (applied.keys() - state.intended.keys())
@@ -344,6 +351,8 @@ class ConflictCheck:
 
     def __init__(self, zone_id: str, found: Mapping[ObjectKey, Mapping[str, Sets]], committer: Committer) -> None:
         self._states = states = committer.states
+        # 1. ``names``: by key, its names in conflict in this zone. 2. ``claimed``: by name, its claim. ``beside``: by simple name, all claims
+        # there, if keys with other identifiers may have sets there.
         of_keys = states.states(found).values()
         names = {state.key: [n for n in sorted(state.conflicts) if n.zone_id == zone_id] for state in of_keys}
         claimed = states.tables.claims.read({name for of_key in names.values() for name in of_key})
@@ -358,6 +367,7 @@ class ConflictCheck:
             beside[place] = states.tables.claims.read_all(place)
             claimed |= beside[place]
         owners = self._owners([claim.owner for claim in claimed.values()])
+        # 3. By key and name: what is in the way there; empty: nothing. Sets of keys that have a claim are not foreign: left out of ``actual``.
         self._reasons: dict[ObjectKey, dict[Name, str]] = {}
         for state in of_keys:
             reasons = self._reasons[state.key] = {}
@@ -366,6 +376,7 @@ class ConflictCheck:
                     continue  # the conflict is newer than the check: the name was not read
                 actual, claim = found[state.key][name.name], claimed.get(name)
                 if claim is not None and claim.owner != state.key:
+                    # An owner whose state is not known: every set there may be its own.
                     owner = owners.get(claim.owner)
                     theirs = actual.keys() if owner is None else owner.applied.keys()
                     actual = {key: record_set for key, record_set in actual.items() if key not in theirs}
@@ -373,7 +384,7 @@ class ConflictCheck:
                     if each.identifier and other.owner != state.key:
                         stands = owners[other.owner].applied if other.owner in owners else actual
                         actual = {k: s for k, s in actual.items() if Name.of(k) != each or stands.get(k) != s}
-                reasons[name] = _why_foreign(name, state, actual)
+                reasons[name] = _reason_in_the_way(name, state, actual)
         free = {key: frozenset(n for n, why in of_key.items() if not why) for key, of_key in self._reasons.items()}
         self.free: Mapping[ObjectKey, frozenset[Name]] = {key: names for key, names in free.items() if names}
 
@@ -401,8 +412,11 @@ class ConflictCheck:
                     yield Outcome(Unit(key, at_name), conflict=True, reason=reason)
 
 
-def _why_foreign(name: Name, state: KeyState, actual: Mapping[RecordKey, RecordSet]) -> str:
-    """Says what is in the way at a name. If the reason that is known is still true, returns that one. Empty: nothing is in the way."""
+def _reason_in_the_way(name: Name, state: KeyState, actual: Mapping[RecordKey, RecordSet]) -> str:
+    """Says what is in the way at a name, in the words of ``why_foreign``. Empty: nothing.
+
+    If the reason that is known is still true, returns that one: another reason would be written and audited at each check (I6).
+    """
     wanted = sorted(key for key in state.intended if Name.of(key) == name)
     reasons = [
         why_foreign(key, stands, None if key == other else other)

@@ -107,7 +107,7 @@ class Planner:
         pairs += self._targets.followers(pairs)
         self._fresh |= {seen.key: seen for _, seen in pairs if KINDS[seen.key.kind].shared}
         wants = self._with_claims_read(self._wants_of(pairs))
-        stands = self._upstreams.stands(wants)
+        stands = self._upstreams.read_stored(wants)
         writes: list[KeyWrite] = []
         for before, seen, want in wants:
             early, late, unmark = (each.get(before.key, ()) for each in (ordered.early, ordered.late, ordered.unmark))
@@ -213,7 +213,7 @@ class Planner:
             return Desired(None, None, ())
         try:
             wanted = kind.desired(seen, complete, self._states.rules, shared)
-            return held_only(with_zone_aliases(wanted, partial(self._targets.at, seen.key)), seen)
+            return held_only(with_zone_aliases(wanted, partial(self._targets.types_at_target, seen.key)), seen)
         except UnknownObjectError:
             return Desired(None, None, ())
         except Exception as error:  # a fault in our rules that one object triggers must not stop other keys (I4)

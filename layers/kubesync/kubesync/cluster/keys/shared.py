@@ -6,6 +6,8 @@
 
 Shared objects are packed into buckets, and a bucket is stored like a key. It is recorded before the keys of its window, so no plan is older
 than the objects that it read.
+
+No kind of this release is shared, or reads shared objects: the tests register one.
 """
 
 from collections.abc import Callable, Set as AbstractSet
@@ -18,7 +20,7 @@ from kubesync.domain.sources.port import UnknownObjectError
 from kubesync.domain.sources.registry import KINDS, bucket_of, part_of, place_of
 from kubesync.domain.state import KeyState, Reference
 
-# If more objects of a bucket change, its whole index of readers is read.
+# If more objects of a bucket change, its whole index of readers is read once. Up to this number, one query for each is cheaper.
 _ASKED_ONE_BY_ONE: Final = 4
 
 
@@ -57,6 +59,7 @@ def index_updates(before: KeyState, after: KeyState) -> list[Piece]:
 
 def change_marks(table: StateTable, before: KeyState, after: KeyState) -> tuple[list[Piece], dict[Reference, int]]:
     """Durable marks for the objects of a bucket that change and that keys read. Also returns these objects, with the numbers of their marks."""
+    # The number of a mark is the version of the bucket that it belongs to: whoever removes the mark removes no later one.
     cluster, number = after.key.cluster, before.version + 1
     was, now = ({part_id: part.value for part_id, part in state.parts.items()} for state in (before, after))
     parts = sorted(part_id for part_id in was.keys() | now.keys() if was.get(part_id) != now.get(part_id))

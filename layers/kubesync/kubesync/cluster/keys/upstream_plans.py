@@ -33,14 +33,15 @@ class UpstreamPlans:
         self._reread = reread
         self._untrusted = untrusted
 
-    def stands(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> dict[str, UpstreamState]:
-        """Read upstreams from the table, if the keys' own states do not know them or are not trusted.
+    def read_stored(self, wants: Iterable[tuple[KeyState, KeyState, Desired]]) -> dict[str, UpstreamState]:
+        """Read upstreams from the table, if the keys' own states do not know them or are not trusted. Returns them by name, without those that the
+        table lacks.
 
         If the table has other nodes than the key wants, the digest of the result is empty, so that the upstream is written again.
         """
         wanted: dict[str, Sequence[Node] | None] = {}
         for _, seen, want in wants:
-            if want.upstreams is not None:  # else they stay as they are
+            if want.upstreams is not None:  # else it is not known what the key wants, and its upstreams stay
                 names = want.upstreams.keys() | seen.upstreams.keys()
                 wanted |= {name: want.upstreams.get(name) for name in names if self._must_read(name, seen)}
         if not (self._reread or self._untrusted):
@@ -61,7 +62,7 @@ class UpstreamPlans:
     def plan(
         self, seen: KeyState, wanted: Mapping[str, Sequence[Node]], stands: Mapping[str, UpstreamState], why: str
     ) -> tuple[KeyState, list[Piece]]:
-        """Plan the upstreams of a key. Returns the key as it will be, and the writes. ``stands``: the result of that method."""
+        """Plan the upstreams of a key. Returns the key as it will be, and the writes. ``stands``: the result of ``read_stored``."""
         table = self._table
         pieces: list[Piece] = []
         upstreams = dict(seen.upstreams)
@@ -70,6 +71,7 @@ class UpstreamPlans:
             stored = stands.get(upstream) if self._must_read(upstream, seen) else known
             if nodes is not None and known is not None and stored == known and known.digest == digest(nodes):
                 continue
+            # 1. Write the nodes, or delete the upstream (``nodes`` is None). A large one is written when it is sent (``Made``).
             put = partial(table.put, upstream, stored, nodes, self._now())
             sizes = nodes.sizes if isinstance(nodes, ChosenNodes) else ()
             state, actions = (table.following(stored, nodes or (), slices_of(sizes)), []) if sizes else put()
@@ -78,6 +80,7 @@ class UpstreamPlans:
             if sizes:
                 count = max(state.slices, 0 if stored is None else stored.slices) + len(marks)
                 made = Made(put, marks, (count, sum(sizes)))
+            # 2. What the key knows of it from now on, and the audit.
             upstreams[upstream] = state
             if nodes is None:
                 del upstreams[upstream]
