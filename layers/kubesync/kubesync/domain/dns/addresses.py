@@ -33,7 +33,7 @@ def parse_address(text: str) -> Address | None:
     Leading zeros in IPv4 and IPv6 zone identifiers (``%eth0``) are refused. An IPv4-mapped IPv6 address becomes the IPv4 address,
     as in Go's ``net.IP`` and therefore in Kubernetes. This also keeps the text the same on Python 3.12 and 3.13.
     """
-    if plain := _IPV4.fullmatch(text):  # most are: ``ipaddress`` takes ten times as long
+    if plain := _IPV4.fullmatch(text):  # most texts are such; ``ipaddress`` takes ten times as long
         first, second, third, last = map(int, plain.groups())
         number = first << 24 | second << 16 | third << 8 | last
         return Address(4, number, text, why_forbidden(Address(4, number, text)))
@@ -99,6 +99,7 @@ _FORBIDDEN: Final = {
 }
 # Flat, and compared without a call: each endpoint of each plan is checked.
 _RANGES: Final = tuple((network, why) for why, texts in _FORBIDDEN.items() for network in parse_networks(texts.split()))
+# The first 96 bits of ``64:ff9b::/96``.
 _NAT64: Final = 0x64_FF9B << 64
 
 

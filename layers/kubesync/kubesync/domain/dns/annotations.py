@@ -105,7 +105,9 @@ def bare_name(key: str, prefixes: tuple[str, ...] = PREFIXES) -> str:
 def annotations_to_keep(
     annotations: Mapping[str, str], prefixes: tuple[str, ...] = PREFIXES
 ) -> tuple[tuple[str, str], ...]:
-    """What kubesync keeps of a Service's annotations, sorted.
+    """What kubesync keeps of a Service's annotations, sorted: what it reads, and what it reports.
+
+    They are kept with the key, so their size is limited here. ``prefixes``: of external-dns' annotations.
 
     obeyed, or of kubesync itself    kept whole, or as much as can mean anything
     refused                          kept, the value cut
@@ -118,13 +120,15 @@ def annotations_to_keep(
         if key in (EXCLUDE, INCLUDE):
             found[key] = annotations[key]
         elif name := bare_name(key, prefixes):
-            row, short = find_known(name), key[: len(key) - len(name) + MAX_NAME_CHARACTERS]
+            row, short_key = find_known(name), key[: len(key) - len(name) + MAX_NAME_CHARACTERS]
             if row is None:
-                unknown[short] = ""
+                unknown[short_key] = ""
             elif row.use is Use.OBEYED:
+                # One character more than means anything: a value that was too long must not become a usable one.
                 found[key] = annotations[key].strip()[: _MAX_SHORT_CHARACTERS + 1] if row.short else annotations[key]
             elif row.use is Use.REFUSED:
-                found[short] = annotations[key][:_MAX_REPORTED_VALUE_CHARACTERS]
+                found[short_key] = annotations[key][:_MAX_REPORTED_VALUE_CHARACTERS]
+            # An ignored one is not kept.
     found |= list(unknown.items())[:MAX_REPORTED]
     return tuple(sorted(found.items()))
 
@@ -165,7 +169,7 @@ class Given:
     prefixes: tuple[str, ...]
 
     def find(self, name: str) -> tuple[str, str | None]:
-        """The whole key under which an annotation is read, and its value."""
+        """The whole key under which an annotation is read, and its value. None: the object does not have it; the key is for messages."""
         for prefix in self.prefixes:
             if (key := prefix + name) in self.texts:
                 return key, self.texts[key]
@@ -247,6 +251,7 @@ def read_annotations(
     zone_id, alias_zone = _zone_id(given, "aws-hosted-zone-id"), _zone_id(given, "aws-target-hosted-zone")
     of_health = given.find("aws-evaluate-target-health")
     health = _switch(of_health, "InvalidEvaluateTargetHealth", "health is evaluated", problems)
+    # Problems that keep the object to the names that it holds (``only_held``).
     withheld = [*_unsupported(given, kind), *_other_controller(given)]
     if alias_zone.lower() == "same-zone":
         alias_zone = "same-zone"
@@ -278,7 +283,15 @@ def read_annotations(
 def _switch(
     found: tuple[str, str | None], code: str, otherwise: str, problems: list[Problem], words: str = '"true" or "false"'
 ) -> bool | None:
-    """The value of an annotation, by its key and text; None, and reported where there is another text: it does not say."""
+    """What an annotation that is on or off says. None: it is missing or empty, or it has another text, which is reported.
+
+    Args:
+        found: its key, and its text (``Given.find``).
+        code: of the problem.
+        otherwise: what happens instead, for the message.
+        problems: takes the problem.
+        words: the allowed texts, for the message.
+    """
     key, text = found
     word = (text or "").strip().lower()
     if word not in {"", "true", "false"}:
@@ -288,11 +301,12 @@ def _switch(
 
 
 def _zone_id(given: Given, name: str) -> str:
+    """The id of a hosted zone in an annotation, not checked; empty if it is missing."""
     return (given.find(name)[1] or "").strip().removeprefix("/hostedzone/")
 
 
 def _unsupported(given: Given, kind: str) -> Iterator[Problem]:
-    """Annotations that ask for something else than kubesync would publish.
+    """Problems of annotations that ask for something else than kubesync would publish. ``kind``: see ``read_annotations``.
 
     row of the table         refused
     ----------------         -------
@@ -306,6 +320,7 @@ def _unsupported(given: Given, kind: str) -> Iterator[Problem]:
 
 
 def _other_controller(given: Given) -> Iterator[Problem]:
+    """The problem of an object that annotation ``controller`` leaves to another program."""
     key, text = given.find("controller")
     if text is not None and text not in CONTROLLERS:
         message = f"neither {CONTROLLERS[0]} nor {CONTROLLERS[1]}: {_HOLDS_ON}"
@@ -313,6 +328,7 @@ def _other_controller(given: Given) -> Iterator[Problem]:
 
 
 def _unknown(given: Given) -> Iterator[Problem]:
+    """Problems of annotations that have a prefix of external-dns and a name that it does not know: mistyped ones, mostly."""
     for key in given.texts:
         if (name := bare_name(key, given.prefixes)) and find_known(name) is None:
             close = nearest(name)
@@ -320,7 +336,10 @@ def _unknown(given: Given) -> Iterator[Problem]:
 
 
 def parse_ttl(text: str) -> int | None:
-    """Whole seconds of ``90``, ``1m30s`` or ``1.5h`` (Go's durations; fractions of a second are cut off), else None."""
+    """Whole seconds of ``90``, ``1m30s`` or ``1.5h`` (Go's durations; fractions of a second are cut off), else None.
+
+    May be negative: the caller checks the range.
+    """
     text = text.strip()
     if len(text) > _MAX_TTL_CHARACTERS:
         return None

@@ -1,6 +1,6 @@
 """What should exist because of one object: record sets and upstreams. What the rules of all kinds of objects share is here.
 
-How names and targets become record sets is in ``publishing``.
+How names and targets become record sets is in ``publishing``. *Held* is what a key has already (``records.Held``).
 """
 
 import re
@@ -90,7 +90,10 @@ class Desired:
 
 
 def asked_of(annotations: Collection[tuple[str, str]], rules: DnsRules, kind: str = "") -> DnsAnnotations:
-    """Read what the annotations of an object ask for, on top of the cluster's routing. ``kind``: a Service's type, or ``headless``."""
+    """Read what the annotations of an object ask for, on top of the cluster's routing. ``kind``: a Service's type, or ``headless``.
+
+    An annotation that names a hosted zone which the cluster does not have is reported. Then the object gets no new names (``only_held``).
+    """
     if not annotations:
         return _asked_without(rules.annotation_prefixes, rules.routing, rules.health_check, rules.cluster)
     routing = routing_of_cluster(rules.routing, rules.health_check, rules.cluster)
@@ -108,7 +111,10 @@ def _asked_without(prefixes: tuple[str, ...], routing: str, health_check: str, c
 
 
 def desired_if_left_out(asked: DnsAnnotations, rules: DnsRules) -> Desired | None:
-    """What should exist of an object that is left out: excluded, or not included in a cluster with opt-in. None: it is not left out."""
+    """What should exist of an object that is left out, which is nothing: excluded, or not included in a cluster with opt-in.
+
+    None: it is not left out, and the caller plans it.
+    """
     if asked.exclude:
         return Desired({}, {}, ())
     if rules.opt_in and not asked.include:
@@ -129,7 +135,14 @@ def plan_for(asked: DnsAnnotations, rules: DnsRules, held: Held) -> RecordPlan:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Names that a key keeps while nothing is published there. ``identifier``, ``seat``: with these; None: with any. ``zone_id``: only there."""
+    """The claims that a key keeps while it publishes nothing there, so that no other key takes these names.
+
+    Args:
+        names: of them.
+        identifier: the set identifier; None: any.
+        seat: what the routing policy takes (``routing.policies``); empty: nothing.
+        zone_id: only in this zone; empty: in all.
+    """
 
     names: frozenset[str] = frozenset()
     identifier: str | None = None
@@ -166,9 +179,9 @@ def keeping(
         return Keeping()
     derived = own if asked.only_held or "{namespace}" not in rules.template else ()
     # No key gets more names (``permitted``), so more need not be looked at.
-    asked_for = islice(names, most_looked_at(rules.names)) if held is None else (each for each in names if each in held)
-    permitted = (name for name in asked_for if refusal(name, key, rules.names) is None)
-    kept = frozenset((*derived, *permitted))
+    asked_for = islice(names, most_looked_at(rules.names)) if held is None else (name for name in names if name in held)
+    not_refused = (name for name in asked_for if refusal(name, key, rules.names) is None)
+    kept = frozenset((*derived, *not_refused))
     identifier = None if asked.only_held or asked.unpublishable else asked.identifier
     return Keeping(kept, identifier, asked.routing.seat(asked.identifier), asked.zone_id)
 
@@ -176,7 +189,9 @@ def keeping(
 def with_zone_aliases(
     want: Desired, types_at: Callable[[str, str, str], tuple[AbstractSet[str], AbstractSet[str]]]
 ) -> Desired:
-    """Decide about aliases to names of the same zone. Route 53 accepts them only for types that exist at the target.
+    """Make an alias or a CNAME of each record set that may be both: of aliases to names of the same zone (``RecordPlan._add_aliases``).
+
+    Route 53 accepts such an alias only for types that exist at the target.
 
         at the target, of the types asked for    published
         -------------------------------------    ---------
@@ -187,23 +202,24 @@ def with_zone_aliases(
     Args:
         types_at: given a zone's id, a target and the alias' name, the types that stand there and are to stay, and those that are wanted there.
     """
-    asked = {key: each for key, each in (want.records or {}).items() if each.alias is not None and each.values}
-    if not asked:
+    undecided = {key: each for key, each in (want.records or {}).items() if each.alias is not None and each.values}
+    if not undecided:
         return want
-    records = {key: each for key, each in (want.records or {}).items() if key not in asked}
+    records = {key: each for key, each in (want.records or {}).items() if key not in undecided}
     problems = set(want.problems)
-    for key, each in asked.items():
+    for key, each in undecided.items():
         host = each.values[0].rstrip(".")
-        types = {other.type for other in asked if other.place == key.place}
+        types = {other.type for other in undecided if other.place == key.place}
         stands, comes = types_at(key.zone_id, host, key.name)
         if stands & types:
             if key.type in stands:
                 records[key] = replace(each, ttl=None, values=())
+            # else: the name has an alias of another type, so it can have no CNAME
             continue
         if not comes & types:
             why = f"kubesync publishes no {' or '.join(sorted(types))} there, which an alias of the zone needs; a CNAME is published"
             problems.add(Problem("NoAliasTarget", host, why))
-        if each.ttl is None:
+        if each.ttl is None:  # so ``_add_aliases`` marks a zone's apex
             problems.add(Problem("CnameAtApex", key.name, "the apex of a zone cannot have a CNAME"))
             continue
         cname = replace(each, alias=None)
@@ -217,7 +233,7 @@ def with_zone_aliases(
 def bounded(problems: Iterable[Problem], kind: str = SERVICE) -> tuple[Problem, ...]:
     """Problems in their order, at most ``MAX_PROBLEMS_OF_A_KIND`` of each code and a line that counts the rest.
 
-    What annotations have in common speaks of a Service; ``kind``: what it says instead.
+    Messages about annotations say "the Service", whatever the object is. ``kind``: the word that replaces it.
     """
     kept: list[Problem] = []
     of_kind = problems if kind == SERVICE else (replace(p, message=_SERVICE.sub(kind, p.message)) for p in problems)

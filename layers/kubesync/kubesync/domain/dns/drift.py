@@ -12,7 +12,7 @@ from kubesync.domain.state import KeyState, Name
 
 
 class Stands(StrEnum):
-    """What stands in a zone, to the key that knows of one set there. The values are those of reports."""
+    """What stands in a zone in place of a set that a key has applied, seen from this key: see ``what_stands``. The values are those of reports."""
 
     OURS = "as known"
     CHANGED = "changed"
@@ -39,7 +39,7 @@ def what_stands(known: RecordSet | None, stands: RecordSet | None) -> Stands:
 
 
 def why_foreign(key: RecordKey, record_set: RecordSet, wanted: RecordKey | None = None) -> str:
-    """What is said of a set that is in the way of one of ours, and is not known as ours.
+    """The reason to report for a set that is in the way of one of ours, and is not known as ours, with advice.
 
     Claims are by set identifier (ADR 0010). So a set with another identifier may be another object's:
 
@@ -80,17 +80,17 @@ def with_replacements(actual: Mapping[RecordKey, RecordSet]) -> dict[RecordKey, 
     Somebody may have replaced a simple set of ours by one with a set identifier, which has another key. It is added under the key of the
     simple set, as foreign: so ours counts as replaced, not as missing.
     """
-    found = {
+    as_replacements = {
         replace(key, identifier=""): replace(stands, foreign_form=f"SetIdentifier={key.identifier}")
         for key, stands in actual.items()
         if key.identifier
     }
-    return found | dict(actual)
+    return as_replacements | dict(actual)
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A record set of ours that is not in the zone as we know it."""
+    """A record set of ours that is not in the zone as it was applied (``known``). ``stands``: what is there now; None: nothing."""
 
     service: ObjectKey
     key: RecordKey
@@ -105,10 +105,12 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What was known of one Service in one zone before the zone was walked.
+    """What a walk of a zone is compared with: the sets that one key had applied there before the walk (``applied``).
 
-    ``version`` is that of the state that said so, ``seen`` what it came from (of each part uid, generation and
-    resourceVersion): a Service that goes and comes back begins again with the first version, and may stand as before.
+    If the key has changed since then (``is_current``), a difference may be a change of its own, and proves nothing.
+
+    ``version`` is that of the key's state then. It is not enough: an object that goes and comes back begins again with the first version.
+    So ``seen`` says what the state came from: of each part uid, generation and resourceVersion (``domain.state.Part``).
     """
 
     service: ObjectKey
@@ -118,9 +120,9 @@ class Baseline:
 
     @classmethod
     def of(cls, state: KeyState, zone_id: str) -> Baseline:
-        """Make it from a key's state."""
-        here = ((key, known) for key, known in state.applied.items() if key.zone_id == zone_id)
-        return cls(state.key, state.version, _seen(state), tuple(sorted(here, key=lambda item: item[0])))
+        """Make it from a key's state before the walk."""
+        in_zone = ((key, known) for key, known in state.applied.items() if key.zone_id == zone_id)
+        return cls(state.key, state.version, _seen(state), tuple(sorted(in_zone, key=lambda item: item[0])))
 
     def is_current(self, state: KeyState) -> bool:
         """Whether the key is unchanged since then."""
@@ -136,12 +138,20 @@ class Baseline:
 
 
 def _seen(state: KeyState) -> frozenset[tuple[str, int, int]]:
-    """Of each part its uid, generation and version: the objects that the state came from."""
+    """The objects that the state came from: see ``Baseline``."""
     return frozenset((part.uid, part.generation, part.resource_version) for part in state.parts.values())
 
 
 def as_found_in_zone(state: KeyState, drifts: Iterable[Drift]) -> KeyState:
-    """The state with what was found in the zone taken as known; what has been written or let go since stays."""
+    """The state as if the key had applied what was found in the zone. The next changes then start from there, and correct it (I3).
+
+    the set that was applied            ``applied`` says    and
+    ------------------------            ----------------    ---
+    was written, or let go, since then  the same            -
+    is changed                          what stands         -
+    is gone                             no set              -
+    is replaced by a foreign set        no set              the name is in conflict
+    """
     applied = dict(state.applied)
     conflicts = dict(state.conflicts)
     for drift in drifts:
@@ -151,6 +161,6 @@ def as_found_in_zone(state: KeyState, drifts: Iterable[Drift]) -> KeyState:
             applied[drift.key] = drift.stands
             continue
         applied.pop(drift.key)
-        if drift.stands is not None:  # somebody replaced it by a set of a form that we never make: theirs now
+        if drift.stands is not None:  # foreign: of a form that we never make
             conflicts[Name.of(drift.key)] = f"{drift.key.label} was replaced ({drift.stands.foreign_form})"
     return replace(state, applied=applied, conflicts=conflicts)

@@ -85,6 +85,7 @@ def elb_zone_id(host: str) -> str | None:
 
 
 def _of_suffix(host: str, zone_ids: Mapping[str, str]) -> str | None:
+    """The id of the longest suffix of a host name that the table has; the host name itself does not count."""
     labels = host.split(".")
     suffixes = (".".join(labels[start:]) for start in range(1, len(labels)))
     return next((zone_ids[suffix] for suffix in suffixes if suffix in zone_ids), None)

@@ -9,14 +9,14 @@ from kubesync.domain.objects import Endpoint, EndpointsObject, Port
 
 
 class AddressedGroup(NamedTuple):
-    """An EndpointGroup whose addresses are values."""
+    """An EndpointGroup whose addresses are values: pairs of an endpoint and its address, and the ports that all of them have."""
 
     members: tuple[tuple[Endpoint, Address], ...]
     ports: tuple[Port, ...]
 
 
 def address_not_allowed(address: str, why: str, *, stands: bool = False) -> Problem:
-    """The problem of an address that a rule keeps out. ``stands``: it is there already, and stays."""
+    """The problem of an address that a rule keeps out. ``why``: the rule. ``stands``: it is there already, and stays."""
     what = "it stays where it stands, and is published nowhere else" if stands else "left out"
     return Problem("AddressNotAllowed", address, f"{why}: {what}")
 
@@ -27,6 +27,7 @@ def addressed_groups(
     """Parse the addresses of all groups. Reports truncated objects and host names; leaves out and reports wrong addresses (I4).
 
     Args:
+        problems: takes what is reported.
         networks: addresses outside of these are left out too. Empty: none is.
     """
     groups = []

@@ -1,4 +1,7 @@
-"""Records of headless services apart from their addresses: host names of endpoints, and SRV (Kubernetes DNS 1.1, 2.4)."""
+"""Records of headless services apart from their addresses: host names of endpoints, and SRV (Kubernetes DNS 1.1, 2.4).
+
+``name`` is always the Service's own name. ``plan`` takes what is published, and the problems.
+"""
 
 from collections.abc import Sequence
 from functools import cache
@@ -26,7 +29,7 @@ def published_groups(service: Service, groups: Sequence[AddressedGroup]) -> tupl
 
 
 def endpoints_source(service: Service) -> str:
-    """Where the values of a headless Service come from, for people."""
+    """Where the values of a headless Service come from, for people (``Origin.source``)."""
     return "endpoints, ready or not" if service.publish_not_ready else "ready endpoints"
 
 
@@ -45,13 +48,13 @@ def endpoint_host_names(
         reported, if it is not one label, its full name is in no zone, or ``MAX_HOST_NAMES`` come before it: those that the key
         holds first, then in order.
     """
-    by_host: dict[str, set[Address]] = {}
+    by_host: dict[str, set[Address]] = {}  # by the host name as written
     for group in groups:
         for endpoint, address in group.members:
             if endpoint.hostname:
                 by_host.setdefault(endpoint.hostname, set()).add(address)
     names = {host: full for host in by_host if (full := _full_name(host, name, plan))}
-    addresses: dict[str, set[Address]] = {}
+    addresses: dict[str, set[Address]] = {}  # by full name
     for host, full in names.items():  # several, such as ``web-0`` and ``WEB-0``, may have one name
         addresses.setdefault(full, by_host[host]).update(by_host[host])
     if len(addresses) > MAX_HOST_NAMES:
@@ -68,30 +71,37 @@ def publish_headless_srv(
     """Plan SRV for each named port: one value for each distinct pair of host name (see ``endpoint_host_names``) and endpoint port.
 
     All of them together have ``MAX_SRV_VALUES`` at most.
+
+    Args:
+        names: the full name of each host name that has addresses. Others get no SRV values.
     """
+    # By name and protocol of a port: the numbers that groups offer it under (with a space, as SRV values have it), and these groups' indexes.
     offered: dict[tuple[str, str], dict[str, set[int]]] = {}
     for at, group in enumerate(groups):
         for port in group.ports:
             offered.setdefault((port.name, port.protocol), {}).setdefault(f"{port.port} ", set()).add(at)
 
     @cache  # ports of the same groups have the same host names
-    def hosts(of: frozenset[int]) -> Sequence[str]:
-        members = (endpoint for at in of for endpoint, _ in groups[at].members)
+    def hosts(of_groups: frozenset[int]) -> Sequence[str]:
+        members = (endpoint for at in of_groups for endpoint, _ in groups[at].members)
         return sorted({f"{names[endpoint.hostname]}." for endpoint in members if endpoint.hostname in names})
 
+    # Of each SRV set: its name, how many values it has, and these as pairs of a port's number and the host names behind it. Values are
+    # made as texts only when their set is published: before that it is known how many fit.
     sets: list[tuple[str, int, list[tuple[str, Sequence[str]]]]] = []
     for service_port in service.ports:
         of_port = sorted(offered.get((service_port.name, service_port.protocol), {}).items())
-        found = [(number, hosts(frozenset(of))) for number, of in of_port]
-        if service_port.name and (count := sum(len(of_number) for _, of_number in found)):
-            sets.append((srv_owner(service_port.name, service_port.protocol, name), count, found))
+        pairs = [(number, hosts(frozenset(at))) for number, at in of_port]
+        if service_port.name and (count := sum(len(of_number) for _, of_number in pairs)):
+            sets.append((srv_owner(service_port.name, service_port.protocol, name), count, pairs))
     most = min(MAX_VALUES, equal_share((min(count, MAX_VALUES) for _, count, _ in sets), MAX_SRV_VALUES))
     if most < MAX_VALUES:
         message = f"its SRV sets hold at most {most} values each: a Service has at most {MAX_SRV_VALUES}"
         plan.problems.add(Problem("TooManyValues", name, message))
-    for owner, count, found in sets:
+    for owner, count, pairs in sets:
         weight = max(1, 100 // count)
-        values = (f"0 {weight} {number}{host}" for number, of_number in found for host in of_number)
+        values = (f"0 {weight} {number}{host}" for number, of_number in pairs for host in of_number)
+        # With the count, the plan reports values beyond ``MAX_VALUES``. A lower limit was reported above.
         plan.publish_srv(owner, islice(values, most), endpoints_source(service), count if most == MAX_VALUES else 0)
 
 

@@ -36,9 +36,10 @@ NAMES_PER_NAMESPACE: Final = 500
 WAITS_PER_NAMESPACE: Final = 1_000
 SETS_PER_NAMESPACE: Final = 10_000
 """As many as a hosted zone holds by default."""
-# An annotation of 256 KiB can hold 100,000 names. So many times the limit of a Service are looked at, and those that it holds.
+# An annotation of 256 KiB can hold 100,000 names. So many times a Service's limit are checked, and besides the names that it holds.
 _LOOKED_AT: Final = 20
 
+# A field of a template: the only two that differ between the Services of a cluster.
 _FIELD: Final = re.compile(r"(\{service\}|\{namespace\})")
 _SHOWN_DOMAINS: Final = 3
 OF_NAMESPACE: Final = "-per-namespace)"
@@ -107,11 +108,14 @@ def most_looked_at(rules: NameRules | None) -> int:
 def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, held: Collection[str]) -> Permitted:
     """Decide about the canonical names that a Service asks for, in the order of its annotations.
 
+    1. Of very many names, only the first are looked at, and those that it holds. 2. ``refusal`` refuses some. 3. The others are limited by
+    number: those that it holds take the room first, and the limit refuses none of them. The caller sees to the namespace's limit.
+
     Args:
         rules: None: a cluster without rules. Only that nobody asks for more than ``most_looked_at`` holds there: one object could end sessions.
         held: names that the Service holds already: the limit of names does not take them away.
     """
-    asked = dict.fromkeys(names)
+    asked = dict.fromkeys(names)  # each once
     most = most_looked_at(rules)
     per_service, own = (most, "") if rules is None else (rules.max_names_per_service, rules.own_name(key))
     unread = [name for name in islice(asked, most, None) if name not in held]
@@ -120,7 +124,7 @@ def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, hel
     problems = {name: found for name in asked if (found := refusal(name, key, rules)) is not None}
     if unread:
         problems[unread[0]] = too_many(unread[0], f"only the first {most} names are looked at", OF_SERVICE)
-    # An illegal name is never held. It is reported where names are placed in zones.
+    # An illegal name is never held. It is reported where names are placed in zones (``RecordPlan.zones_for``).
     limited = [n for n in asked if n not in problems and n != own and not why_illegal(n, wildcard=True)]
     room = per_service - sum(name in held for name in limited)
     for name in limited:
@@ -132,7 +136,7 @@ def permitted(names: Iterable[str], key: ObjectKey, rules: NameRules | None, hel
 
 
 def refusal(name: str, key: ObjectKey, rules: NameRules | None) -> Problem | None:
-    """Why a Service must not have a name that it asks for, or None. How many names a Service may have is not checked here.
+    """Why a Service must not have a name that it asks for, by the table at the top; None: it may. How many it may have is not checked here.
 
     A name that is illegal in DNS is not refused: it is reported where names are placed in zones.
     """
@@ -159,7 +163,10 @@ def refusal(name: str, key: ObjectKey, rules: NameRules | None) -> Problem | Non
 
 
 def domains_of_services(template: str, domain: str, cluster: str) -> frozenset[str]:
-    """The cluster's domain, and the names between it and its Services: ``D`` and ``svc.D`` by the default template."""
+    """The cluster's domain, and the names between it and its Services: ``D`` and ``svc.D`` by the default template.
+
+    An object that had such a name would answer for a whole cluster, so it needs an option (``NameRules.reserved``).
+    """
     form = _form(template, domain, cluster)
     labels = form.suffix.split(".") if form is not None and _at_or_below(form.suffix, domain) else domain.split(".")
     return frozenset(".".join(labels[start:]) for start in range(len(labels) - domain.count(".")))
@@ -183,8 +190,9 @@ def _at_or_below(name: str, domain: str) -> bool:
 
 
 def _why_outside(labels: Sequence[str], namespace: str, rules: NameRules) -> str:
-    """The domain of a name that this namespace may not have, in words; empty if it may have the name."""
+    """Why a name lies in no domain of this namespace, in words; empty if it does. ``labels``: of the name."""
     index = _index(rules)
+    # The longest domain first.
     for start in range(len(labels)):
         domain = ".".join(labels[start:])
         if (owners := index.get(domain)) is None:
@@ -200,11 +208,12 @@ def _why_outside(labels: Sequence[str], namespace: str, rules: NameRules) -> str
 
 
 _EVERYBODY: Final = ""
+"""In place of a namespace."""
 
 
 @lru_cache(maxsize=64)
 def _index(rules: NameRules) -> Mapping[str, frozenset[str]]:
-    """Whom each listed domain is for: namespaces, everybody, or nobody."""
+    """Whom each listed domain is for: namespaces, ``_EVERYBODY``, or nobody (an empty set). Later options replace earlier ones."""
     owners: dict[str, frozenset[str]] = {domain: frozenset({_EVERYBODY}) for domain in rules.domain_filter}
     given: dict[str, set[str]] = {}
     for namespace, domain in rules.namespace_domains:
@@ -215,7 +224,10 @@ def _index(rules: NameRules) -> Mapping[str, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A template, label by label. ``suffix``: the labels at its end that are the same for all Services; ``fixed``: how many."""
+    """A template, label by label, with ``{service}`` and ``{namespace}`` still in it.
+
+    ``suffix``: the labels at its end that are the same for all Services of the cluster, as one text; ``fixed``: how many they are.
+    """
 
     labels: tuple[str, ...]
     suffix: str
@@ -227,7 +239,7 @@ def _form(template: str, domain: str, cluster: str) -> _Form | None:
     """Split a template into labels. None: by this template no name belongs to a namespace."""
     if template == NO_NAMES or "{namespace}" not in template:
         return None
-    # Also a template that gives names in capitals or with a dot at the end gives canonical names.
+    # Filled in with its own fields, a template becomes canonical: without capitals, without a dot at the end.
     filled = service_name(template, service="{service}", namespace="{namespace}", domain=domain, cluster=cluster)
     labels = filled.split(".")
     fixed = next(count for count, label in enumerate(reversed(labels)) if _FIELD.search(label))
@@ -259,7 +271,10 @@ def _why_reserved(name: str, namespace: str, rules: NameRules) -> str:
 
 
 def _namespaces_of(name: str, form: _Form) -> list[str]:
-    """Namespaces that a name may belong to by the template: as many of its labels as the name ends with decide.
+    """Namespaces that a name may belong to by the template; none: it does not tell a namespace.
+
+    The last labels of the name are compared with the last labels of the template: first as many as both have, then fewer, and always more
+    than those that are the same for all. The first number by which a namespace can be read decides.
 
     The name may be read in several ways: ``a-b-c`` by ``{service}-{namespace}`` is of namespace ``c``, or of ``b-c``.
     """
@@ -273,7 +288,12 @@ def _namespaces_of(name: str, form: _Form) -> list[str]:
 
 
 def _readings(tokens: Sequence[str], text: str, known: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
-    """Every way to read a text by the template's tokens."""
+    """Every way to read a text by the template's tokens: what each field then holds, by the field. Calls itself for the other tokens.
+
+    Args:
+        tokens: fields, and the texts between them, in their order.
+        known: the fields that were read already. A field that comes again must have the same text.
+    """
     if not tokens:
         if not text:
             yield known

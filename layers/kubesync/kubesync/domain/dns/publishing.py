@@ -12,11 +12,13 @@ What one name becomes in each of its zones:
     hosts only                      no                            CNAME of the first; at a zone's apex: reported
     the name itself as first host   -                             reported
 
-Addresses that are not let in (``_allowed_zones``) do not count.
+Addresses that rules keep out of a zone (``RecordPlan._allowed_zones``) do not count there.
 
 A name with a CNAME has no other records (RFC 1034 3.6.2): where SRV sets share the name, the CNAME is left out and reported.
 
 For each name the plan also remembers its ``Origin``.
+
+A plan is used in this order: ``want`` for each name, ``publish``, ``publish_srv``, ``finish``.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ MAX_CHARACTERS: Final = 15_500
 OF_TEMPLATE: Final = "template "
 """Begins the rule of a Service's own name; the template follows."""
 OF_ENDPOINTS: Final = "host names of endpoints"
+"""The rule of names ``<hostname>.<name>`` (``headless``)."""
 OF_PORTS: Final = "named ports"
+"""The rule of the names of SRV sets."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,7 +61,10 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What a name leads to: addresses and canonical host names. ``alias``: an alias may replace a CNAME. ``source``: see ``Origin``."""
+    """What a name leads to: addresses and canonical host names. ``alias``: an alias may replace a CNAME. ``source``: see ``Origin``.
+
+    Without addresses and host names, it leads to nothing.
+    """
 
     source: str
     addresses: frozenset[Address] = frozenset()
@@ -65,6 +72,7 @@ class Targets:
     alias: bool = False
 
     def union(self, other: Targets) -> Targets:
+        """Both together, for a name that two rules want. The source is of the first; ``RecordPlan.origins`` has those of both."""
         addresses, hosts = self.addresses | other.addresses, self.hosts | other.hosts
         return Targets(self.source, addresses, hosts, self.alias or other.alias)
 
@@ -73,9 +81,18 @@ class Targets:
 class RecordPlan:
     """Collects the record sets of one service, and the problems of what cannot be published.
 
-    ``asked``: what its annotations ask for. ``networks``: only addresses of these are published; empty: all. ``excluded``: none of these.
-    ``held``: what the key has. ``alias``: whether an alias may replace a CNAME to a host name of its status or of ``target``.
-    ``wanted``: the names that rules want, and what each leads to.
+    Args:
+        zones: where its names may lie.
+        ttl_seconds: of all its record sets.
+        asked: what its annotations ask for.
+        networks: only addresses of these are published; empty: all.
+        held: what the key has.
+        excluded: addresses of these are not published.
+        alias: whether an alias may replace a CNAME to a host name of its status or of ``target``.
+        problems: what is reported so far.
+        wanted: the names that rules want, and what each leads to.
+        sets: the record sets planned so far.
+        origins: why each name is wanted, by name.
     """
 
     zones: tuple[Zone, ...]
@@ -113,7 +130,7 @@ class RecordPlan:
             self.problems.add(Problem("NoAliasTarget", host, f"{why}; a CNAME is published"))
 
     def want(self, name: str, targets: Targets, rule: str) -> None:
-        """A rule wants a name to lead to these targets. If several want one name, their targets are united."""
+        """Note that a rule wants a name to lead to these targets. If several want one name, their targets are united."""
         self.wanted[name] = self.wanted[name].union(targets) if name in self.wanted else targets
         self.origins.setdefault(name, set()).add(Origin(rule, targets.source))
 
@@ -128,18 +145,18 @@ class RecordPlan:
         return zones
 
     def publish(self) -> frozenset[str]:
-        """Plan the sets of all wanted names. Returns those that then have addresses; an alias counts."""
+        """Add the sets of all wanted names. Returns the names that then have addresses, which SRV sets may point to; an alias counts."""
         return frozenset(name for name, targets in self.wanted.items() if self._add_sets(name, targets))
 
     def _add_sets(self, name: str, targets: Targets) -> bool:
-        """Plan the sets in the table above. Returns whether the name then has addresses."""
+        """Add the sets of a name, by the table at the top. Returns whether the name then has addresses."""
         zones = self.zones_for(name)
         if not zones:
             return False
-        let_in = {address: self._allowed_zones(zones, name, address) for address in sorted(targets.addresses)}
-        if any(let_in.values()):
+        allowed = {address: self._allowed_zones(zones, name, address) for address in sorted(targets.addresses)}
+        if any(allowed.values()):
             for zone, record_type in product(zones, ("A", "AAAA")):
-                texts = [a.text for a, where in let_in.items() if a.record_type == record_type and zone in where]
+                texts = [a.text for a, where in allowed.items() if a.record_type == record_type and zone in where]
                 self._add_values((zone,), name, record_type, texts)
             return True
         if not targets.hosts:
@@ -150,12 +167,21 @@ class RecordPlan:
             return False
         if targets.alias and (zone_id := self._zone_of_alias_target(host)) is not None:
             self._add_aliases(zones, name, host, zone_id)
-            return zone_id != SAME_ZONE  # there it may become a CNAME
+            return zone_id != SAME_ZONE  # an alias in the same zone may still become a CNAME (``with_zone_aliases``)
         self._add_cname(zones, name, host)
         return False
 
     def _zone_of_alias_target(self, host: str) -> str | None:
-        """The hosted zone of an alias target. The cluster's option counts for load balancers, an annotation for all that is known."""
+        """The id of the hosted zone in which an alias target lies, or ``SAME_ZONE``. None: it is not known, so no alias is possible.
+
+        annotations ask for             the zone
+        -------------------             --------
+        nothing: the cluster's option   that of the host name, if it is a load balancer of AWS
+        an alias                        that of the host name, if AWS' service is known; else as for a zone of the cluster
+        a zone of the cluster, or       ``SAME_ZONE``, if the host name lies in a zone of the cluster
+          ``same-zone``
+        another zone                    this zone
+        """
         if not (self.asked.alias_types or self.asked.alias_zone):
             return elb_zone_id(host)
         if not self.asked.alias_zone and (known := aws_zone_id(host)) is not None:
@@ -164,12 +190,15 @@ class RecordPlan:
         return (SAME_ZONE if zones_of(host, self.zones) else None) if same else self.asked.alias_zone
 
     def publish_srv(self, name: str, values: Iterable[str], source: str, count: int = 0) -> None:
-        """Plan an SRV set at an owner name such as ``_http._tcp.web.shop.svc.example.com``. ``count``: of how many values these are the first."""
+        """Add an SRV set at an owner name such as ``_http._tcp.web.shop.svc.example.com``.
+
+        ``count``: of how many values these are the first, if the caller has cut them; 0: these are all.
+        """
         self.origins.setdefault(name, set()).add(Origin(OF_PORTS, source))
         self._add_values(self.zones_for(name), name, "SRV", sorted(set(values)), count)
 
     def finish(self) -> dict[RecordKey, RecordSet]:
-        """Returns the planned record sets, sorted by key."""
+        """Returns the planned record sets, sorted by key. Leaves out and reports a CNAME beside other sets."""
         others = {key.place for key in self.sets if key.type != "CNAME"}
         for key in [key for key in self.sets if key.type == "CNAME" and key.place in others]:
             del self.sets[key]
@@ -177,12 +206,14 @@ class RecordPlan:
         return {key: self.sets[key] for key in sorted(self.sets)}
 
     def _allowed_zones(self, zones: tuple[Zone, ...], name: str, address: Address) -> Sequence[Zone]:
-        """The zones in which a name may lead to an address. Reports one that it may not lead to, or not newly.
+        """The zones, of these, in which a name may lead to an address. Reports an address that is not allowed in all.
 
+        the address                          allowed in
+        -----------                          ----------
         outside ``networks``, or
-          in ``excluded``             none: a person's decision
-        forbidden                     those where it stands, so that an update changes no record
-        any other                     all
+          in ``excluded``                    none: a person's decision
+        forbidden (``Address.forbidden``)    those where it stands, so that an update changes no record
+        any other                            all
         """
         outside = "" if lies_in(address, self.networks) else "outside --target-net-filter"
         if self.excluded and lies_in(address, self.excluded):
@@ -197,6 +228,10 @@ class RecordPlan:
     def _add_values(
         self, zones: Iterable[Zone], name: str, record_type: str, values: Sequence[str], count: int = 0
     ) -> None:
+        """Add one set with these values, in their order, in each of the zones; without values none. Reports values that do not fit.
+
+        ``count``: see ``publish_srv``.
+        """
         fitting, count = _first_that_fit(values), max(count, len(values))
         if len(fitting) < count:
             most = f"at most {MAX_VALUES} values and {MAX_CHARACTERS} characters fit"
@@ -216,9 +251,11 @@ class RecordPlan:
                 )
 
     def _add_aliases(self, zones: Iterable[Zone], name: str, host: str, zone_id: str) -> None:
-        """Plan aliases. One to a name of the same zone also holds the CNAME that it falls back to: ``with_zone_aliases`` decides.
+        """Add aliases. ``zone_id``: of the target; ``SAME_ZONE``: the alias' own.
 
-        That CNAME has no TTL where there can be none.
+        Route 53 accepts an alias to a name of the same zone only if that name has a set of the type. This is not known here. So such an alias
+        also has the TTL and the value of a CNAME, and ``with_zone_aliases`` makes one of the two of it. At a zone's apex it has no TTL:
+        there can be no CNAME.
         """
         # The name of a load balancer does not show whether it has IPv6. If it has none, an AAAA alias answers with no data,
         # which is right. external-dns makes both for the same reason, and evaluates health by default.
@@ -231,6 +268,11 @@ class RecordPlan:
             self._add_set(zone, name, record_type, RecordSet(ttl, values, target, routing=self.asked.routing))
 
     def _add_set(self, zone: Zone, name: str, record_type: str, record_set: RecordSet) -> None:
+        """Add a set to the plan.
+
+        One that Route 53 would refuse for its policy is reported, and added with ``NOT_POSSIBLE``. It is never sent like that: ``held_only``
+        (``cluster.claims.allowed_names``) gives it the policy of the set that the key holds there, or leaves it out. So what stands stays.
+        """
         if why := why_not_possible(record_type, record_set, private=zone.private):
             self.problems.add(Problem("RoutingNotPossible", f"{name} {record_type}", why))
             record_set = replace(record_set, routing=NOT_POSSIBLE)
@@ -238,7 +280,10 @@ class RecordPlan:
 
 
 def classified(texts: Iterable[str], source: str, code: str, plan: RecordPlan, *, alias: bool = False) -> Targets:
-    """Separate addresses from host names. A text that is neither is reported under ``code``. ``source``: see ``Origin``."""
+    """Separate addresses from host names. Reports a text that is neither, under ``code``.
+
+    ``source``: see ``Origin``. ``alias``: an alias may replace a CNAME to a host name.
+    """
     addresses, hosts = set(), set()
     for text in texts:
         host = canonical_name(text)
@@ -252,7 +297,10 @@ def classified(texts: Iterable[str], source: str, code: str, plan: RecordPlan, *
 
 
 def why_no_host(host: str) -> str:
-    """Reject a mistyped address such as ``192.0.2.256``: it is a legal name, but no top-level domain is a number (RFC 3696 2)."""
+    """Why a legal name is no host name; empty if it is one. It rejects mistyped addresses such as ``192.0.2.256``.
+
+    No top-level domain is a number (RFC 3696 2).
+    """
     return "it ends in a number" if host.rpartition(".")[2].isdecimal() else ""
 
 
@@ -288,6 +336,7 @@ def why_not_possible(record_type: str, record_set: RecordSet, *, private: bool) 
 
 
 def _first_that_fit(values: Sequence[str]) -> tuple[str, ...]:
+    """As many of the first values as one set may have: ``MAX_VALUES``, ``MAX_CHARACTERS``."""
     characters = 0
     for index, value in enumerate(values[:MAX_VALUES]):
         characters += len(value)

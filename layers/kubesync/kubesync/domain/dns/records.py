@@ -98,17 +98,17 @@ class RecordSet:
 
 
 def in_the_way(current_key: RecordKey, current: RecordSet, wanted_key: RecordKey, wanted: RecordSet) -> bool:
-    """Whether a set keeps out another one that we want: it has the same key or the same seat, or excludes it.
+    """Whether a set keeps out another one that we want: it has the same key or the same seat (``routing.policies``), or excludes it.
 
-    A set of a policy that kubesync never makes reads as a simple one, so nothing of ours stands beside it.
+    Both are at one name of one zone. A set of a policy that kubesync never makes reads as a simple one, so nothing of ours stands beside it.
     """
     if clash(current_key, wanted_key):
         return True
     if current_key.type != wanted_key.type:
         return False
     seat = wanted.routing.seat(wanted_key.identifier)
-    taken = bool(seat) and current.routing.seat(current_key.identifier) == seat
-    return taken or not may_coexist(current.routing, wanted.routing)
+    seat_is_taken = bool(seat) and current.routing.seat(current_key.identifier) == seat
+    return seat_is_taken or not may_coexist(current.routing, wanted.routing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,10 @@ class Problem:
 class Held:
     """What a key has already: limits of names and forbidden addresses take nothing of it away.
 
-    ``names`` are those that it owns; ``values`` stand, or are to stand, at each zone id and name; ``digests`` are those of its upstreams.
+    Args:
+        names: those that it owns, in any zone.
+        values: by zone id and name, the values that its record sets there have, or are to have.
+        digests: by upstream key, the digest of the nodes that were written last.
     """
 
     names: frozenset[str] = frozenset()

@@ -108,7 +108,10 @@ def of_our_class(ingress: Ingress, rules: DnsRules) -> bool:
 
 
 def names_wanted(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> dict[str, list[str]] | None:
-    """Canonical names in the order in which a limit counts them, and the places that give them. None: nobody can tell which it wants."""
+    """The names that an Ingress wants, in the order in which a limit counts them, each with the places that give it (for ``Origin.rule``).
+
+    None: nobody can tell which names it wants (``names_given``).
+    """
     given = names_given(ingress, asked, rules)
     if given is None:
         return None
@@ -120,7 +123,12 @@ def names_wanted(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> di
 
 
 def names_given(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> list[tuple[str, list[str], str]] | None:
-    """Where an Ingress gives names: the place, its canonical names, and what leaves them out (empty: nothing). None: nobody can tell."""
+    """The three places of an Ingress that may give names, by the table at the top.
+
+    Returns:
+        of each: the place, its canonical names, and the option or annotation that leaves them out (empty: they count). None: the
+        annotation ``HOSTNAME_SOURCE`` has an unknown value, so nobody can tell which places count.
+    """
     key, text = asked.given.find(HOSTNAME_SOURCE)
     only = None if text is None else text.strip().lower()
     if only not in (None, _ANNOTATION_ONLY, _HOSTS_ONLY):
@@ -134,15 +142,17 @@ def names_given(ingress: Ingress, asked: DnsAnnotations, rules: DnsRules) -> lis
         ("spec.tls", ingress.tls_hosts, no_tls),
         (asked.given.origin("hostname"), asked.hostnames, no_annotation),
     )
-    return [(place, [*filter(None, map(canonical_name, names))], left) for place, names, left in places]
+    return [(place, [*filter(None, map(canonical_name, names))], left_out_by) for place, names, left_out_by in places]
 
 
 def _ingress(state: KeyState) -> Ingress | None:
+    """The last Ingress of a key that could be understood; None: there is none."""
     part = state.parts.get(PartId(INGRESSES, state.key.name))
     return part.value if part is not None and isinstance(part.value, Ingress) else None
 
 
 def _desired(state: KeyState, _complete: AbstractSet[Resource], rules: DnsRules, _shared: Shared) -> Desired:
+    """See ``Kind.desired``."""
     return desired(state.key, _ingress(state), rules, state.held)
 
 

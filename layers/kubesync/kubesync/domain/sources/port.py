@@ -3,6 +3,9 @@
     Source   one resource of the API:   how its objects are stored, and which key each belongs to
     Kind     one kind of key:           which resources its parts come from, and its rules: from parts to record sets and upstreams
 
+A *part* is what kubesync keeps of one object that belongs to a key (``domain.state.Part``). A resource is *complete* when its listener has
+listed all of it, or has resumed from a checkpoint: only then is an object that is not known an object that does not exist (I5).
+
 How the API writes a resource is in ``kubernetes.wire.port``.
 """
 

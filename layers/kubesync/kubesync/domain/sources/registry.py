@@ -1,6 +1,9 @@
 """All sources and kinds. The rest of kubesync asks here, and names no resource and no kind.
 
 A further source is one file beside ``services``, one in ``kubernetes.wire``, and a line in each of the two registries.
+
+*Shared* objects, such as Gateways, belong to no key: plans of many keys read them (``port.shared_kind``). They are the parts of *buckets*,
+keys that lead to nothing. The other parts belong to the key of their object: a Service, say, with its EndpointSlices.
 """
 
 import zlib
@@ -17,6 +20,7 @@ _SOURCES: Final[dict[Resource, Source]] = {}
 _KINDS: Final[dict[str, Kind]] = {}
 _KIND_OF: Final[dict[Resource, Kind]] = {}
 SOURCES: Final[Mapping[Resource, Source]] = MappingProxyType(_SOURCES)
+"""By their resources."""
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(_KINDS)
 """By their names."""
 
@@ -41,7 +45,7 @@ register(ingresses.KIND, ingresses.SOURCES)
 
 
 def kind_of(resource: Resource) -> Kind:
-    """The kind of the keys that objects of a resource belong to."""
+    """The kind of the keys that objects of a resource belong to, such as ``Service`` for ``endpointslices``."""
     return _KIND_OF[resource]
 
 
@@ -52,18 +56,18 @@ def may_be_absent(resource: Resource) -> bool:
 
 
 def bucket_of(cluster: str, reference: Reference) -> ObjectKey:
-    """The bucket of a shared object."""
+    """The key of the bucket that holds a shared object: by the hash of its namespace and name, in no namespace."""
     number = zlib.crc32(f"{reference.namespace}/{reference.name}".encode("utf-8", "surrogatepass")) % BUCKETS_OF_SHARED
     return ObjectKey(cluster, "", f"{number:x}", reference.kind)
 
 
 def part_of(reference: Reference) -> PartId:
-    """The part of a shared object in its bucket."""
+    """The id of a shared object's part in its bucket. Its name is ``namespace/name``, as a bucket holds objects of all namespaces."""
     return PartId(KINDS[reference.kind].main, f"{reference.namespace}/{reference.name}")
 
 
 def place_of(key: ObjectKey, part_id: PartId) -> tuple[str, str]:
-    """Namespace and name of a part's object."""
+    """Namespace and name of a part's object. The inverse of ``part_of`` for shared ones; others have the key's namespace."""
     if KINDS[key.kind].shared:
         namespace, _, name = part_id.name.partition("/")
         return namespace, name
@@ -71,7 +75,7 @@ def place_of(key: ObjectKey, part_id: PartId) -> tuple[str, str]:
 
 
 def main_id(key: ObjectKey) -> PartId:
-    """The part of the key's own object."""
+    """The id of the part of the key's own object."""
     return PartId(KINDS[key.kind].main, key.name)
 
 
@@ -93,11 +97,21 @@ def created_at(state: KeyState) -> str:
 
 
 def describe_change(before: KeyState, after: KeyState) -> str:
-    """What happened to a key, in one word. Empty: nothing."""
+    """What happened to a key, in one word for the audit and for people. The first row that fits counts.
+
+    the key's own object    other parts    intended sets    word
+    --------------------    -----------    -------------    ----
+    was not there           any            any              appeared
+    is not there any more   any            any              disappeared
+    has another value       any            any              changed
+    the same                changed        any              endpoints
+    the same                the same       changed          rules: those of the cluster, or of a new release
+    the same                the same       the same         empty
+    """
     was, now = _value(main_part(before)), _value(main_part(after))
     if was != now:
         return "appeared" if was is None else "disappeared" if now is None else "changed"
-    if _others(before) != _others(after):
+    if _other_values(before) != _other_values(after):
         return "endpoints"
     return "rules" if before.intended != after.intended else ""
 
@@ -106,21 +120,25 @@ def _value(part: Part | None) -> object:
     return None if part is None else part.value
 
 
-def _others(state: KeyState) -> dict[PartId, object]:
+def _other_values(state: KeyState) -> dict[PartId, object]:
+    """The values of all parts but the key's own object. Deleted ones do not count."""
     main = main_id(state.key)
     return {part_id: part.value for part_id, part in state.parts.items() if part_id != main and not part.deleted}
 
 
 def cause_of(why: str, before: KeyState, seen: KeyState, resources: Collection[Resource]) -> str:
-    """Why a key is planned, with the newest object that led to it, else its own: ``watch services/web@1234``.
+    """Why a key is planned, with the newest changed object, else its own: ``watch services/web@1234``. It is kept with the open mark.
 
     Args:
+        why: the first word, such as ``watch`` or ``list``.
+        before: the state as stored; ``seen``: with what was seen since then.
         resources: whose objects matter.
     """
     changed = [
         part_id
         for part_id, part in seen.parts.items()
-        if before.parts.get(part_id) is not part and part_id.resource in resources
+        if before.parts.get(part_id) is not part
+        and part_id.resource in resources  # a part that did not change is the same object
     ]
     newest = max(changed, key=lambda part_id: seen.parts[part_id].resource_version, default=main_id(seen.key))
     part = seen.parts.get(newest)

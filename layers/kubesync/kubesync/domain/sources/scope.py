@@ -56,16 +56,16 @@ class Scope:
 
     @property
     def filtered(self) -> bool:
-        """Whether the API server also sends objects outside the scope, which kubesync then filters out."""
+        """Whether the API server also sends objects outside the scope, which kubesync then filters out: it can watch one namespace, or all."""
         return len(self.namespaces) > 1
 
     def labels_of(self, resource: Resource) -> str:
-        """The label selector to send for a resource; empty: none."""
+        """The label selector to send for a resource; empty: none. It is about the objects of keys; see the table for their endpoints."""
         kind = kind_of(resource)
         return self.selector if not kind.shared and (resource == kind.main or self.select_endpoints) else ""
 
     def selectors(self, resource: Resource) -> tuple[tuple[str, str], ...]:
-        """Query parameters of lists and watches of a resource."""
+        """The query parameters that narrow lists and watches of a resource to the scope, as pairs of name and value."""
         excluded = self.excluded if SOURCES[resource].namespaced else ()
         fields = ",".join(f"metadata.namespace!={namespace}" for namespace in excluded)
         given = (("fieldSelector", fields), ("labelSelector", self.labels_of(resource)))

@@ -71,7 +71,7 @@ from kubesync.domain.state import KeyState
 from kubesync.domain.upstreams.nodes import allowed_upstreams
 
 _ENDPOINT_ROW: Final = row_of(Endpoint)
-_NODE_AND_ZONE: Final = slice(4, 6)  # in this row
+_NODE_AND_ZONE: Final = slice(4, 6)  # where this row has the node and the zone
 _OF_ENDPOINTS: Final = (Resource.ENDPOINTSLICES, Resource.ENDPOINTS)
 _OF_SERVICE: Final = frozenset({Resource.SERVICES})
 _CLUSTER_IPS: Final = "spec.clusterIPs"
@@ -115,6 +115,7 @@ def desired(
         records = {}
     elif groups is not None or not service.headless:
         records = _records(key, service, groups or (), rules, plan)
+    # else: a headless Service whose endpoints are unknown. None: its records are unknown, too (I5)
     upstreams = None
     if groups is not None:
         upstreams = (
@@ -122,41 +123,48 @@ def desired(
         )
         for name, nodes in upstreams.items():
             if nodes.left_out:
-                found = nodes.left_out + len(nodes)
-                why = f"{nodes.left_out} of {found} nodes are left out: an upstream is full"
+                wanted = nodes.left_out + len(nodes)
+                why = f"{nodes.left_out} of {wanted} nodes are left out: an upstream is full"
                 plan.problems.add(Problem("TooManyNodes", name, why))
-    origins = {name: tuple(sorted(found)) for name, found in plan.origins.items()}
+    origins = {name: tuple(sorted(of_name)) for name, of_name in plan.origins.items()}
     return Desired(records, upstreams, bounded(plan.problems), origins, allowed.counted, asked.only_held)
 
 
 def _asked(service: Service, rules: DnsRules) -> DnsAnnotations:
+    """What the annotations of a Service ask for."""
     return asked_of(service.annotations, rules, HEADLESS if service.headless else service.type)
 
 
 def _records(
     key: ObjectKey, service: Service, groups: Sequence[AddressedGroup], rules: DnsRules, plan: RecordPlan
 ) -> dict[RecordKey, RecordSet]:
-    """The record sets of a Service, by the table at the top: its targets, the names that want them, and then SRV at names with addresses.
+    """Plan the record sets of a Service, by the table at the top. ``groups``: its endpoints; empty if they do not matter or are not known.
+
+    1. The targets. 2. The names, and which targets each leads to. 3. Their sets. 4. SRV sets at names that then have addresses.
 
     ``own``: the name that the template gives, if it gives one.
     """
+    # 1.
     own, asked = _own_names(key, rules), plan.asked
     shown = published_groups(service, groups)
     public, internal = _public_and_internal(service, shown, rules, plan)
     plan.report_alias(public)
+    # 2.
     for name in own:
         plan.want(name, public, f"{OF_TEMPLATE}{rules.template}")
     for name in asked.hostnames:
         plan.want(name, public, asked.given.origin("hostname"))
     for name in asked.internal_hostnames:
         plan.want(name, internal, asked.given.origin("internal-hostname"))
-    host_names: dict[str, str] = {}
+    host_names: dict[str, str] = {}  # the full name of an endpoint, by its host name
     for name in own:
         if service.headless and asked.targets is None and plan.zones_for(name):
             by_name, host_names = endpoint_host_names(name, shown, plan)
-            for host_name, found in by_name.items():
-                plan.want(host_name, Targets(endpoints_source(service), frozenset(found)), OF_ENDPOINTS)
+            for host_name, addresses in by_name.items():
+                plan.want(host_name, Targets(endpoints_source(service), frozenset(addresses)), OF_ENDPOINTS)
+    # 3.
     have_addresses = plan.publish()
+    # 4.
     for name in own if rules.srv and asked.targets is None else ():
         if service.headless:
             usable = {host: full for host, full in host_names.items() if full in have_addresses}
@@ -169,7 +177,10 @@ def _records(
 def _public_and_internal(
     service: Service, shown: Sequence[AddressedGroup], rules: DnsRules, plan: RecordPlan
 ) -> tuple[Targets, Targets]:
-    """The targets at the own name and in ``hostname``, and those at ``internal-hostname``. The annotation ``target`` replaces both."""
+    """The targets of the own name and of names in ``hostname``, and the targets of names in ``internal-hostname``.
+
+    The annotation ``target`` replaces both. ``shown``: the endpoints that DNS shows (``published_groups``).
+    """
     if (replaced := plan.replaced_targets()) is not None:
         return replaced, replaced
     public = _public_targets(service, shown, rules, plan)
@@ -181,6 +192,7 @@ def _public_and_internal(
 
 
 def _own_names(key: ObjectKey, rules: DnsRules) -> tuple[str, ...]:
+    """The name that the cluster's template gives to a Service, as a tuple of one; empty if the template gives no names."""
     if rules.template == NO_NAMES:
         return ()
     domain, cluster = rules.domain, rules.cluster
@@ -188,6 +200,7 @@ def _own_names(key: ObjectKey, rules: DnsRules) -> tuple[str, ...]:
 
 
 def _public_targets(service: Service, shown: Sequence[AddressedGroup], rules: DnsRules, plan: RecordPlan) -> Targets:
+    """The targets of a Service without annotation ``target``: the first column of the table at the top."""
     if service.headless:
         return Targets(endpoints_source(service), addresses_of(shown))
     if service.type == "ExternalName":
@@ -208,31 +221,35 @@ def _public_targets(service: Service, shown: Sequence[AddressedGroup], rules: Dn
 
 
 def _cluster_ips(service: Service, plan: RecordPlan, source: str = _CLUSTER_IPS) -> Targets:
+    """The cluster IPs of a Service; nothing if its type has none. Reports those that are no addresses. ``source``: see ``Origin``."""
     if service.headless or service.type == "ExternalName":
         return Targets(source)
-    found = classified(filter(None, service.cluster_ips), source, "InvalidClusterIp", plan)
-    for host in found.hosts:
+    both = classified(filter(None, service.cluster_ips), source, "InvalidClusterIp", plan)
+    for host in both.hosts:
         plan.problems.add(Problem("InvalidClusterIp", host, "not an IP address"))
-    return Targets(source, found.addresses)
+    return Targets(source, both.addresses)
 
 
 def _publish_srv(name: str, service: Service, plan: RecordPlan) -> None:
-    values: dict[str, list[str]] = {}
+    """Plan SRV for each named port of a Service that is not headless: they point to the Service's own name."""
+    values: dict[str, list[str]] = {}  # by the name of the SRV set
     for port in service.ports:
         if port.name:
             owner = srv_owner(port.name, port.protocol, name)
             values.setdefault(owner, []).append(f"0 100 {port.port} {name}.")
-    for owner, found in values.items():
-        plan.publish_srv(owner, found, "spec.ports")
+    for owner, of_owner in values.items():
+        plan.publish_srv(owner, of_owner, "spec.ports")
 
 
 def _desired(state: KeyState, complete: AbstractSet[Resource], rules: DnsRules, _shared: Shared) -> Desired:
+    """See ``Kind.desired``. A cluster watches EndpointSlices or Endpoints; while neither is complete, the endpoints are unknown (I5)."""
     source = next((resource for resource in _OF_ENDPOINTS if resource in complete), None)
     endpoints = None if source is None else state.endpoints(source)
     return desired(state.key, state.service, endpoints, rules, state.held)
 
 
 def _keeps(state: KeyState, rules: DnsRules, held: Collection[str] | None) -> Keeping:
+    """See ``Kind.keeps``."""
     key, service = state.key, state.service
     if service is None:
         return Keeping()
@@ -241,7 +258,7 @@ def _keeps(state: KeyState, rules: DnsRules, held: Collection[str] | None) -> Ke
 
 
 def _of_records(state: KeyState) -> frozenset[Resource]:
-    """A headless Service has the addresses of its endpoints."""
+    """See ``Kind.of_records``. A headless Service has the addresses of its endpoints; others have no records of theirs."""
     service = state.service
     return _OF_SERVICE.union(_OF_ENDPOINTS) if service is not None and service.headless else _OF_SERVICE
 
@@ -252,6 +269,7 @@ def _decode_service(row: Sequence[Any]) -> Service:
 
 
 def _encode_endpoints(value: EndpointsObject) -> list[object]:
+    """The stored form of Endpoints and EndpointSlices (``Source.encode``). The last field, ``fqdn``, is left out where it is false."""
     groups = [[[*map(_encode_endpoint, group.endpoints)], group.ports] for group in value.groups]
     return [value.service, groups, value.truncated, *([True] if value.fqdn else [])]
 

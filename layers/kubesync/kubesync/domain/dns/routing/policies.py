@@ -1,6 +1,6 @@
 """Routing policies of record sets, as values.
 
-All sets of one name and type have the same policy. Each has a set identifier, and what ``seat`` names belongs to one of them:
+All sets of one name and type have the same policy. Each has a set identifier. A *seat* is what only one of these sets may have:
 
     policy          values                                         its seat
     ------          ------                                         --------
@@ -38,7 +38,8 @@ class _Policy:
     """``health_check``: the id of a health check of Route 53; empty: none.
 
     Of each policy:
-        unique: its values belong to one set of the name.
+        kind: its name.
+        unique: its values are a seat: only one set of the name may have them.
         most: so many sets of one name and type may have it; 0: any number.
         since: the schema version of items with it. Releases that do not know it leave them alone (ADR 0013). The first policies came
             together, and have the one below. Each further one must say a version of its own, as each new kind: see ``Kind.schema``.
@@ -72,6 +73,7 @@ class _Policy:
 
     @property
     def _said(self) -> str:
+        """The policy and its values in words, without the health check."""
         # NA is a continent, and a country.
         said = (f"{name} {value}" if name in _NAMED else str(value) for name, value in self.details.items())
         return " ".join([self.kind, *said])
@@ -82,7 +84,10 @@ class _Policy:
         return 1 if is_old_form(self) else self.since
 
     def seat(self, identifier: str) -> str:
-        """What only one set of the name may have, after the policy; empty: nothing. ``identifier``: of the set."""
+        """The seat (see the top) of a set with this policy, in words that begin with the policy; empty: it has none.
+
+        ``identifier``: the set's own.
+        """
         if isinstance(self, Simple | Weighted | NotPossible):
             return ""
         return self._said if self.unique else f"{self.kind} {identifier}"
@@ -174,7 +179,7 @@ POLICIES: Final[Mapping[str, type[Routing]]] = {
 
 
 def point_of(text: str) -> str:
-    """``latitude,longitude``, each with two decimals; empty if the text is not a place on the Earth, or has more decimals."""
+    """A point in one form, ``latitude,longitude`` with two decimals each; empty if the text is no place on the Earth, or has more decimals."""
     match = _POINT.fullmatch(text)
     latitude, longitude = (0.0, 0.0) if match is None else (float(match[1]), float(match[2]))
     if match is None or abs(latitude) > 90 or abs(longitude) > 180:
@@ -183,7 +188,10 @@ def point_of(text: str) -> str:
 
 
 def may_coexist(one: Routing, other: Routing) -> bool:
-    """Whether two sets of one name and type with these policies, and different set identifiers, may exist together."""
+    """Whether two sets of one name and type with these policies, and different set identifiers, may exist together.
+
+    They may if the policy is the same, and is not simple. Seats are not compared here.
+    """
     return type(one) is type(other) is not Simple
 
 
@@ -208,5 +216,5 @@ def decode_routing(stored: int | list[Any] | None) -> Routing:
 
 
 def is_old_form(routing: _Policy) -> bool:
-    """Whether a release that knows only simple and weighted sets reads it, too."""
+    """Whether a release that knows only simple and weighted sets reads it, too: see ``encode_routing``."""
     return isinstance(routing, Simple) or (isinstance(routing, Weighted) and not routing.health_check)

@@ -92,7 +92,7 @@ _POLICIES: Final = {
         "aws-geoproximity-bias",
     ),
 }
-"""The annotations of each policy."""
+"""The annotations of each policy, by the one that names it here. ``_geolocation`` and ``_geoproximity`` rely on their order."""
 POLICY_ANNOTATIONS: Final = frozenset(name for names in _POLICIES.values() for name in names)
 _OF_CLUSTERS: Final = {
     "weighted": "aws-weight",
@@ -100,11 +100,12 @@ _OF_CLUSTERS: Final = {
     "failover": "aws-failover",
     "latency": "aws-region",
 }
+"""The policies that ``--routing`` may name, and the annotation that says the same."""
 NOTHING_SAID: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class _NotPossibleError(Exception):
-    """``subject``: the name of an annotation."""
+    """The annotations ask for no possible policy. Never leaves this file. ``subject``: the name of the annotation to report."""
 
     def __init__(self, subject: str, why: str) -> None:
         super().__init__(why)
@@ -121,14 +122,14 @@ def routing_of_cluster(option: str, health_check: str, cluster: str) -> Mapping[
     if not option:
         return NOTHING_SAID
     kind, _, value = option.partition("=")
-    text = str(DEFAULT_WEIGHT) if option == "weighted" else value
+    text = str(DEFAULT_WEIGHT) if option == "weighted" else value  # a weight need not be given
     texts = {_OF_CLUSTERS.get(kind, ""): text, "aws-health-check-id": health_check}
     if not health_check:
         del texts["aws-health-check-id"]
     try:
         if kind not in _OF_CLUSTERS or (kind == "weighted" and not _is_weight(text)):
             raise _NotPossibleError("", "")
-        _policy(cluster, texts)
+        _policy(cluster, texts)  # only to check them
     except _NotPossibleError as error:
         if error.subject == "aws-health-check-id":
             raise ValueError(f"--health-check {health_check!r} {error}") from None
@@ -142,7 +143,7 @@ def routing_of_cluster(option: str, health_check: str, cluster: str) -> Mapping[
 def read_routing(
     find: Callable[[str], tuple[str, str | None]], problems: list[Problem], of_cluster: Mapping[str, str] = NOTHING_SAID
 ) -> tuple[str, Routing | None]:
-    """Read the annotations. An empty identifier or weight counts as missing.
+    """Read the annotations, by the table at the top. An empty identifier or weight counts as missing.
 
     Args:
         find: an annotation's whole key, and its value.
@@ -152,6 +153,7 @@ def read_routing(
     Returns:
         the set identifier, and the policy; None: Route 53 does not accept the identifier.
     """
+    # 1. What the object says itself.
     names = ("aws-health-check-id", *POLICY_ANNOTATIONS)
     texts = {name: text.strip() for name in names if (text := find(name)[1]) is not None}
     texts = {name: text for name, text in texts.items() if text or name != "aws-weight"}
@@ -164,9 +166,10 @@ def read_routing(
         why = "has no effect: give a set-identifier as well"
         problems += [Problem("WeightWithoutIdentifier", find(name)[0], why) for name in texts]
         return "", SIMPLE
-    no_weight = texts.keys() & POLICY_ANNOTATIONS == {"aws-weight"} and not _is_weight(texts["aws-weight"])
-    if no_weight:
+    unusable_weight = texts.keys() & POLICY_ANNOTATIONS == {"aws-weight"} and not _is_weight(texts["aws-weight"])
+    if unusable_weight:
         del texts["aws-weight"]
+    # 2. What the cluster says counts for the rest: for the policy only if the object asks for none.
     asks = texts.keys() & POLICY_ANNOTATIONS
     texts = {name: text for name, text in of_cluster.items() if not asks or name not in POLICY_ANNOTATIONS} | texts
     try:
@@ -174,7 +177,7 @@ def read_routing(
     except _NotPossibleError as error:
         problems.append(Problem("RoutingNotPossible", find(error.subject)[0], str(error)))
         return identifier, NOT_POSSIBLE
-    if no_weight:
+    if unusable_weight:
         used = "the cluster's --routing" if of_cluster else DEFAULT_WEIGHT
         why = f"must be a whole number from 0 to {MAX_WEIGHT}; {used} is used"
         problems.append(Problem("InvalidWeight", find("aws-weight")[0], why))
@@ -182,11 +185,16 @@ def read_routing(
 
 
 def _is_weight(text: str) -> bool:
+    """Whether a text is a whole number from 0 to ``MAX_WEIGHT``."""
     return re.fullmatch("[0-9]{1,3}", text) is not None and int(text) <= MAX_WEIGHT
 
 
 def _policy(identifier: str, texts: Mapping[str, str]) -> Routing:
-    """The policy. A weight is one already. Raises _NotPossibleError."""
+    """The policy that texts of annotations, by their names, ask for. The caller has checked a weight that stands alone.
+
+    Raises:
+        _NotPossibleError: there is no such policy, or there are several.
+    """
     if not identifier:
         raise _NotPossibleError(min(texts), "needs a set-identifier")
     asked = [policy for policy, names in _POLICIES.items() if texts.keys() & set(names)]
@@ -216,19 +224,21 @@ def _policy(identifier: str, texts: Mapping[str, str]) -> Routing:
 
 
 def _one_of(words: tuple[str, ...], texts: Mapping[str, str], name: str) -> str:
+    """The text of an annotation, in capitals. Raises _NotPossibleError if it is none of these words."""
     if (word := texts.get(name, "").upper()) not in words:
         raise _NotPossibleError(name, f"must be {', '.join(words[:-1])} or {words[-1]}")
     return word
 
 
 def _region(texts: Mapping[str, str], name: str) -> str:
+    """The region in an annotation. Raises _NotPossibleError."""
     if (region := texts[name].lower()) not in REGIONS:
         raise _NotPossibleError(name, "is no region of AWS that Route 53 knows")
     return region
 
 
 def _geolocation(texts: Mapping[str, str]) -> Geolocation:
-    """API_GeoLocation: a continent alone; or a country, and a state of the US."""
+    """API_GeoLocation: a continent alone; or a country, and a state of the US. Raises _NotPossibleError."""
     of_continent, of_country, of_state = _POLICIES["aws-geolocation"]
     continent, country, state = (texts.get(name, "").upper() for name in (of_continent, of_country, of_state))
     if continent and (country or state):
@@ -244,7 +254,7 @@ def _geolocation(texts: Mapping[str, str]) -> Geolocation:
 
 
 def _geoproximity(texts: Mapping[str, str]) -> Geoproximity:
-    """API_GeoProximityLocation: one of region, local zone group and coordinates."""
+    """API_GeoProximityLocation: one of region, local zone group and coordinates. Raises _NotPossibleError."""
     of_region, of_group, of_point, of_bias = _POLICIES["aws-geoproximity"]
     places = [name for name in (of_region, of_group, of_point) if name in texts]
     if len(places) != 1:
