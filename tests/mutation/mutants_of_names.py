@@ -212,7 +212,7 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="a key that changes again and again goes before others each time",
         invariants="I9 I4",
         file="zone/waits.py",
-        old="            self.move_to_end(key).landed(of_keys[key])\n",
+        old="            self.move_to_end(key).forget_since(of_keys[key])\n",
         new="            self[key].landed(of_keys[key])\n",
         caught_by=(_TURNS + "test_i9_key_that_still_wants_more_goes_behind_others_of_its_namespace",),
     ),

@@ -73,8 +73,8 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="an heir of an earlier session is judged while nobody is known to leave its name",
         invariants="I1",
         file=_PASSING,
-        old="        early = not (of_event or unit.name in known.heir_to)\n",
-        new="        early = False\n",
+        old="        is_early = not of_event and unit.name not in known.heir_to\n",
+        new="        is_early = False\n",
         caught_by=(_HEIRS + "test_i1_heir_waits_for_an_owner_whose_cluster_takes_longer_to_be_taken_up",),
     ),
     Mutant(
@@ -91,8 +91,8 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="a conflict of a key that an event has changed is reported 5 seconds late",
         invariants="I10",
         file=_PASSING,
-        old="        early = not (of_event or unit.name",
-        new="        early = not (unit.name",
+        old="        is_early = not of_event and unit.name",
+        new="        is_early = unit.name",
         caught_by=(_HEIRS + "test_i3_foreign_set_is_a_conflict_at_once_of_a_key_that_an_event_has_changed",),
     ),
     Mutant(
@@ -327,8 +327,8 @@ OF_PASSING: Final[tuple[Mutant, ...]] = (
         without="a foreign set in the way of a set that changes its policy, or that an earlier session left open, is never reported",
         invariants="I3",
         file=_PASSING,
-        old="        if not blocked or place in self._waited_again or",
-        new="        if not blocked or",
+        old="        if not blocked or place in self._waited_again:",
+        new="        if not blocked:",
         caught_by=(
             _SHARE + "test_i3_foreign_set_keeps_a_name_from_its_new_policy_and_is_reported",
             _HEIRS + "test_i3_foreign_set_is_a_conflict_of_a_key_that_is_taken_up_once_it_has_waited_for_an_owner",

@@ -31,7 +31,7 @@ def unit(owner: str, key: RecordKey, before: Routing | None, after: Routing | No
 
 def knows(*units: Unit) -> KnownSets:
     known = KnownSets()
-    known.landed(units)
+    known.record_landed(units)
     return known
 
 
@@ -64,19 +64,19 @@ def test_i9_new_sets_of_a_blocked_key_at_the_name_wait_with_it() -> None:
         unit("b", replace(six, name="x"), None, SIMPLE),
     ]
     units = [comes, beside, stays, *others]
-    assert known.held(units, known.blocked(units)) == {beside}
-    assert known.held([stays], {}) == set()
+    assert known.waiting_with(known.blocked(units), units) == {beside}
+    assert known.waiting_with({}, [stays]) == set()
 
 
 def test_i3_foreign_set_keeps_out_its_own_type_alone() -> None:
     known = KnownSets()
-    known.read({WWW: {BLUE: a_set(Weighted(1))}})
+    known.record_read({WWW: {BLUE: a_set(Weighted(1))}})
     units = [unit("b", replace(GREEN, type=each), None, Latency("eu-west-1")) for each in ("A", "AAAA")]
     blocked = known.blocked(units)
-    assert (blocked, known.held(units, blocked)) == ({units[0]: True}, set())
+    assert (blocked, known.waiting_with(blocked, units)) == ({units[0]: True}, set())
     known = knows(unit("a", BLUE, None, Weighted(1)))
-    known.read({WWW: {BLUE: a_set(Weighted(3))}})
-    assert known.held(units, blocked) == {units[1]}, "it is still ours"
+    known.record_read({WWW: {BLUE: a_set(Weighted(3))}})
+    assert known.waiting_with(blocked, units) == {units[1]}, "it is still ours"
 
 
 def test_units_that_go_together_are_blocked_together() -> None:
@@ -92,18 +92,18 @@ def test_units_that_go_together_are_blocked_together() -> None:
 
 def test_what_one_unit_deletes_and_another_makes_anew_stands() -> None:
     known = knows(unit("a", BLUE, None, Weighted(1)))
-    known.landed([unit("b", BLUE, None, Latency("eu-west-1")), unit("a", BLUE, Weighted(1), None)])
+    known.record_landed([unit("b", BLUE, None, Latency("eu-west-1")), unit("a", BLUE, Weighted(1), None)])
     assert known.blocked([comes := unit("c", GREEN, None, Weighted(1))]) == {comes: True}
 
 
 def test_what_is_read_counts_and_what_went_is_forgotten() -> None:
     known = knows(unit("a", BLUE, None, Weighted(1)))
     comes = unit("b", GREEN, None, Latency("eu-west-1"))
-    known.read({WWW: {}})
+    known.record_read({WWW: {}})
     assert known.blocked([comes]) == {}
-    known.read({WWW: {BLUE: a_set(Weighted(3))}})
+    known.record_read({WWW: {BLUE: a_set(Weighted(3))}})
     assert known.blocked([comes]) == {comes: True}
-    known.landed([unit("a", BLUE, Weighted(3), None)])
+    known.record_landed([unit("a", BLUE, Weighted(3), None)])
     assert known.blocked([comes]) == {}
 
 
@@ -115,8 +115,8 @@ def test_only_names_that_get_a_policy_and_are_not_known_are_missing() -> None:
         unit("b", simple, None, SIMPLE),
         unit("c", weighted, None, Weighted(1)),
     ]
-    assert known.missing(units) == {"w.example.com"}
-    assert known.missing([unit("c", weighted, Weighted(1), None)]) == set()
+    assert known.names_to_read(units) == {"w.example.com"}
+    assert known.names_to_read([unit("c", weighted, Weighted(1), None)]) == set()
 
 
 def test_i7_only_the_names_that_changed_last_are_remembered() -> None:
@@ -124,10 +124,10 @@ def test_i7_only_the_names_that_changed_last_are_remembered() -> None:
         return unit("a", RecordKey(ZONE_ID, f"n{number}.example.com", "A", "x"), None, Weighted(1))
 
     known = knows(*map(at, range(6000)))
-    known.landed([at(1500)])
-    known.landed(map(at, range(6000, 6500)))
-    assert len(known.missing(map(at, range(6500)))) == 1500
-    assert known.missing([at(1500)]) == set()
+    known.record_landed([at(1500)])
+    known.record_landed(map(at, range(6000, 6500)))
+    assert len(known.names_to_read(map(at, range(6500)))) == 1500
+    assert known.names_to_read([at(1500)]) == set()
 
 
 def test_i4_what_a_person_has_deleted_blocks_nobody() -> None:

@@ -63,14 +63,14 @@ class ZoneActor:
         self._writer = BatchWriter(ports, self._journal, self.report, settled=settled)
         self._queue = ZoneQueue(zone_id, ports, self._journal.batch_limits)
         self._conversations = Conversations(ports, self._journal, self._queue, self.report.reasons)
-        self._forgetting: list[messages.Forget] = []
-        self._not_before = 0.0
-        self._blocked_by: KubesyncError | None = None
-        self._failures = 0
-        self._drain_until: float | None = None
+        self._forgetting: list[messages.Forget] = []  # not answered yet
+        self._not_before = 0.0  # monotonic: nothing is done before
+        self._blocked_by: KubesyncError | None = None  # why nothing may be written; None: it may
+        self._failures = 0  # in a row
+        self._drain_until: float | None = None  # monotonic; None: the session does not drain
 
     def figures(self) -> ZoneFigures:
-        """Return copies of the zone's counts and state, for other threads."""
+        """Return copies of the zone's counts and state, for other threads. ``Host`` calls it."""
         blocked, clean = self._blocked_by is not None, self._writer.idle and not self._conversations.closing
         report = replace(self.report, blocked=blocked, reasons=dict(self.report.reasons))
         # A torn zone is not clean: so the next session looks at it, even if no key of it changes.
@@ -164,7 +164,10 @@ class ZoneActor:
         return seconds
 
     def _run_next(self) -> float:
-        """Do one thing, unless the zone backs off or waits for answers. Updates progress, problem and remark. Returns as ``step``."""
+        """Do one thing, unless the zone backs off or waits for answers. Updates progress, problem and remark. Returns as ``step``.
+
+        Removed clusters are answered first, also while the zone waits.
+        """
         self._answer_forgets()
         if (wait := self._not_before - self._now()) > 0:
             return wait
@@ -173,7 +176,7 @@ class ZoneActor:
                 self._journal.store_problem(self._conversations.problem)
             return self._conversations.finish_if_answered(self._conversations.open)
         seconds = self._do_first_applicable()
-        if seconds == AT_ONCE:
+        if seconds == AT_ONCE:  # it did something; else nothing is due
             self._progress = self._progress.busy(self._now())
         else:
             self._progress = self._progress.quiet()
@@ -181,6 +184,7 @@ class ZoneActor:
         self._blocked_by = None
         self.report.remark = self._journal.remark or self._queue.passing.remark
         problem = self._conversations.problem or self._queue.problem
+        # To know the stored problem costs a read: a zone that had nothing to do does not ask for it (I6).
         if seconds == AT_ONCE or self._journal.stored_problem or problem:
             self._journal.store_problem(problem)
         return seconds
@@ -203,7 +207,7 @@ class ZoneActor:
         return AT_ONCE
 
     def _do_what_is_due(self) -> bool:
-        """Ask, check, refuse or start a batch, as the queue says. False: nothing was due."""
+        """Ask clusters what keys want, check conflicts, refuse what is too large, or start a batch: as the queue says. False: nothing was due."""
         if (due := self._queue.due()) is None:
             return False
         if due.unknown:
@@ -218,7 +222,16 @@ class ZoneActor:
         return True
 
     def _send(self) -> None:
-        """Send the batch under way. If it landed, ask the clusters to close it; else keep what the next steps must do with its units."""
+        """Send the batch under way.
+
+        its units                      what happens with them
+        ---------                      ----------------------
+        have landed                    the clusters are asked to close them
+        would add sets to a full zone  the queue holds them back
+        are at fault (``culprits``)    the next step judges them
+        are to be sent again           the queue sends them first
+        have names that IAM denies     the clusters are asked to judge them, and their namespaces are sent separately
+        """
         sent = self._writer.sent
         assert sent is not None
         refused = self._writer.send(sent)
@@ -243,10 +256,14 @@ class ZoneActor:
         self._conversations.ask_to_judge(refusals)
 
     def _judge_culprits(self, culprits: Sequence[tuple[Unit, str]]) -> None:
-        """Read what exists at the names of units at fault, and ask the clusters to judge those that are."""
+        """Read what exists at the names of units that Route 53 refused, and ask the clusters to judge those that are at fault.
+
+        Not those that wait once more for other keys (``Passing.grant_second_wait``). ``culprits``: as in ``Isolation``.
+        """
         found = self._new_reader().read_all({unit.name for unit, _ in culprits})  # nothing from before the refusal
         self._writer.culprits = ()
         said, passing, since = dict(culprits), self._queue.passing, self._queue.keys.since
+        # A unit without a message of its own gets the first that there is.
         named, message = {unit for unit, text in culprits if text}, next(text for _, text in culprits if text)
         self._refuse(
             [
@@ -308,7 +325,16 @@ class ZoneActor:
                 forget.reply.set_result(None)
 
     def _has_work_of(self, cluster: str) -> bool:
-        """Whether a question or a batch of the cluster is open here. If only the inflight item still names the cluster, changes the item."""
+        """Whether a question or a batch of the cluster is open here. If only the inflight item still names the cluster, changes the item.
+
+        the zone                                             has work of a cluster that the item names
+        --------                                             -----------------------------------------
+        has a batch under way                                yes
+        is not settled, and gone                             no: its units are dropped from the item
+        is not settled; clusters close a batch; the cluster  yes
+         has not closed its units
+        else: the batch is closed                            no: the item is cleared
+        """
         if self._conversations.open is not None and self._conversations.open.involves(cluster):
             return True
         if self._writer.idle and not self._journal.holds_landed:

@@ -32,7 +32,7 @@ from kubesync.zone.waits import QueuedKey
 # The cluster judges them in a few transactions where attempts are counted: a batch does not wait for all of them.
 KEYS_IN_A_CHECK: Final = 200
 # The stored time may be behind by this: keys that are checked one by one would write it one by one.
-_NOTE_SECONDS: Final = 300.0
+_STORE_SECONDS: Final = 300.0
 _THROTTLED_SECONDS: Final = 30.0
 _UNANSWERED_SECONDS: Final = 5.0
 
@@ -40,17 +40,18 @@ _UNANSWERED_SECONDS: Final = 5.0
 class CheckSchedule:
     """Decides when the names in conflict of each key are checked, and keeps these times in the queue's ``keys``.
 
-    For the zone's own thread. Times are epoch seconds, unless they are said to be monotonic. ``go_first``: the next checks go before a batch.
+    For the zone's own thread. Times are epoch seconds, unless they are said to be monotonic. ``go_first``: the next checks go before a batch
+    (``ZoneQueue.due`` sets it, so that checks and batches alternate).
     """
 
     def __init__(self, zone_id: str, ports: ZonePorts, keys: Mapping[ObjectKey, QueuedKey]) -> None:
         self._zone_id = zone_id
         self._ports = ports
         self._keys = keys
-        self._listed: dict[str, frozenset[Resource]] = {}
+        self._listed: dict[str, frozenset[Resource]] = {}  # by cluster, the resources that it has listed completely
         self._put_off_until = 0.0
-        self._noted: float | None = None
-        self._checked = False
+        self._stored: float | None = None  # the stored time; None: not read yet
+        self._checked = False  # a key was checked hourly since ``take_check_time`` was called last
         self._reader = ZoneReader(ports.client, zone_id, ports.scheduler)
         # What was read of the zone before this time does not count: a person has asked since, or a set of ours has gone.
         self._not_before_monotonic = 0.0
@@ -85,8 +86,10 @@ class CheckSchedule:
         if not intent.conflicts:
             known.check_at, known.checked_hourly = None, False
         elif not intent.checked_hourly:
+            # As scheduled; at once if nothing is, or if its cluster has planned it again (no attempts).
             # The time in its mark is not used: it may come from another zone.
             known.check_at = (known.check_at or 0.0) if intent.attempts else 0.0
+        # else: as scheduled. If nothing is, ``_scheduled`` does it by the stored time.
 
     def due_at(self, known: QueuedKey) -> float | None:
         """Return when the names in conflict of a key are checked. None: it has none. Infinite: the key cannot be planned yet (I5)."""
@@ -97,7 +100,7 @@ class CheckSchedule:
         return max(self._scheduled(known), self._put_off_until)
 
     def _scheduled(self, known: QueuedKey) -> float:
-        """Return when a key is to be checked. If it is checked hourly, but not yet by this session: an hour after the stored time."""
+        """Return when a key is to be checked, and keep it. If it is checked hourly, but not yet by this session: an hour after the stored time."""
         if known.check_at is None:
             known.check_at = self._stored_check_time() + CONFLICT_CHECK_SECONDS
         return known.check_at
@@ -142,22 +145,22 @@ class CheckSchedule:
     def take_check_time(self) -> float | None:
         """Return the time since which every hourly key has been checked, if it must be stored again. The caller stores it.
 
-        None: nothing was checked since the last call, or the time has moved on by less than ``_NOTE_SECONDS``.
+        None: nothing was checked since the last call, or the time has moved on by less than ``_STORE_SECONDS``.
         """
         if not self._checked:
             return None
         self._checked = False
         next_checks = (self._scheduled(known) for known in self._keys.values() if known.checked_hourly)
         since = min(next_checks, default=0.0) - CONFLICT_CHECK_SECONDS
-        if since < self._stored_check_time() + _NOTE_SECONDS:
+        if since < self._stored_check_time() + _STORE_SECONDS:
             return None
-        self._noted = since
+        self._stored = since
         return since
 
     def _stored_check_time(self) -> float:
         """Return the time that ``take_check_time`` returned last. On the first call, read the one of an earlier session."""
-        if self._noted is None:
-            noted = self._ports.problems.checked_at(self._zone_id)
+        if self._stored is None:
+            stored = self._ports.problems.checked_at(self._zone_id)
             # A time in the future comes from a clock that ran ahead. Checks would be put off until then.
-            self._noted = noted if noted <= self._ports.scheduler.epoch_seconds() else 0.0
-        return self._noted
+            self._stored = stored if stored <= self._ports.scheduler.epoch_seconds() else 0.0
+        return self._stored

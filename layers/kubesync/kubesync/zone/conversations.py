@@ -1,4 +1,15 @@
-"""Sends a zone's questions to clusters, and applies their answers. While a question is open, the zone starts nothing else."""
+"""Sends a zone's questions to clusters, and applies their answers. While a question is open, the zone starts nothing else.
+
+    question            asks clusters to                                         if a cluster does not answer in time
+    --------            ----------------                                         ------------------------------------
+    ``Want``            say what keys want                                       it is skipped for a while
+    ``Landed``          close the keys of a batch that has landed (*to close*)   it is *late*: nothing of it is sent until it has closed them
+    ``Refused``         judge units at fault                                     it is skipped for a while
+    ``ConflictsChecked``  judge names in conflict                                it is skipped for a while
+    ``Compare``         compare its keys with the zone, for a resync             the request fails; it is skipped for a while
+
+A cluster answers all of them with ``Closed``. What a late cluster has not closed is *unclosed*: the inflight item keeps it (ADR 0020).
+"""
 
 from __future__ import annotations
 
@@ -58,7 +69,8 @@ class Conversations:
         self._queue = queue
         self._reasons = reasons
         self._number = 1  # of the next question
-        # The last batch that clusters were asked to close. What late clusters owe is in ``unclosed`` of the journal.
+        # The last batch that clusters have been asked to close: settling may find it once more. What late clusters owe is in ``unclosed`` of
+        # the journal.
         self._closed_batch = ""
         self.requests: deque[messages.Reach | messages.CompareZone] = deque()
 
@@ -76,7 +88,7 @@ class Conversations:
         return f"{', '.join(sorted(late))} cannot write what has landed: its other keys wait" if late else ""
 
     def record_closed(self, answer: messages.Closed) -> None:
-        """Record an answer to the open question, or the late answer of a cluster that had not closed a batch in time. Ignores others."""
+        """Record an answer to the open question, or the answer of a late cluster. Ignores others: the zone went on without them."""
         asked = self.open
         if asked is not None and answer.question == asked.question and answer.cluster in asked.unanswered:
             asked.unanswered.remove(answer.cluster)
@@ -97,12 +109,13 @@ class Conversations:
         Goes on without clusters that did not answer, unless too much would stay unclosed.
         """
         left = conversation.until - self._ports.scheduler.monotonic()
+        # With too much unclosed it must wait on, for as long as it takes: it looks again every few seconds.
         if conversation.unanswered and (left > 0 or self._too_much_unclosed(conversation)):
             return min(left if left > 0 else math.inf, _ANSWER_SECONDS)
         self.open = None
         for cluster in conversation.unanswered:
             logger.warning("a cluster does not answer: its keys wait", zone=self._zone_id, cluster=cluster)
-            if not conversation.closing:
+            if not conversation.closing:  # else ``on_end`` makes it a late cluster
                 self._queue.skip_for_a_while(cluster)
         conversation.on_end(conversation)
         return AT_ONCE
@@ -117,8 +130,8 @@ class Conversations:
 
     def next_request(self) -> messages.Reach | messages.CompareZone | None:
         """Return the first request that can be answered now. Keys of a cluster that has not closed a batch cannot be compared."""
-        owing = self._journal.unclosed
-        ready = (each for each in self.requests if isinstance(each, messages.Reach) or each.cluster not in owing)
+        unclosed = self._journal.unclosed
+        ready = (each for each in self.requests if isinstance(each, messages.Reach) or each.cluster not in unclosed)
         return next(ready, None)
 
     def fail_requests(self, error: KubesyncError) -> None:
@@ -151,12 +164,12 @@ class Conversations:
         self._ask({name: messages.ConflictsChecked(zone, number, keys) for name, keys in actual.items()}, on_end)
 
     def close(self, landed: LandedUnits | None) -> bool:
-        """Ask clusters to close the keys of this batch, and keys of earlier batches that are not closed yet.
+        """Ask clusters to close the keys of this batch (None: there is none), and keys of earlier batches that are not closed yet.
 
         Clusters that do not close in time become ``late_clusters`` of the queue, and their units stay unclosed. Returns False if nothing has
         to be closed.
         """
-        late = self._queue.late_clusters  # they were asked already
+        late = self._queue.late_clusters  # they were asked already, and may still answer
         closing = {name: unclosed for name, unclosed in self._journal.unclosed.items() if name not in late}
         if landed is not None and landed.batch != self._closed_batch:
             closing |= landed.by_cluster
@@ -173,7 +186,7 @@ class Conversations:
 
         zone, number = self._zone_id, self._number
         for cluster in closing:
-            late.pop(cluster, None)
+            late.pop(cluster, None)  # this question takes the place of an earlier one
         questions = {name: messages.Landed(zone, number, of.batch, of.units) for name, of in closing.items()}
         self._ask(questions, on_end, closing=closing)
         return True

@@ -68,7 +68,7 @@ class ZoneJournal:
         self._journal_read = False
         self._inflight: Inflight | None = None
         self._inflight_read = False
-        self._written = False
+        self._written = False  # this master has announced a change of the journal
 
     # --- journal ---
 
@@ -126,7 +126,7 @@ class ZoneJournal:
         return inflight is not None and not inflight.batch
 
     def _is_unknown_to_tables(self, journal: Journal) -> bool:
-        """Whether our tables cannot know a journal of ours, since they were lost or restored (ADR 0007).
+        """Whether our tables cannot know a journal of ours, since they were lost or restored from a backup (ADR 0007).
 
         The inflight item announces every change of the journal first. So the tables know it, except
 
@@ -175,7 +175,7 @@ class ZoneJournal:
     def known_inflight(self) -> Inflight | None:
         """Return the inflight item, which is read once, and again after ``reread_inflight``. None: this deployment never wrote to the zone.
 
-        Reading it also takes over what clusters have not closed, and whether the item is torn.
+        To read it also adds to ``unclosed`` what the item says that clusters have not closed, and sets ``torn`` if the item is.
         """
         if not self._inflight_read:
             self._inflight = self._ports.inflight.read(self.zone_id)
@@ -195,7 +195,10 @@ class ZoneJournal:
 
     @property
     def holds_landed(self) -> bool:
-        """Whether a successor that settles would close units of the inflight item: unclosed ones, or those of the batch that the journal names."""
+        """Whether a successor that settles would close units of the inflight item: unclosed ones, or those of the batch that the journal names.
+
+        Then the item must be cleared before a change that this must not undo (see the head of the file).
+        """
         inflight, journal = self._inflight, self._journal
         if inflight is None:
             return False
@@ -230,8 +233,8 @@ class ZoneJournal:
             self.zone_id, before, replace(inflight, unclosed=dict(self.unclosed)), token
         )
         self._written = True
-        # Check the fences of clusters whose keys may land; if there are none, the shard's. Leave out clusters that have not closed: a write of
-        # theirs may hang, and this one would wait for it.
+        # Check the fences of clusters whose keys may land; if there are none, the writer checks the shard's. Leave out clusters that have not
+        # closed: a write of theirs may hang, and this one would wait for it.
         landing = {unit.key.cluster for unit in inflight.units} & self.served - self.unclosed.keys()
         fenced_writer.run(sorted(landing), actions, token)
         self._inflight = after
@@ -277,14 +280,16 @@ class ZoneJournal:
             seen = self.read_journal()
             if seen is None or seen.batch != fresh.batch:
                 return False
+            # else: something on the way has sent the request twice, and the first one has landed.
         self.record_swapped(fresh)
         self.clear()
         return True
 
     def _announce_swap(self) -> None:
-        """Every change of the journal is announced. A journal that is newer than the tables shows that they are a backup.
+        """Write to the inflight item that this master swaps the journal, and who has not closed what, unless it says so already.
 
-        The item then says who has not closed what of a batch that the journal names no longer.
+        Every change of the journal is announced: so a journal that is newer than the tables shows that they are a backup. And after the swap
+        the journal no longer proves which batch has landed: only the item says what is not closed.
         """
         inflight, epoch = self.known_inflight(), self._ports.fenced_writer.epoch
         if inflight is not None and (inflight.journal_epoch != epoch or inflight.unclosed != self.unclosed):
@@ -293,7 +298,7 @@ class ZoneJournal:
     # --- for people, and for a successor ---
 
     def store_problem(self, problem: str) -> None:
-        """Store what is wrong with the zone, if it differs from what is stored. Empty: nothing is, except that the zone may be torn."""
+        """Store what is wrong with the zone, if it differs from what is stored. Empty: nothing is, except that the zone may be ``torn``."""
         if self.stored_problem is None:
             self.stored_problem = self._ports.problems.read(self.zone_id)  # of an earlier session
             self.torn |= self.stored_problem == _TORN

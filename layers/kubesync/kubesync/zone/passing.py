@@ -52,9 +52,9 @@ class Passing:
         self._now = now
         self._zone_id = zone_id
         self._keys = keys
-        # By name, its leavers, each with the time until which it waits for an heir. 0: it may go alone.
+        # By name, its leavers, each with the time until which it waits for an heir. 0: it may go alone. Keys that turn are among them.
         self._leavers: dict[str, dict[ObjectKey, float]] = {}
-        self._waited_again: set[tuple[str, ObjectKey]] = set()  # see ``grant_second_wait``
+        self._waited_again: set[tuple[str, ObjectKey]] = set()  # name and key: see ``grant_second_wait``
         self._early_heirs: dict[str, Unit] = {}  # by name, a refused unit that waits because no leaver is known
 
     def update(self, known: QueuedKey, intent: Intent) -> None:
@@ -66,18 +66,21 @@ class Passing:
         if not (intent.passes or self._leavers):
             return
         key, now = intent.key, self._now()
+        # 1. The names that the key leaves no longer.
         for name in known.passes - intent.passes:
             self._forget_leaver(name, key)
-        # A key that turns waits for no heir: claims say which other sets must change with its own (``_waits_to_turn``).
+        # 2. Those that it leaves or turns at. A key that turns waits for no heir: claims say which other sets must change with its own
+        # (``_waits_to_turn``).
         turns_to = {name.name: form for name, form in turned_by(intent.changes).items()}
         for name in known.turns_to.keys() - turns_to.keys():
-            self._leavers.get(name, {}).pop(key, None)
+            self._leavers.get(name, {}).pop(key, None)  # if it leaves the name now, it waits from now on
         for name in intent.passes:
             self._leavers.setdefault(name, {}).setdefault(key, 0.0 if name in turns_to else now + _HEIR_SECONDS)
             heir = self._early_heirs.pop(name, None)
             if heir is not None and (waiting := self._keys.get(heir.key)) is not None:
                 waiting.end_wait(heir)
                 waiting.wake()
+        # 3. The names of leavers that it wants: a leaver waits longer once its heir is known, and less once it has lost one.
         heir_to = {change.key.name for change in intent.changes if change.after is not None} & self._leavers.keys()
         heir_to -= intent.passes | intent.conflicts
         before, known.heir_to = known.heir_to, frozenset(heir_to)
@@ -105,7 +108,7 @@ class Passing:
         its key has waited once more at this name already                    no
         its key leaves the name, or turns                                    yes, for ``_HEIR_SECONDS``
         an earlier session made it, and no leaver was known when it was      yes: the leaver's cluster may be taken up later in this session.
-          planned                                                            If a leaver is known by now, both go at once
+          queued                                                             If a leaver is known by now, both go at once
         else                                                                 no
 
         Args:
@@ -113,23 +116,27 @@ class Passing:
             of_event: an event of this session made the unit.
         """
         known = self._keys.get(unit.key)
-        if known is None:
+        if known is None:  # it wants nothing any more
             return False
         self._early_heirs.pop(unit.name, None)
         leavers = self._leavers.get(unit.name, {})
         place, own = (unit.name, unit.key), {key for key, _ in unit.deletes}
         others = [found for found in actual.items() if found[0] not in own]
         blocked = any(in_the_way(*found, *comes) for found in others for comes in unit.creates)
-        early = not (of_event or unit.name in known.heir_to)
-        if not blocked or place in self._waited_again or not (early or unit.key in leavers):
+        if not blocked or place in self._waited_again:
+            return False
+        leaves = unit.key in leavers  # or turns
+        is_early = not of_event and unit.name not in known.heir_to
+        if not (leaves or is_early):
             return False
         self._waited_again.add(place)
         until = self._now() + _HEIR_SECONDS
-        if unit.key in leavers:
-            leavers[unit.key] = until
+        if leaves:
+            leavers[unit.key] = until  # until then, ``_waits_for_heir`` holds the unit back
         elif not leavers:
-            self._early_heirs[unit.name] = unit
+            self._early_heirs[unit.name] = unit  # ``update`` wakes it once a leaver comes
             known.wait(unit, until)
+        # else: a leaver is known by now, and ``ready`` lets both go together.
         return True
 
     def _set_wait_of_leavers(self, names: Iterable[str], until: float) -> None:
@@ -158,7 +165,7 @@ class Passing:
         return dict.fromkeys(key for key in found if key not in intents)
 
     def waits_until(self, known: QueuedKey) -> float | None:
-        """Return when a key may leave the first of its names without an heir. None: it leaves no name, or may leave all names now."""
+        """Return when a key may leave the first of its names without an heir: the time at which it must wake. None: it waits for no heir."""
         times = (self._leavers[name][known.key] for name in known.passes)
         return min((at for at in times if at), default=None)
 
@@ -170,13 +177,14 @@ class Passing:
         if not self._leavers:
             return list(units)
         going: dict[str, set[ObjectKey]] = {}  # by name, the keys that have a unit here
-        creating: dict[str, set[ObjectKey]] = {}  # of these, the keys that add a set
+        creating: dict[str, set[ObjectKey]] = {}  # of these, the keys that add a set: heirs of those that only delete
         for unit in units:
             going.setdefault(unit.name, set()).add(unit.key)
             if not unit.only_deletes:
                 creating.setdefault(unit.name, set()).add(unit.key)
         found, forms = list[Unit](), _forms_after(units)
         for group in together(units):
+            # A leaver that also adds a set there exchanges its own with another key: only keys of its group are its heirs.
             exchanging = {unit.name: {each.key for each in group if not each.only_deletes} for unit in group}
             if not any(
                 self._waits_for_leaver(unit, going)
@@ -200,7 +208,10 @@ class Passing:
         return not (unit.only_deletes or leavers.keys() <= going[unit.name])
 
     def _waits_for_heir(self, unit: Unit, creating: Mapping[str, set[ObjectKey]]) -> bool:
-        """Whether a leaver's unit must wait for an heir. If the leaver's time is over, lets it go alone and says so in ``remark``."""
+        """Whether a leaver's unit must wait for an heir. If the leaver's time is over, lets it go alone and says so in ``remark``.
+
+        ``creating``: by name, the keys that add a set in this batch.
+        """
         until = self._leavers.get(unit.name, {}).get(unit.key)
         if not until or creating.get(unit.name, set()) - {unit.key}:
             return False

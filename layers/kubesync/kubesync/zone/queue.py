@@ -62,13 +62,13 @@ class ZoneQueue:
         self._ports = ports
         self._room = room
         self._newest_event = -math.inf  # monotonic
-        # Clusters that did not answer, each with the time (monotonic) until which they are skipped.
+        # Clusters that did not answer a question other than to close, each with the time (monotonic) until which they are skipped.
         self._skipped_until: dict[str, float] = {}
         self._groups: deque[Sequence[Unit]] = deque()  # see ``send_first``
-        self._denied: dict[Namespace, None] = {}  # sent separately, least recently served first
-        self._turn_of_denied = False
+        self._denied: dict[Namespace, None] = {}  # namespaces that are sent separately, least recently served first
+        self._turn_of_denied = False  # whose turn it was last: of one of these, or of all other namespaces
         self._last_turns: dict[Namespace, int] = {}  # the number of the last batch that served a namespace
-        self._full: FullZone | None = None
+        self._full: FullZone | None = None  # None: the zone is not full, as far as is known
         self.checks = CheckSchedule(zone_id, ports, self.keys)
         self.passing = Passing(zone_id, self.keys, ports.scheduler.epoch_seconds)
 
@@ -80,7 +80,7 @@ class ZoneQueue:
         self.checks.set_listed(message.cluster, message.listed)
         for intent in message.intents:
             self.keys.drop_intents([intent.key])
-            self.keys.known(intent.key).changed(message, intent)
+            self.keys.get_or_add(intent.key).changed(message, intent)
         if message.since is not None and not (message.of_list or message.inherited):
             self._newest_event = max(self._newest_event, message.since)
         self.learn(message.intents)
@@ -95,7 +95,7 @@ class ZoneQueue:
             if not intent.changes:
                 self._remove_key(intent.key)
                 continue
-            known = self.keys.known(intent.key)
+            known = self.keys.get_or_add(intent.key)
             known.wake()
             self.keys.keep_intent(intent, asked=asked)
             self.checks.update(known, intent)
@@ -124,7 +124,7 @@ class ZoneQueue:
     def request_checks(self, keys: Iterable[ObjectKey]) -> None:
         """Check the names of these keys as soon as possible, because a person asked (``CheckConflicts``)."""
         for key in keys:
-            self.checks.check_afresh(self.keys.known(key))
+            self.checks.check_afresh(self.keys.get_or_add(key))
 
     def send_first(self, groups: Sequence[Sequence[Unit]]) -> None:
         """Send parts of a refused batch before anything else, each in its own batch."""
@@ -188,14 +188,17 @@ class ZoneQueue:
         """
         found = self._due_by_turns()
         if found is None and not self.checks.go_first:
-            self.checks.go_first = True
+            self.checks.go_first = True  # nothing else is due: look at checks, too
             found = self._due_by_turns()
-        if found is None or not found.unknown:
+        if found is None or not found.unknown:  # a question is asked on the way to a batch or a check, and ends no turn
             self.checks.go_first = found is None or not found.checks
         return found
 
     def _due_by_turns(self) -> Due | None:
-        """Return what is due. Namespaces with denied names and all other namespaces take turns."""
+        """Return what is due. Namespaces with denied names and all other namespaces take turns.
+
+        In a turn of denied namespaces, the one that was served longest ago goes first. Whoever has nothing to send gives its turn away.
+        """
         now = self._ports.scheduler.epoch_seconds()
         self._turn_of_denied = not self._turn_of_denied
         queued = self.keys.items() if self._denied else ()
@@ -214,9 +217,9 @@ class ZoneQueue:
         return key.full_namespace if self._denied and key.full_namespace in self._denied else None
 
     def _due_of(self, apart: Namespace | None) -> Due | None:
-        """Return what is due of a namespace, or of all that are not sent separately: first parts of refused batches, then of queued keys.
+        """Return what is due: first parts of refused batches, then of queued keys. Units that their keys no longer want are left out.
 
-        Units that their keys no longer want are left out.
+        ``apart``: only of this namespace, which is sent separately. None: of all that are not.
         """
         for first in [group for group in self._groups if self._apart(group[0].key) == apart]:
             keys = list(dict.fromkeys(unit.key for unit in first))
@@ -230,15 +233,15 @@ class ZoneQueue:
         return self._due_in_queue(apart)
 
     def _due_in_queue(self, apart: Namespace | None) -> Due | None:
-        """Return what is due of queued keys.
+        """Return what is due of queued keys. ``apart``: as in ``_due_of``.
 
         Goes through awake keys, some at a time, until a batch is full or enough keys must be asked. Puts keys to sleep of which nothing
         can be sent now. Then decides in this order: conflict checks, if they go first; questions; a batch.
         """
         units: dict[Unit, None] = {}  # a set: the units of a leaver (``passing``) may be found twice
-        unknown: list[ObjectKey] = []
+        unknown: list[ObjectKey] = []  # keys that must be asked
         to_check: list[Intent] = []
-        ready_keys = 0
+        ready_keys = 0  # how many have units or a check now: their intents must be kept, and ``MOST_INTENTS`` are
         now, skipped = self._ports.scheduler.epoch_seconds(), self._skipped_clusters()
         awake = (
             known
@@ -246,30 +249,28 @@ class ZoneQueue:
             if known.is_awake(now) and key.cluster not in skipped and self._apart(key) == apart
         )
         in_turn = by_turns(awake, lambda known: known.key, self._last_turns)
-        # While events arrive, keys of lists give way.
+        # While events arrive, at most ``_LISTED_DURING_EVENTS`` keys of lists are taken (``listed``): the others give way.
         events_come = self._ports.scheduler.monotonic() < self._newest_event + _EVENTS_COME_SECONDS
         listed, at_a_time = 0, _LISTED_DURING_EVENTS if events_come else KEYS_AT_A_TIME
         for some in batched(self.checks.in_order(in_turn), at_a_time):
             gives_way = {key for key in some if events_come and self.keys[key].of_list}
             keys = some if listed < _LISTED_DURING_EVENTS else [key for key in some if key not in gives_way]
+            # 1. What these keys want, and the leavers of names that they want: both go in one batch.
             intents = self._sendable(keys)
             leaving = self.passing.others_leaving(intents).keys()
             unknown += (to_ask := self._keys_to_ask([*keys, *leaving]))
+            # 2. Of these: what to check, and what to send.
             in_check = self.checks.due(intents.values(), now)[: KEYS_IN_A_CHECK - len(to_check)]
             to_check += in_check
             ready = self._ready([*intents, *leaving])
             units |= dict.fromkeys(ready)
+            # 3. All that have nothing to send, to check or to be asked now go to sleep.
             busy = {unit.key for unit in ready} | {intent.key for intent in in_check}
             if not leaving.isdisjoint(to_ask):  # heirs stay awake: they go once the intents of the leavers are known
                 busy.update(intents)
             ready_keys += len(busy)
             busy.update(to_ask)
-            for known in (self.keys[key] for key in keys if key not in busy and not self.keys[key].for_room):
-                heir_by = self.passing.waits_until(known)
-                known.sleep(now, self.checks.due_at(known), heir_by)
-                # The intent of a sleeping key is not kept (I7), unless the key only waits for an heir.
-                if heir_by is None:
-                    self.keys.drop_intents([known.key])
+            self._put_to_sleep(key for key in keys if key not in busy)
             listed += len(busy & gives_way)
             if self._fill_a_batch(units) or len(unknown) >= KEYS_AT_A_TIME or ready_keys + len(unknown) >= MOST_INTENTS:
                 break
@@ -280,6 +281,16 @@ class ZoneQueue:
         if unknown and ready_keys < MOST_INTENTS and not full:
             return Due(unknown=unknown[: MOST_INTENTS - ready_keys])
         return self._batch_of(units) if units else self._due_of_full_zone()
+
+    def _put_to_sleep(self, keys: Iterable[ObjectKey]) -> None:
+        """Put keys to sleep of which nothing can be sent now, without those that wait for room: they are not awake (``FullZone``)."""
+        now = self._ports.scheduler.epoch_seconds()
+        for known in (self.keys[key] for key in keys if not self.keys[key].for_room):
+            heir_by = self.passing.waits_until(known)
+            known.sleep(now, self.checks.due_at(known), heir_by)
+            # The intent of a sleeping key is not kept (I7), unless the key only waits for an heir.
+            if heir_by is None:
+                self.keys.drop_intents([known.key])
 
     def _batch_of(self, units: Collection[Unit]) -> Due | None:
         """Return as many of these units as fit one batch, or units that are too large for any. Notes which namespaces this turn serves."""
@@ -321,13 +332,13 @@ class ZoneQueue:
         waiting = [known for known in self.keys.values() if known.for_room]
         in_time = (known for known in waiting if known.key.cluster not in skipped)
         in_turn = by_turns(in_time, lambda known: known.key, self._last_turns)
-        share = full.allowed_units(now)
+        share = full.allowed_units(now)  # how many units may be tried
         for some in batched(in_turn, min(share, KEYS_AT_A_TIME)) if share else ():
             keys = [known.key for known in some]
             if unknown := self._keys_to_ask(keys):
                 return Due(unknown=unknown)
             for known in some:
-                known.for_room = False
+                known.for_room = False  # if they are refused for room again, ``_ready`` lets them wait again
             if units := self._sendable_units(keys):
                 return self._batch_of(units[:share])
         if not any(known.for_room for known in waiting):
@@ -366,10 +377,8 @@ class ZoneQueue:
 
     def next_retry(self) -> float | None:
         """Return the seconds until the first waiting key is due, or the next try of a full zone. None: nothing waits."""
-        now, queued = (
-            self._ports.scheduler.epoch_seconds(),
-            [known for known in self.keys.values() if not known.for_room],
-        )
+        now = self._ports.scheduler.epoch_seconds()
+        queued = [known for known in self.keys.values() if not known.for_room]
         times = [now + TRY_AGAIN_SECONDS if known.is_awake(now) else known.wakes_at or now for known in queued]
         if self._full is not None:
             times.append(self._full.next_try)

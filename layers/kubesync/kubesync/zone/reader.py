@@ -30,8 +30,8 @@ class ZoneReader:
         self._client = client
         self._zone_id = zone_id
         self._clock = clock
-        self._asked: deque[float] = deque()
-        self._walked_at: float | None = None
+        self._asked: deque[float] = deque()  # when (monotonic) each name was read by itself, within the last minute
+        self._walked_at: float | None = None  # when (monotonic) the walk began that has led to ``_found``
         self._found: dict[str, dict[RecordKey, RecordSet]] = {}
 
     def read_all(self, names: Collection[str], not_before: float = 0.0) -> dict[str, dict[RecordKey, RecordSet]]:
@@ -72,10 +72,11 @@ class KnownSets:
     """
 
     def __init__(self) -> None:
+        # By name, the sets there, each with its policy. The name that was changed or read last is the last.
         self._at: dict[str, dict[RecordKey, Routing]] = {}
         self._made: set[RecordKey] = set()  # of these, what a batch of this session has left there
 
-    def landed(self, units: Iterable[Unit]) -> None:
+    def record_landed(self, units: Iterable[Unit]) -> None:
         """Note what a batch has changed. Deletions first, as in the batch: one unit may delete what another one makes anew."""
         changes = [change for unit in units for change in unit.changes]
         for change in sorted(changes, key=lambda change: change.after is not None):
@@ -87,19 +88,22 @@ class KnownSets:
                 self._made.add(change.key)
             self._keep(change.key.name, at_name)
 
-    def read(self, found: Mapping[str, Mapping[RecordKey, RecordSet]]) -> None:
+    def record_read(self, found: Mapping[str, Mapping[RecordKey, RecordSet]]) -> None:
         """Note what was read at each of these names."""
         for name, sets in found.items():
             self._made.difference_update(key for key in self._at.pop(name, ()) if key not in sets)
             self._keep(name, {key: each.routing for key, each in sets.items()})
 
     def _keep(self, name: str, sets: dict[RecordKey, Routing]) -> None:
+        """Keep what stands at a name, which the caller has removed before: so it is the last. Forgets the first if there are too many."""
         self._at[name] = sets
         if len(self._at) > _MOST_NAMES:
             self._made.difference_update(self._at.pop(next(iter(self._at))))
 
-    def missing(self, units: Iterable[Unit]) -> set[str]:
-        """Names of these units at which a set gets a routing policy, and of which nothing is known."""
+    def names_to_read(self, units: Iterable[Unit]) -> set[str]:
+        """Names of these units at which a set gets a routing policy, and of which nothing is known. Only with a policy do sets of several keys
+        share a name.
+        """
         unknown = (unit for unit in units if unit.name not in self._at)
         return {unit.name for unit in unknown if any(each.routing != SIMPLE for _, each in unit.creates)}
 
@@ -115,10 +119,11 @@ class KnownSets:
         groups = together(units) if bad else ()
         return {unit: unit in bad for group in groups if not bad.isdisjoint(group) for unit in group}
 
-    def held(self, units: Sequence[Unit], blocked: Collection[Unit]) -> set[Unit]:
-        """Which of these units wait until their cluster has judged a blocked one: new sets of its key at the name.
+    def waiting_with(self, blocked: Collection[Unit], units: Sequence[Unit]) -> set[Unit]:
+        """Which of these units wait until their cluster has judged a blocked one (``blocked``): new sets of its key at the name.
 
-        A set of another key of ours keeps it out. A name has one policy, whatever the types: the key is about to wait for the whole name.
+        Only if a set that our batches have made keeps the blocked one out. A name has one policy, whatever the types of its sets: the cluster
+        will let the key wait for the whole name.
         """
         taken = _taken(units)
         out = {(unit.key, unit.name) for unit in blocked if self._obstacles(unit, taken) & self._made}

@@ -38,8 +38,10 @@ _PROBES: Final = Backoff(initial=5.0, cap=300.0)
 class QueuedKey:
     """A key that wants changes in the zone. All times are epoch seconds, only ``since`` and ``earlier`` are monotonic.
 
-    ``not_before``: an inherited wait. ``of_list``: only lists have changed it. ``wakes_at``: None: it does not sleep.
+    ``not_before``: the end of an inherited wait, of an earlier session. ``of_list``: only lists have changed it. ``wakes_at``: None: it does
+    not sleep. ``for_room``: it waits for room in a full zone (``FullZone``).
     ``check_at``: when its names in conflict (``conflicts``) are checked, once the zone knows that ``needs`` are listed; None: not scheduled.
+    ``checked_hourly``: as in ``domain.state.KeyState``.
     """
 
     key: ObjectKey
@@ -52,7 +54,7 @@ class QueuedKey:
     checked_hourly: bool = False
     check_at: float | None = None
     passes: frozenset[str] = frozenset()  # of its intent, for ``passing``
-    heir_to: frozenset[str] = frozenset()  # names of leavers that it wants
+    heir_to: frozenset[str] = frozenset()  # names of leavers (``passing``) that it wants
     turns_to: Mapping[str, Form] = _NONE  # names at which it turns, each with the new form
     turns_with: frozenset[Name] = frozenset()  # claims that must turn in the same batch, or go
     of_list: bool = False
@@ -63,8 +65,9 @@ class QueuedKey:
         """Wake the key, because its cluster has published it. If several events change a key, its lag counts from the first."""
         self.wake()
         self.for_room = False
-        if message.inherited:
+        if message.inherited:  # it was left open by an earlier session
             self.not_before = intent.retry_at
+        # It is of a list only as long as no event has changed it that still waits.
         of_list = message.of_list or message.inherited
         self.of_list = of_list and (self.of_list or (self.since is None and not self.earlier))
         self.since = message.since if self.since is None else self.since
@@ -74,12 +77,12 @@ class QueuedKey:
         return self.earlier.get(hash(unit), self.since)
 
     def keep_since(self, units: Iterable[Unit]) -> None:
-        """Keep since when these units wait: the key may want something else next."""
+        """Keep since when these units wait, in ``earlier``. Called before the key's intent is dropped: it may want something else next."""
         if self.earlier or self.since is not None:
             self.earlier, self.since = {each: self.earlier.get(each, self.since) for each in map(hash, units)}, None
 
-    def landed(self, units: Iterable[Unit]) -> None:
-        """Forget since when these units wait."""
+    def forget_since(self, units: Iterable[Unit]) -> None:
+        """Forget since when these units waited: they have landed."""
         gone = set(map(hash, units))
         self.since, self.earlier = None, {each: at for each, at in self.earlier.items() if each not in gone}
 
@@ -127,7 +130,7 @@ class QueuedKeys(dict[ObjectKey, QueuedKey]):
         self.lags_counted = 0
         self._intents: dict[ObjectKey, Intent] = {}  # least recently used first
 
-    def known(self, key: ObjectKey) -> QueuedKey:
+    def get_or_add(self, key: ObjectKey) -> QueuedKey:
         """Return what is known of a key. A new key joins the end of the queue."""
         return self.setdefault(key, QueuedKey(key))
 
@@ -142,7 +145,9 @@ class QueuedKeys(dict[ObjectKey, QueuedKey]):
         return self.pop(key, None)
 
     def keep_intent(self, intent: Intent, *, asked: bool) -> None:
-        """Keep what a key wants. If there are too many, an asked intent replaces the least recently used one; any other one is not kept."""
+        """Keep what a key wants. If there are ``MOST_INTENTS``, an asked intent replaces the least recently used one; any other one is not kept:
+        the zone needs at once what it asks for, and asks for the others in their turn.
+        """
         self._intents.pop(intent.key, None)
         if len(self._intents) >= MOST_INTENTS:
             if not asked:
@@ -157,7 +162,7 @@ class QueuedKeys(dict[ObjectKey, QueuedKey]):
         return self._intents.get(key)
 
     def drop_intents(self, keys: Iterable[ObjectKey]) -> None:
-        """Remove the intents of these keys. The times since when their units wait are kept."""
+        """Remove the intents of these keys, not the keys themselves. The times since when their units wait are kept."""
         for key in keys:
             if (intent := self._intents.pop(key, None)) is not None:
                 self[key].keep_since(units_of(key, intent.changes))
@@ -177,7 +182,7 @@ class QueuedKeys(dict[ObjectKey, QueuedKey]):
         self.drop_intents(of_keys)
         for key in [key for key in of_keys if key in self]:
             # To the end of the queue: if the key wants more, other keys of its namespace come first.
-            self.move_to_end(key).landed(of_keys[key])
+            self.move_to_end(key).forget_since(of_keys[key])
 
 
 class FullZone:
@@ -200,7 +205,7 @@ class FullZone:
         self.problem = (
             f"the zone is full: deletions and changes go through, what would add record sets waits ({message})"
         )
-        self._share = 1
+        self._share = 1  # how many units that add sets the next batch may hold
         self._failures = 0
 
     def allowed_units(self, now: float) -> int:

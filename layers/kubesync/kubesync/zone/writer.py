@@ -36,7 +36,7 @@ class SentBatch:
     """A batch that is under way. It is repeated unchanged until it has landed or been refused.
 
     ``denied``: units of an earlier batch that IAM denied, and ``why``. This batch then swaps the journal only: it shows whether IAM denies
-    the zone or only names.
+    the zone or only names. ``known``, ``following``: the journal that the batch deletes (None: there is none), and that it creates.
     """
 
     batch: str
@@ -50,9 +50,9 @@ class SentBatch:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """A refused batch, split into units at fault and units to send again.
+    """A refused batch, split into units at fault (*culprits*) and units to send again.
 
-    ``zone_is_full``: what Route 53 said. Units that add sets are then in no other field: they wait for room.
+    ``zone_is_full``: what Route 53 said; empty: it is not. Units that add sets are then in no other field: they wait for room.
     ``not_allowed``: units whose names IAM denies, each with what it said.
     """
 
@@ -78,7 +78,7 @@ class BatchWriter:
         self._ports = ports
         self._journal = journal
         self._report = report
-        self._in_doubt = False
+        self._in_doubt = False  # a try of ``sent`` got no answer: it may have landed, or may yet land
 
     @property
     def idle(self) -> bool:
@@ -99,14 +99,16 @@ class BatchWriter:
             is_inherited: whether no event of this session made a unit: then what it would meet is read where nothing is known.
         """
         now = self._ports.scheduler.monotonic()
-        if missing := self.known.missing(unit for unit in units if is_inherited(unit)):
-            self.known.read(self._reader.read_all(missing))
+        # 1. Read what nobody has looked at in this session.
+        if missing := self.known.names_to_read(unit for unit in units if is_inherited(unit)):
+            self.known.record_read(self._reader.read_all(missing))
         blocked = self.known.blocked(units)
-        if blocked:  # a person may have changed it since
-            self.known.read(self._reader.read_all({unit.name for unit in blocked}, now))
+        if blocked:  # 2. Read again what is in the way: a person may have removed it.
+            self.known.record_read(self._reader.read_all({unit.name for unit in blocked}, now))
             blocked = self.known.blocked(units)
+        # 3. What is still blocked goes to the clusters, and is not sent, nor what must wait with it.
         self.culprits = tuple((unit, _IN_THE_WAY if at_fault else "") for unit, at_fault in blocked.items())
-        out = blocked.keys() | self.known.held(units, blocked) if blocked else ()
+        out = blocked.keys() | self.known.waiting_with(blocked, units) if blocked else ()
         if rest := [unit for unit in units if unit not in out]:
             self.start(rest)
 
@@ -157,7 +159,7 @@ class BatchWriter:
     def _record_landed(self, sent: SentBatch) -> Isolation | None:
         """Record that a batch has landed, in the journal and the report. Returns names that IAM denied an earlier batch; None: there are none."""
         self._journal.record_swapped(sent.following)
-        self.known.landed(sent.units)
+        self.known.record_landed(sent.units)
         self.sent = None
         self._report.batches += 1
         changes = [change for unit in sent.units for change in unit.changes]
