@@ -128,7 +128,6 @@ class ClaimTable(Table):
         queue: list[Action] = [*map(Delete, leaves)]
         queue += [put(place, key=str(key)) for place, key in (joins or {}).items()]
         # The owner too: a claim that went and was made again begins with the same version.
-        # ``key_writes._merge_counts`` knows these fields, and these guards in this order.
         guards: tuple[Condition, ...] = (Absent(),)
         if before is not None:
             guards = (Equals("version", before.version), Equals("owner", str(before.owner)))

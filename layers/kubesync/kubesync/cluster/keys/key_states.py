@@ -63,8 +63,14 @@ class ListenerView:
 
     @property
     def checkpoint_is_wrong(self) -> bool:
-        """Whether the stored checkpoint has to be made invalid: a session that begins now must not resume from it (I5). Or it has to be made
-        valid again: such a session would list everything (I7)."""
+        """Whether the stored checkpoint is valid and should not be, or the other way round.
+
+        the stored checkpoint        the view                                it has to be made
+        ---------------------        --------                                -----------------
+        is valid (revision > 0)      has expired, or has provisional keys    invalid: a session that begins now must not resume from it (I5)
+        is invalid (revision 0)      is complete, and neither of these       valid: such a session would list everything (I7)
+        any other, or none           -                                       - (not wrong)
+        """
         stored, unsure = self.checkpoint, self.expired or bool(self.provisional)
         return stored is not None and (stored.basis.revision > 0) == unsure and (unsure or self.complete)
 
@@ -79,7 +85,7 @@ class ListenerView:
 
 
 class _Cache:
-    """Keeps key states as last read or written, and drops the oldest ones.
+    """Keeps key states as last read or written (``states``, the oldest first), and drops the oldest ones.
 
     Args:
         room: returns for how many keys there is memory. A large key counts as several (``_weight_of``).
@@ -133,7 +139,9 @@ class KeyStates:
         # Called with a key's state and its new problems.
         self.on_problems: Callable[[KeyState, Collection[Problem]], None] = lambda _state, _fresh: None
         self._cache = _Cache(cached_keys)
-        self._sizes: dict[ObjectKey, int] = {}  # of keys with many endpoints, whether or not they are in the cache
+        self._sizes: dict[
+            ObjectKey, int
+        ] = {}  # (``size_of``) of keys with many endpoints, whether or not they are in the cache
         self.large = LargeKeys()
         # Keys whose endpoints are set aside (``domain.large_keys``), until the next list shows all their endpoints.
         self.aside: set[ObjectKey] = set()
@@ -206,7 +214,8 @@ class KeyStates:
         return frozenset(r for r, view in self.listeners.items() if view.absent and listed)
 
     def plannable(self, key: ObjectKey) -> bool:
-        """Whether the view of the key's main object is complete, or is not read any more. Otherwise the key cannot be planned (I5)."""
+        """Whether the view of the key's main object is complete. Otherwise the key cannot be planned (I5). Also True if the cluster's sources no
+        longer name this kind: then all outputs of the key go."""
         view = self.listeners.get(KINDS[key.kind].main)
         return view is None or view.complete
 
@@ -245,6 +254,7 @@ class KeyStates:
         Args:
             listed: resources whose complete lists are being recorded.
         """
+        # ``KeyStates.aside`` is this session's; the mark that ``KeyState.set_aside`` reads is durable.
         was = state.set_aside and listed.isdisjoint(KINDS[state.key.kind].others)
         return was or state.key in self.aside
 
@@ -279,6 +289,7 @@ class KeyStates:
         return frozenset(
             claim
             for claim in state.claims - state.conflicts.keys()
+            # The rules keep the name, and the key's set identifier or seat there is as before.
             if claim.name in keeping.names
             and (
                 keeping.identifier is None
@@ -355,8 +366,9 @@ class KeyStates:
             complete = view.complete or (resource in listed and not view.expired)
             seen_version = min(view.seen_version, below[resource] - 1) if resource in below else view.seen_version
             if resource in below and seen_version <= stored.resource_version:
-                continue
+                continue  # the last row of the table
             if complete and seen_version > 0 and not view.provisional:
+                # The first row. If this ends a list, the deletions that were pending are done (``Believed.end``).
                 basis, generation = self.basis, max(1, view.generation)
                 selector = self.config.scope.labels_of(resource)
                 believed = stored.believed.end(epoch, self.pause_seconds)

@@ -81,7 +81,7 @@ class Absences:
         in_scope = self._in_scope(place[0])
         self.live += in_scope
         if part.generation >= self._generation and part.resource_version > self._version:
-            return
+            return  # the part is newer than the list, which says nothing about it
         if place not in self._owners:
             (self.missing if in_scope else self.unlisted)[key, part_id] = part.held
         elif self._owners[place] not in (None, key.name):
@@ -126,17 +126,21 @@ class ListMerge:
         self.names: Mapping[ObjectKey, AbstractSet[str]] = {}
 
     def compare(self, probed: str | None) -> Steps[None]:
-        """Read everything that is stored once (I7), and compare it with the lists. Counts names again. ``probed``: see ``probe_if_needed``."""
+        """Read everything that is stored once (I7), and compare it with the lists. Sets ``names`` and ``why_held``, and what ``merged`` needs.
+
+        Also counts names again (``NameCounts.tally``). ``probed``: see ``probe_if_needed``.
+        """
         observed = self.observed
         created, names = dict[ObjectKey, str](), dict[ObjectKey, AbstractSet[str]]()
         generations, rules = self._states.generations(), self._states.rules
         fair = namespaces_apart(rules)
 
-        def see(state: KeyState) -> None:
+        def note(state: KeyState) -> None:
             seen = with_observations(state, observed.of(state.key), generations)
             created[state.key] = created_at(seen)
             names[state.key] = names_asked(state, seen, rules) if fair else EMPTY_SET
 
+        # ``kept``: see ``_judge_absences_of_lists``. ``unused``: no longer read; the stored places of their objects go.
         kept, unused = 0, MOVING - self._states.listeners.keys()
         slices_of_old: list[StoredPart] = []
         self._states.counts.begin()
@@ -149,11 +153,11 @@ class ListMerge:
                     elif part_id.resource in unused and not part.deleted:
                         slices_of_old.append((state.key, part_id))
                 self._states.remember(state)
-                see(state)
+                note(state)
                 self._states.counts.tally(state)
             yield 0.0
         for key in observed.by_key.keys() - created.keys():
-            see(KeyState(key))
+            note(KeyState(key))  # new: nothing is stored
         self._judge_absences_of_lists(kept, self._identify(self._snapshots.get(IDENTITY[0]), probed))
         for resource in MOVING & self._found.keys():
             self._forget_slices(self._found[resource].gone | self._found[resource].left)
@@ -227,6 +231,7 @@ class ListMerge:
                 missing, unlisted = {}, missing | unlisted
             checkpoint = self._states.listeners[resource].checkpoint
             earlier = Believed() if checkpoint is None else checkpoint.believed
+            # How many deletions of a list are recorded, if a session died while it recorded that list.
             done = earlier.done(found.tombstones)
             believed = earlier.within_the_hour(self._epoch, self._states.pause_seconds) + done
             why = judge_absences(found.live, len(missing), believed, same_cluster=same, forced=self._forced)
@@ -242,20 +247,24 @@ class ListMerge:
             holds = bool(held) and (same or stays)
             found.believed = replace(memory, holding=holds, limit=most(found.live, believed))
             if held:
-                self.tell(resource, why or f"earlier lists lacked {len(held)} objects, too many at once")
+                self.note_why_held(resource, why or f"earlier lists lacked {len(held)} objects, too many at once")
             elif (kept or sets_kept) and resource in _MAIN and not self._forced:
-                self.tell(
+                self.note_why_held(
                     resource,
                     f"a configuration or release would have deleted {sets_kept or len(kept)}, too many at once",
                 )
 
-    def tell(self, resource: Resource, why: str) -> None:
+    def note_why_held(self, resource: Resource, why: str) -> None:
         """Note for reports why deletions of a resource are held back."""
         release = f"kubesync resync --cluster {self._states.config.name} --force"
         self.why_held[resource] = f"{why}; `{release}` lets the deletions through"
 
     def asked_by_configuration(self, before: KeyState, seen: KeyState) -> bool:
-        """Whether a key's deletions come from the configuration or the rules, and not from a list or an event that shows its object deleted."""
+        """Whether a key's deletions come from the configuration or the rules, and not from a list or an event that shows its object deleted.
+
+        True if the object lives still, or did not live before; if its kind is no longer read; or if it is out of the scope of its list
+        (``Absences.left``).
+        """
         main = KINDS[seen.key.kind].main
         if lives(seen) or not lives(before) or main not in self._states.listeners:
             return True
@@ -286,6 +295,7 @@ class ListMerge:
             uid = probed
         else:
             uid = next((i.uid for i in services.items if (i.namespace, i.name) == IDENTITY[1:]), "")
+        # Where the cluster lists services, only such a list may make kubesync remember an identity.
         remembers = services is not None or not self._states.config.lists_services
         known = uid if remembers and uid != NOT_ANSWERED else None
         if known and (self._states.identity is None or self._forced or known == self._states.identity):

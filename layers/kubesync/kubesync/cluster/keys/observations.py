@@ -76,6 +76,7 @@ def sort_observations(
         owners: by namespace and name of an object that may move, the name of the key that the object was last seen with.
     """
     found = Observations()
+    # By namespace and name of an object that may move: the name of its key after these observations (empty: none), and its kind.
     now: dict[tuple[str, str], str] = {}
     kinds: dict[tuple[str, str], str] = {}
     for seen in observations:
@@ -91,6 +92,7 @@ def sort_observations(
         kinds[place] = kind
         earlier = now.get(place, owners.get(place, ""))
         named = earlier if seen.value is None else owner_of(seen.value)
+        # ``left``: the key that it may have to leave. ``owner``: the key that it belongs to now. Empty: none.
         left, owner = earlier or named, "" if seen.deleted else named
         if left and left != owner:
             # Its object was deleted, or has moved to another key.
@@ -99,6 +101,7 @@ def sort_observations(
         if owner:
             found.by_key[ObjectKey(cluster, seen.namespace, owner, kind)].append(seen)
         now[place] = owner
+    # Write the places that change.
     found.places = now
     for place, owner in now.items():
         earlier = owners.get(place, "")

@@ -1,6 +1,8 @@
 """Plans service keys: from parts to outputs, and from outputs to the writes that make the outputs durable.
 
 parts ── desired state ── which names the key may have ── upstreams that differ ── KeyWrite (or nothing: I6)
+
+Everywhere here: ``before`` is a key as stored, ``seen`` the same key merged with what was seen, ``after`` the key as the plan leaves it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
@@ -193,6 +195,7 @@ class Planner:
         shared = SharedReader(self._states.config.name, complete, self._shared)
         want = self._desired(kind, seen, complete, shared)
         resources = {*kind.resources, *(KINDS[each].main for each in kind.reads)} & views.keys()
+        # Views that the plan reads are noted: of the key's own kind always, of shared objects only if the plan asked for one.
         for resource in resources:
             view = views[resource]
             if resource in complete:
@@ -223,19 +226,20 @@ class Planner:
 
     def _names_in_question(self, wants: Iterable[_Wants]) -> set[Name]:
         """The claims that the plans of these keys may change or ask about. A full resync asks about all claims of a key."""
-        unknown: set[Name] = set()
+        unknown: set[Name] = set()  # claims that the key's own item does not tell enough about
         for _, seen, want in wants:
             records = seen.intended if want.records is None else want.records
             kept = self._states.kept_claims(seen, names_of(records) - seen.conflicts.keys())
             if self._reread_upstreams:
                 kept = frozenset()
             unknown |= (
-                (names_of(records) - seen.claims)
+                (names_of(records) - seen.claims)  # may be gained, or waited for
                 | seen.waits
-                | (seen.claims - kept)
-                | self._leaving(seen, want)
-                | claims_beside_waits(seen)
+                | (seen.claims - kept)  # are let go
+                | self._leaving(seen, want)  # may be handed on
+                | claims_beside_waits(seen)  # may be lost by an exchange
                 | seen.shared
+                # Claims whose types change: neighbours may want them.
                 | ({Name.of(key) for key in records.keys() ^ seen.intended.keys()} & seen.claims)
             )
         return unknown
@@ -261,11 +265,13 @@ class Planner:
         given = self._book.begin_key(seen.key)
         kind, main = KINDS[seen.key.kind], main_part(seen)
         known = main is not None and main.value is not None
+        # The causes for the audit: of changes of record sets, and of upstreams.
         of_records = cause_of(why, before, seen, kind.of_records(seen) if known else kind.resources)
         of_nodes = cause_of(why, before, seen, kind.resources)
         problems = problems_of_parts(seen)
         if aside := not self._states.config.deleting and self._states.set_aside(seen, self._listed):
             problems.append(Problem("SetAside", str(seen.key), _SET_ASIDE))
+        # 1. Record sets and claims.
         if want.records is None:
             # Of what the key wants nothing new is known, so what the last plan reported about that is still true.
             problems += [*want.problems, *(p for p in seen.problems if p.code not in _FOUND_IN_EVERY_PLAN)]
@@ -275,6 +281,7 @@ class Planner:
             moved = notified or before.parts != seen.parts
             after, pieces, of_names = self._plan_names(before, seen, want, given, moved=moved)
             problems += of_names
+        # 2. Upstreams, and shared objects: those that the key reads, and the changes of a bucket.
         if want.upstreams is not None:
             after, of_upstreams = self._upstreams.plan(after, want.upstreams, stands, of_nodes)
             pieces += of_upstreams
@@ -283,6 +290,7 @@ class Planner:
             marks, changed_objects = change_marks(self._states.tables.state, before, after)
             pieces += marks
             self._changed |= changed_objects
+        # 3. Problems, and whether the key is open.
         problems += conflict_problems(after.conflicts)
         after = replace(after, problems=tuple(sorted(set(problems))))
         after = self._opened(before, after, of_records, aside=aside)
@@ -299,25 +307,27 @@ class Planner:
     ) -> tuple[KeyState, list[Piece], Sequence[Problem]]:
         """Decide which wanted record sets a key intends, and plan its claims. Returns the key as it will be, writes, and problems to report.
 
-        needed claims and their owners ── limit of names ── exchanged claims ── shared claims ── ``assign_names`` ── limits of places and
-        sets ── actions on claims ── claims handed on ── other keys to plan again
+        The numbers below: 1. needed claims and their owners. 2. The limit of names. 3. Exchanged and shared claims. 4. ``assign_names``. 5. The
+        limits of places and sets. 6. Actions on claims, and claims handed on. 7. Other keys to plan again.
+
+        ``needed``: by contested claim, the claim that the key must own to have it. ``owners``: by wanted claim, the owner of its needed claim.
 
         Args:
             given: claims that other keys of this commit have given to the key.
             moved: see ``ClaimBook.sets_of_sharers``.
         """
         book, pieces = self._book, list[Piece]()
-        contested, turns = contested_claims(seen, want, self._states.rules), list[Turn]()
+        contested, turns = contested_claims(seen, want, self._states.rules), list[Turn]()  # 1.
         needed = {name: book.needed_claim(name, seen.key, policy) for name, policy in contested.items()}
         if contested:
             turns = turns_of(book, seen, want.records or {})
             turning_here = {turn.place for turn in turns}
             needed |= {name: name for name in needed if name.place in turning_here}
-        needed |= (types := types_in_the_way(book, seen, want.records or {}, needed, turns))
+        needed |= (of_other_types := types_in_the_way(book, seen, want.records or {}, needed, turns))
         owners = {name: book.owner(needed.get(name, name)) for name in names_of(want.records or {})}
-        want = self._limit.within(seen, want, owners, needed)
+        want = self._limit.within(seen, want, owners, needed)  # 2.
         records = want.records or {}
-        for mine, theirs, actions, clusters in book.exchange(seen, names_of(records), owners):
+        for mine, theirs, actions, clusters in book.exchange(seen, names_of(records), owners):  # 3.
             pieces.append(Piece(actions, clusters, mine))
             owners[theirs] = seen.key
             seen = replace(seen, claims=seen.claims - {mine})
@@ -325,28 +335,32 @@ class Planner:
         others = book.sets_of_sharers(seen, records, needed, moved=moved)
         others = self._limit.sharable(seen, want, others)
         published = self._published.of_rivals_at(seen, records, owners, needed, others)
-        assignment = assign_names(seen, records, owners, needed, published, others)
-        assignment = with_turns(assignment, turns, {name.label: owners[name] for name in types})
-        assignment = self._limit.fitting(seen, assignment, owners)
-        after, of_claims = self._plan_claims(before, seen, assignment, given)
+        assignment = assign_names(seen, records, owners, needed, published, others)  # 4.
+        assignment = with_turns(assignment, turns, {name.label: owners[name] for name in of_other_types})
+        assignment = self._limit.fitting(seen, assignment, owners)  # 5.
+        after, of_claims = self._plan_claims(before, seen, assignment, given)  # 6.
         pieces += of_claims
         if self._leaving(seen, want):
             after = self._hand_on_early(after, pieces)
         after = self._offer_freed_types(before, after, pieces)
         self._limit.planned(before, after)
-        book.to_plan_next += self._published.changed(before, after, book.waiters_in_order)
+        book.to_plan_next += self._published.changed(before, after, book.waiters_in_order)  # 7.
         return after, pieces, (*want.problems, *assignment.problems)
 
     def _plan_claims(
         self, before: KeyState, seen: KeyState, assignment: Assignment, given: frozenset[Name]
     ) -> tuple[KeyState, list[Piece]]:
-        """Plan the actions on claims that an assignment asks for. A full resync also gains claims whose items are lost. ``given``: see above."""
+        """Plan the actions on claims that an assignment asks for. A full resync also gains claims whose items are lost.
+
+        ``given``: claims that other keys of this commit have given to the key. It lets go of those that it does not take.
+        """
         book, key = self._book, seen.key
         wanted_names = names_of(assignment.intended)
         conflicts = {name: reason for name, reason in seen.conflicts.items() if name in wanted_names}
         kept = self._states.kept_claims(seen, wanted_names - conflicts.keys())
         lost = {name for name in seen.claims & kept if self._reread_upstreams and book.owner(name) is None}
         gained = sorted(assignment.gained | lost)
+        # Gained claims that another key owns are shared with it.
         shared = (seen.shared & kept) | assignment.gained
         shared = frozenset(name for name in shared - assignment.waits if book.owner(name) not in (None, key))
         pieces = [Piece(book.gain(name, key), name=name) for name in gained if name not in shared]
@@ -375,7 +389,8 @@ class Planner:
         return after, pieces
 
     def _offer_freed_types(self, before: KeyState, after: KeyState, pieces: list[Piece]) -> KeyState:
-        """As ``PublishedSets`` does. Returns the key with the sets that other keys will replace (``KeyState.passing``). Adds marks to ``pieces``."""
+        """Offer types that the key no longer wants to its neighbours (``PublishedSets``). Adds marks to ``pieces``. Returns the key with the sets
+        that others will replace (``KeyState.passing``)."""
         config = self._states.config
         if config.paused or config.policy is not Policy.SYNC:
             return replace(after, passing=frozenset())

@@ -116,7 +116,8 @@ class Reconciler:
     def transform(
         self, keys: Iterable[ObjectKey], see: Callable[[KeyState], KeyState | None], why: str, recorded: Recorded
     ) -> Steps[None]:
-        """Change stored states by ``see``, and plan the keys. ``see`` returns None for a key to leave alone. ``recorded``: see ``replan``."""
+        """Change stored states by ``see``, and plan the keys: a resync, a removal or a recovery has looked at the zone. ``see`` returns None for a
+        key to leave alone. ``recorded``: see ``replan``."""
         plan = partial(_plan, self._planner, why, NO_WRITES)
         yield from self._committer.commit(Change(self._by_age(keys), see, plan), recorded)
 
@@ -161,6 +162,7 @@ class Reconciler:
         """
         merge = yield from self._compare_lists(content, mode)
         yield from self._judge_configuration(merge, content.snapshots.keys(), note=True)
+        # How many sets go because the configuration does not want them. 0 if they are kept, or if a person forces their deletion.
         gone = merge.unwanted if merge.hold is None else 0
         # The number is of all lists together, so only one listener has it.
         for at, resource in enumerate(content.snapshots):
@@ -194,6 +196,7 @@ class Reconciler:
         config = self._states.config
         if merge.hold is not None or not merge.reread or config.policy is not Policy.SYNC:
             return
+        # By key: its record sets; those that are not wanted any more; of these, those that are not held back already.
         counts: dict[ObjectKey, tuple[int, int, int]] = {}
         planner = self._planner(listed=resources)
 
@@ -206,13 +209,14 @@ class Reconciler:
         change = Change([*merge.names], merge.merged, count, listed=resources, observations=merge.observed.of)
         yield from self._committer.foresee(change, lambda _pairs, _planned: None, note=note)
         sets, unwanted, merge.unwanted = map(sum, zip((0, 0, 0), *counts.values(), strict=True))
+        # Earlier lists under this configuration count, too: else each of several lists could delete just less than too many.
         gone = max(self._states.unwanted, self._gone[self._states.basis])
         allowed = self._states.allowed_deletions(resources)
         if merge.unwanted and merge.unwanted + gone > allowed and too_many(sets, unwanted, gone):
             merge.hold = True
             why = f"the configuration, or a new release, would delete {unwanted} of {sets} record sets, more than {GUARD_SHARE:.0%}"
             for resource in resources:
-                merge.tell(resource, why)
+                merge.note_why_held(resource, why)
 
     def _compare_lists(self, content: WindowContent, mode: Mode) -> Steps[ListMerge]:
         """Compare complete lists with everything that is stored. Writes nothing."""
@@ -337,6 +341,7 @@ class Reconciler:
         due = self._old(CHECKPOINT_SECONDS) if left else listed or flush or self._checkpoints_due()
         if not due:
             return Closing()
+        # By resource, the version of the oldest unrecorded event. 0: its list is being recorded, so its checkpoint stays.
         below = dict.fromkeys(listed if left else (), 0)
         for seen in chain.from_iterable(map(observed.of, left)):
             below[seen.resource] = min(below.get(seen.resource, seen.resource_version), seen.resource_version)
