@@ -26,7 +26,7 @@ PACKAGE: Final = f"{ROOT}/layers/kubesync/kubesync/"
 PUBLISHES: Final = (f"{PACKAGE}actors/actor.py", "publish")
 GUARD: Final = "/simulation/ownership.py"
 ROOMS: Final = ("cluster", "zone", "upstreams")
-BEGINS, CLOSES, ENDS = "on_events", "outcomes.py", "intents"
+BEGINS, CLOSES, ENDS = "on_events", "outcomes.py", "take_intents"
 
 
 def way() -> list[tuple[str, str]]:

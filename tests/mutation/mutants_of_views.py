@@ -51,7 +51,7 @@ OF_VIEWS: Final[tuple[Mutant, ...]] = (
         without="the note that a shared object has changed stays until the plans of all its readers are known",
         invariants="I1",
         file="cluster/served_keys.py",
-        old="            known.provisional += filter(states.provisional, some)\n",
+        old="            changed.provisional += filter(states.provisional, some)\n",
         new="",
         caught_by=(
             _LATE + "test_i1_readers_of_a_box_are_planned_by_the_session_after_one_that_dies_before_boxes_are_watched",

@@ -26,7 +26,7 @@ def test_i9_keys_that_were_given_a_name_are_planned_some_at_a_time_and_all_of_th
     served = SimpleNamespace(
         states=SimpleNamespace(plannable=lambda _key: True),
         reconciler=SimpleNamespace(replan=replan),
-        followed=lambda work: work(Recorded()),
+        carry_out=lambda work: work(Recorded()),
     )
     promoted = PromotedKeys(served)  # type: ignore[arg-type]  # as much as it uses
     keys = [a_key(f"k{n:03}") for n in range(450)]

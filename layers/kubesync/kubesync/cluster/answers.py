@@ -81,7 +81,7 @@ class ZoneQuestions:
         compared: messages.Compared | None = None,
     ) -> None:
         """Send the answer to the zone, with what these keys want there now. The zone counts as informed about them."""
-        intents = self._served.published.intents(keys, question.zone)
+        intents = self._served.published.take_intents(keys, question.zone)
         answer = messages.Closed(self._states.config.name, question.question, intents, decisions, compared)
         self._ports.to_zone(question.zone, answer)
 
@@ -155,7 +155,7 @@ class ZoneQuestions:
                 return replace(state, conflicts=left)
 
             transform = partial(self._served.reconciler.transform, check.free, see, "the name is free again")
-            yield from self._served.followed(transform)
+            yield from self._served.carry_out(transform)
         outcomes = list(check.still_foreign(self._states.config.policy))
         if outcomes:
             yield from self._close_keys(outcomes, "still foreign")
@@ -189,7 +189,7 @@ class ZoneQuestions:
             def drifted(state: KeyState) -> KeyState:
                 return as_found_in_zone(state, by_key[state.key])
 
-            yield from self._served.followed(partial(self._served.reconciler.transform, by_key, drifted, asked.why))
+            yield from self._served.carry_out(partial(self._served.reconciler.transform, by_key, drifted, asked.why))
         self._send_answer(question, keys, compared=messages.Compared(tuple(drifts), moved))
 
     def _without_sets_of_others(self, drifts: Sequence[Drift]) -> list[Drift]:

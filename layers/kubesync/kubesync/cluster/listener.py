@@ -23,18 +23,20 @@ from kubesync.messages import ListingFailedError, Observed, Relisted, Reply
 
 # One refusal may come from a server that is just starting. After this many in a row a person must act.
 _REFUSED_AFTER: Final = 3
-_FULL_SECONDS: Final = 0.1
+_FULL_SECONDS: Final = 0.1  # how often a listener looks whether a full window has been closed
+# Errors that a retry does not mend: a configuration or a permission causes them (``_will_last``).
 _LASTING: Final = (ErrorCode.PARSE_DOMAIN, ErrorCode.SSL_HANDSHAKE, ErrorCode.REQUEST_URI, ErrorCode.REQUEST_DENIED)
 
 
 @dataclass(slots=True, eq=False)
 class ListRound:
-    """Requested lists, one per listener, and the mode in which they are recorded.
+    """Lists that one resync has requested, one of each listener, and the mode in which they are recorded.
 
-    A list keeps its round, even if another round is requested before it is recorded. ``reply``: None once it is given, or the caller
-    waits no longer. ``unlisted``: resources whose list is not recorded yet; empty before the lists are requested of listeners.
-    ``began`` (monotonic) and ``changed_before``: when that was, and how many keys had changed. ``missed``: keys whose changes no watch
-    has reported.
+    A list keeps its round, even if another round is requested before it is recorded.
+
+    ``reply``: to the resync. None: it is answered, or withdrawn: nobody waits. ``unlisted``: resources whose list is not recorded yet; empty
+    before the lists are requested of listeners. ``began`` (monotonic) and ``changed_before``: when that was, and how many keys the run had
+    changed by then. ``missed``: keys with a change that a watch should have reported.
     """
 
     mode: Mode
@@ -46,7 +48,7 @@ class ListRound:
 
     @property
     def applies(self) -> bool:
-        """Whether its mode still applies to lists that are made for it."""
+        """Whether its lists are requested and not all recorded, and somebody waits for them. Only then its mode applies to them."""
         return self.reply is not None and bool(self.unlisted)
 
     def recorded(self, resources: Iterable[Resource], missed: AbstractSet[ObjectKey]) -> None:
@@ -75,10 +77,13 @@ def round_of(rounds: Iterable[ListRound | None]) -> ListRound | None:
 
 
 class SharedWindow:
-    """A cluster's merge window. Its listeners' threads fill it, and its actor closes it. ``opened`` wakes the actor.
+    """A cluster's merge window: it collects events for a second after the first. Its listeners' threads fill it, and its actor closes it.
 
-    ``most_bytes``: with more than that it is full, and its listeners wait. So objects that change faster than they are recorded do not fill
-    the memory (I9).
+    Args:
+        length_seconds: from the first event until it is due.
+        opened: called by a listener's thread when the first event, or a list, has come; wakes the actor.
+        most_bytes: with more than that it is full, and its listeners wait. So objects that change faster than they are recorded do not fill
+            the memory (I9).
     """
 
     def __init__(
@@ -86,12 +91,13 @@ class SharedWindow:
     ) -> None:
         self._window = Window(length_seconds)
         self._most_bytes = most_bytes
+        # Of the lists in the window: by resource, the round that the list was made for; None: nobody requested it.
         self._rounds: dict[Resource, ListRound | None] = {}
         self._clock = scheduler
         self._lock = scheduler.lock()
         self._opened = opened
 
-    def events(self, events: Sequence[RawEvent]) -> None:
+    def add_events(self, events: Sequence[RawEvent]) -> None:
         with self._lock:
             opened = self._window.closes_at() is None
             self._window.add_events(events, self._clock.monotonic())
@@ -102,21 +108,23 @@ class SharedWindow:
         with self._lock:
             return self._window.over(self._most_bytes)
 
-    def bookmark(self, resource: Resource, resource_version: int) -> None:
+    def add_bookmark(self, resource: Resource, resource_version: int) -> None:
         with self._lock:
             self._window.add_bookmark(resource, resource_version)
 
-    def snapshot(self, snapshot: Snapshot, made_for: ListRound | None = None) -> None:
+    def add_snapshot(self, snapshot: Snapshot, made_for: ListRound | None = None) -> None:
         with self._lock:
             self._window.add_snapshot(snapshot, self._clock.monotonic())
             self._rounds[snapshot.resource] = made_for
         self._opened()
 
     def closes_at(self) -> float | None:
+        """From when (monotonic) the window may be closed. None: no event or list has come."""
         with self._lock:
             return self._window.closes_at()
 
     def opened_at(self) -> float | None:
+        """When (monotonic) the first event or list came. None: none has come."""
         with self._lock:
             return self._window.opened_at
 
@@ -124,7 +132,7 @@ class SharedWindow:
         """Close the window and return its content, if it is due and holds no list. None: leave it open."""
         with self._lock:
             closes_at = self._window.closes_at()
-            due = closes_at is not None and closes_at <= self._clock.monotonic() and not self._rounds
+            due = closes_at is not None and closes_at <= self._clock.monotonic() and not self._rounds  # holds no list
             return self._window.close() if due else None
 
     def close(self) -> tuple[WindowContent, ListRound | None]:
@@ -137,12 +145,15 @@ class SharedWindow:
 class Listener:
     """Runs one reflector and counts its events, lists and errors. Implements WatchSink.
 
-    ``last_error``: the newest error. ``failing``: the newest error, after several in a row without a success; None otherwise.
+    Its thread writes everything here, except ``stop``. Each ``on_`` method is called in it.
+
+    ``last_error``: the newest error, also after it has passed. ``failing``: the newest error, if there were several in a row without a success;
+    None otherwise.
 
     Args:
         run: the number of the run that it belongs to.
-        send: called in the listener's thread.
-        lists_for: the round that its lists belong to.
+        send: sends a message to the cluster's actor.
+        lists_for: the round that its lists are made for. None: nobody requested them.
     """
 
     def __init__(
@@ -196,27 +207,27 @@ class Listener:
 
     def on_events(self, events: Sequence[RawEvent]) -> None:
         self._counted.events += len(events)
-        self._window.events(events)
+        self._window.add_events(events)
         while self._window.full() and not self._ended.wait(_FULL_SECONDS):
             pass  # the API server waits, or the watch goes on from here later
 
     def on_bookmark(self, resource_version: int) -> None:
         self._counted.bookmarks += 1
-        self._window.bookmark(self.resource, resource_version)
+        self._window.add_bookmark(self.resource, resource_version)
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         self._counted.lists += 1
-        self.on_page(len(snapshot.items), 0)
+        self.on_page(len(snapshot.items), 0)  # the last page
         log_list(self._counted.cluster, snapshot)
         self.failing = None
-        self._window.snapshot(snapshot, self._lists_for)
+        self._window.add_snapshot(snapshot, self._lists_for)
 
     def on_page(self, items: int, left: int | None) -> None:
         listener = {"cluster": self._counted.cluster, "resource": self.resource.value}
         self._ports.progress("list", {**listener, "items": items, "left": left})
 
     def on_resumed(self) -> None:
-        self._counted.resumed = self._counted.resumed or not self._counted.lists
+        self._counted.resumed = self._counted.resumed or not self._counted.lists  # a watch after a list does not count
         self.failing = None
         self._send(Observed(self._run, self.resource, "resumed"))
 
@@ -265,19 +276,23 @@ class Listeners:
         self._states = states
         self._errors = errors
         self._host = host
-        self._running: list[Listener] = []  # or the last ones
-        self._past: list[Listener] = []  # a relist has cut them off
+        self._running: list[Listener] = []  # or those that ended last
+        self._past: list[Listener] = []  # those that a relist has cut off
+        # By resource, the error because of which no listener could be made: the configuration is unusable.
         self._unreachable: dict[str, ListenerError] = {}
-        self._unseen: set[Resource] = set()  # their lists are not recorded yet
-        self._in_trouble: set[Resource] = set()
+        # Resources whose view is unknown until a list of them is recorded: they list first, or their version has expired.
+        self._unseen: set[Resource] = set()
+        self._in_trouble: set[Resource] = (
+            set()
+        )  # those that have failed since they worked last, for the progress that people see
 
     def start(self, deadline_monotonic: float, room: ClusterReservation, made_for: ListRound | None = None) -> str:
-        """Start them. Each resumes from its checkpoint, or lists if no checkpoint is valid.
+        """Make listeners and start them, at the beginning of the run or for a relist. Each resumes from its checkpoint, or lists if it is not valid.
 
-        Returns why the cluster is unreachable; empty: it is not.
+        Returns why a listener could not be made; empty: all were.
 
         Args:
-            room: of the cluster, for room for lists.
+            room: the cluster's part of the memory for lists.
             made_for: list in any case, for this round.
         """
         # Decide all resume points before any listener starts: a window that the first one fills may withdraw the checkpoint
@@ -293,15 +308,15 @@ class Listeners:
     def _listener(
         self, resource: Resource, room: ClusterReservation, made_for: ListRound | None
     ) -> tuple[Listener, int | None] | None:
-        """Make a listener. Returns it with the version that it resumes from (None: it lists first). None: the cluster is unreachable.
+        """Make a listener. Returns it with the version that it resumes from; without a version, it lists first.
 
-        Persists the error in that case.
+        None: the configuration is unusable, such as an address that is not valid. That error is then persisted.
         """
         config, ports = self._states.config, self._ports
         try:
             reflector = ports.connector.reflector(config, resource, room.for_list())
         except ListenerError as error:
-            self._fails(resource)
+            self._note_failure(resource)
             self._errors.add(resource, error)
             self._unreachable[resource.value] = error
             return None
@@ -316,7 +331,15 @@ class Listeners:
         return listener, None
 
     def observed(self, seen: Observed) -> Collection[ObjectKey]:
-        """Update a listener's view from its message. Returns keys to plan again, because the view is complete now."""
+        """Update the view of a resource from what its listener has seen. Returns keys to plan again, because the view is complete now.
+
+        what was seen                       the view
+        -------------                       --------
+        it is stale                         not complete, until a new list is recorded
+        error 404 of an optional API        absent, unless a list of it was ever recorded. Only the first one in a row is persisted
+        any other error                     failing. The error is persisted
+        resumed: the watch was accepted     works. Complete, unless its list is not recorded yet
+        """
         if seen.run != self._number:
             return ()
         view = self._states.listeners[seen.resource]
@@ -330,7 +353,7 @@ class Listeners:
             view.absent = absent and view.checkpoint is None
             if was_absent:
                 view.failing_since = 0.0  # while its API was absent, that was no fault
-            self._fails(seen.resource)
+            self._note_failure(seen.resource)
             self._in_trouble.add(seen.resource)
             if not (was_absent and view.absent):  # once is enough
                 self._errors.add(seen.resource, seen.error)
@@ -347,8 +370,8 @@ class Listeners:
                 return set(view.provisional)
         return ()
 
-    def _fails(self, resource: Resource) -> None:
-        """Note in the view that the listener does not work now."""
+    def _note_failure(self, resource: Resource) -> None:
+        """Note in the view of a resource that its listener does not work now."""
         view = self._states.listeners[resource]
         view.fails(self._ports.scheduler.epoch_seconds())
         view.works_since = 0.0
@@ -358,7 +381,7 @@ class Listeners:
         self._unseen -= {resource for resource in resources if not self._states.listeners[resource].expired}
 
     def stop(self, code: ErrorCode | None) -> None:
-        """End them at once, for this reason. None: other listeners continue their work."""
+        """End them at once, for this reason. None: other listeners continue their work, as in a relist."""
         for listener in self._running:
             listener.stop(code)
 
@@ -366,7 +389,7 @@ class Listeners:
         """End them after a fault of ours, drop the window, and note that no listener works."""
         self.stop(code)
         for resource in self._states.listeners:
-            self._fails(resource)
+            self._note_failure(resource)
         self.window.close()
 
     def ended(self, code: ErrorCode) -> None:
@@ -385,12 +408,15 @@ class Listeners:
 
     @property
     def last_errors(self) -> Mapping[str, ListenerError]:
-        """The newest error of each, by resource."""
+        """The newest error of each, by resource, also of those that work again."""
         return self._unreachable | {each.resource.value: each.last_error for each in self._running if each.last_error}
 
     def refused(self, *, failing: bool) -> Mapping[str, ListenerError]:
-        """Errors because of which no list comes. ``failing``: also those that may pass, if there are no others."""
+        """The errors, by resource, because of which a requested list does not come. Empty: it may still come.
+
+        ``failing``: if no error will last, also return those that may pass, of listeners that have not listed.
+        """
         asked = [each for each in self._running if each.resource not in self._states.absent]
-        refused = {each.resource.value: each.failing for each in asked if each.failing and _will_last(each.failing)}
-        also = {each.resource.value: each.failing for each in asked if each.failing and not each.report.lists}
-        return self._unreachable | refused or (also if failing else {})
+        lasting = {each.resource.value: each.failing for each in asked if each.failing and _will_last(each.failing)}
+        passing = {each.resource.value: each.failing for each in asked if each.failing and not each.report.lists}
+        return (self._unreachable | lasting) or (passing if failing else {})

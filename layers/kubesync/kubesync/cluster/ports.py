@@ -68,7 +68,10 @@ type Progress = Callable[[str, dict[str, object]], None]
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """A cluster's configuration, and its checkpoints and identity. None: the cluster reads them itself. ``unclean``: the last session died."""
+    """A cluster's configuration, and what earlier sessions have stored about it.
+
+    ``remembered``: checkpoints, identity and more. None: the cluster reads them itself. ``unclean``: the last session died.
+    """
 
     config: ClusterConfig
     remembered: Remembered | None
@@ -80,13 +83,18 @@ class ClusterPorts:
     """What a cluster's actor needs.
 
     Args:
-        room: where lists of all clusters wait until they can be recorded. ``cached_keys``: how many keys a cluster may keep in
-            memory now.
-        to_cluster, to_zone, to_named: send a message. ``zones``: the zones that have an actor.
-        window_bytes: see ``SharedWindow``, ``LongWindow``.
-        large: see ``Committer``. ``pause_seconds``: see ``KeyStates``.
-        not_master: another master writes: stop everything.
-        removed: the cluster is removed. ``unreadable``: a newer release wrote items of the cluster, so it is not served.
+        session: the id of the session.
+        room: the memory for lists of all clusters.
+        cached_keys: returns how many keys a cluster may keep in memory now.
+        window_seconds, window_bytes: of the merge window, see ``SharedWindow``.
+        pause_seconds: between the last session and this one, see ``KeyStates``.
+        to_cluster, to_zone, to_named: send a message to the cluster, or zone, of this name, or to the named upstreams.
+        zones: returns the ids of zones that have an actor.
+        large: a lock for the memory of the process: one large key is planned at a time, see ``Committer``.
+        not_master: tells the session that another master writes: stop everything.
+        removed: tells the session that a cluster of this name is removed.
+        unreadable: tells it that a newer release wrote items of this cluster, so it is not served.
+        progress: shows what happens to a person who watches.
     """
 
     session: str

@@ -79,7 +79,7 @@ class Removal:
         every = (state.key for state in self._ports.tables.state.load_all(self._config.name))
         for keys in batched(every, KEYS_AT_A_TIME):
             transform = partial(self._served.reconciler.transform, keys, self._without_outputs, _WHY)
-            yield from self._served.followed(transform)
+            yield from self._served.carry_out(transform)
             yield 0.0
 
     def _without_outputs(self, state: KeyState) -> KeyState:

@@ -2,6 +2,9 @@
 
 - ``Published`` tells zones what keys want. A zone that was told of a key is told of each later change of the key's intent.
 - ``PromotedKeys`` plans keys that were given a name. ``Readers`` plans keys that read a shared object that changed.
+
+Words: an *intent* is what a key wants in one zone. A key is *promoted* when another key has let go of a name, and it is the next in line. A
+*shared object* has no key of its own: plans of many keys read it. What is *recorded* is durable; then it has to be published.
 """
 
 from collections import defaultdict, deque
@@ -43,12 +46,14 @@ class Published:
     def __init__(self, states: KeyStates, ports: ClusterPorts) -> None:
         self._states = states
         self._ports = ports
-        # By key, the zones that know of changes that the key wants.
+        # By key, the zones that know of changes that the key wants: they must learn when it wants others, or none.
         self._notified: dict[ObjectKey, frozenset[str]] = {}
         self._alike: dict[frozenset[str], frozenset[str]] = {}  # equal sets of zones are held in memory once
         self._zones: set[str] = set()  # zones that were told of any key
         self._listed: frozenset[Resource] = frozenset()  # the complete views that zones know of
-        self._recorded: deque[tuple[Recorded, float | None, bool]] = deque()
+        self._recorded: deque[tuple[Recorded, float | None, bool]] = (
+            deque()
+        )  # to be published: the arguments of ``add``
         self.served: bool | None = None
 
     def knows(self, key: ObjectKey) -> bool:
@@ -65,7 +70,10 @@ class Published:
         return AT_ONCE if self._recorded or self._states.listed != self._listed else ON_MESSAGE
 
     def steps(self) -> Steps[None]:
-        """Tell zones which views are complete now, and publish the keys that were recorded first. Raises StoreError."""
+        """Tell zones which views are complete now, and publish what was recorded first: some keys of it. Raises StoreError.
+
+        A key that is closed and that no zone knows of is not published: it wants nothing.
+        """
         if self._states.listed != self._listed:
             self._listed = self._states.listed
             for zone_id in sorted(self._zones):
@@ -112,14 +120,14 @@ class Published:
             self._ports.to_zone(zone_id, Publish(name, tuple(of_zone), since, inherited, of_list, listed=self._listed))
         return idle
 
-    def intents(self, keys: Iterable[ObjectKey], zone_id: str) -> tuple[Intent, ...]:
-        """What these keys want in a zone now, to be sent to the zone as an answer. Remembers what the zone is told."""
-        found: list[Intent] = []
+    def take_intents(self, keys: Iterable[ObjectKey], zone_id: str) -> tuple[Intent, ...]:
+        """Make what these keys want in a zone now, for an answer to it. The caller sends it: from now on the zone counts as told."""
+        intents: list[Intent] = []
         for key, state in self._states.states(keys).items():
-            found.append(intent := self._intent(state, zone_id))
+            intents.append(intent := self._intent(state, zone_id))
             notified = self._notified.get(key, frozenset())
             self._remember_zones(key, notified | {zone_id} if intent.changes else notified - {zone_id})
-        return tuple(found)
+        return tuple(intents)
 
     def withdraw(self) -> None:
         """Let zones drop all keys of the cluster, until its open keys are taken up again. Sends promotions that are still queued."""
@@ -135,7 +143,7 @@ class Published:
         return self.served is False or self._states.config.paused
 
     def _intent(self, state: KeyState, zone_id: str) -> Intent:
-        """What a key wants in a zone now."""
+        """What a key wants in a zone now, with the resources whose views must be complete before it may be applied (I5)."""
         config = self._states.config
         if self._wants_nothing:
             return Intent(state.key)
@@ -143,7 +151,7 @@ class Published:
         return intent_of(state, zone_id, config.policy, needs)
 
     def _remember_zones(self, key: ObjectKey, zones: frozenset[str]) -> None:
-        """Remember which zones know of changes that a key wants."""
+        """Remember which zones know of changes that a key wants. None of them: forget the key."""
         if zones:
             self._notified[key] = self._alike.setdefault(zones, zones)
         else:
@@ -153,7 +161,7 @@ class Published:
 class ServedKeys:
     """What the tasks of a cluster's actor share. Only the actor uses it. ``published``, ``promoted`` and ``readers`` are tasks, too.
 
-    ``commands``: of the session, those that wait.
+    ``commands``: messages of the session and of operations that wait for the actor. Only it changes them.
     """
 
     def __init__(self, config: ClusterConfig, ports: ClusterPorts) -> None:
@@ -161,15 +169,18 @@ class ServedKeys:
         self.commands: deque[object] = deque()
         clock = ports.scheduler
         self.states = KeyStates(config, ports.tables, ports.cached_keys, clock.epoch_seconds, ports.pause_seconds)
-        self.committer = Committer(self.states, ports.fenced_writer, clock, ports.large, self._written)
+        self.committer = Committer(self.states, ports.fenced_writer, clock, ports.large, self._show_changes)
         self.committer.dependents.tell = ports.to_cluster
         self.reconciler = Reconciler(self.committer, ports.connector)
         self.published = Published(self.states, ports)
         self.promoted = PromotedKeys(self)
         self.readers = Readers(self)
 
-    def followed(self, work: Callable[[Recorded], Steps[None]]) -> Steps[None]:
-        """Do this, and queue what has to follow from what it writes, also if it fails: its next try finds that stored, and no change any more."""
+    def carry_out(self, work: Callable[[Recorded], Steps[None]]) -> Steps[None]:
+        """Do this, and queue what has to follow from what it writes. ``work`` adds what it writes to the ``Recorded`` that it gets.
+
+        Also if it fails: its next try finds stored what this one has written, so it would see no change, and nothing would follow.
+        """
         recorded = Recorded()
         try:
             yield from work(recorded)
@@ -177,16 +188,16 @@ class ServedKeys:
             self.follow_up(recorded)
 
     def follow_up(self, recorded: Recorded, since: float | None = None, *, of_list: bool = False) -> None:
-        """Queue what has to follow: publish changed keys, promote keys that were given a name, plan readers of shared objects.
+        """Queue what has to follow: publish changed keys, then tell clusters of keys that were given a name; plan readers of shared objects.
 
         Args:
             since: when (monotonic) the first event of the recorded keys was read.
             of_list: see ``Publish``.
         """
         self.published.add(recorded, since, of_list=of_list)
-        self.readers.changed(recorded.shared)
+        self.readers.add(recorded.shared)
 
-    def _written(self, entries: Sequence[Entry]) -> None:
+    def _show_changes(self, entries: Sequence[Entry]) -> None:
         """Show written changes as progress. An error is only logged, because the changes are durable already."""
         if not entries:
             return
@@ -197,7 +208,7 @@ class ServedKeys:
 
 
 class PromotedKeys:
-    """Plans keys that were given a name, some at a time.
+    """Plans keys that were given a name, or whose view is complete now, some at a time.
 
     A key whose main object is not listed yet cannot be planned completely. It is planned again once the object's resource is listed, and its
     durable mark stays until then.
@@ -205,7 +216,7 @@ class PromotedKeys:
 
     def __init__(self, served: ServedKeys) -> None:
         self._served = served
-        self._keys: dict[ObjectKey, None] = {}
+        self._keys: dict[ObjectKey, None] = {}  # to plan, in this order
         self._early: set[ObjectKey] = set()  # keys whose main objects were not listed when they were planned
 
     def add(self, keys: Collection[ObjectKey]) -> None:
@@ -215,6 +226,7 @@ class PromotedKeys:
         return AT_ONCE if self._keys or any(map(self._served.states.plannable, self._early)) else ON_MESSAGE
 
     def steps(self) -> Steps[None]:
+        """Plan some keys: first those that were given a name, then those that were planned too early. After an error they are planned again."""
         early = {key for key in self._early if self._served.states.plannable(key)}
         waiting, self._early = [*self._keys, *early], self._early - early
         keys, self._keys = waiting[:_AT_A_TIME], dict.fromkeys(waiting[_AT_A_TIME:])
@@ -225,17 +237,18 @@ class PromotedKeys:
             raise
 
     def plan(self, keys: Collection[ObjectKey], why: str) -> Steps[None]:
-        """Plan keys although nothing new was seen of their objects."""
+        """Plan keys although nothing new was seen of their objects, and queue what follows. ``why``: for the audit."""
         self._early |= {key for key in keys if not self._served.states.plannable(key)}
-        yield from self._served.followed(partial(self._served.reconciler.replan, keys, why))
+        yield from self._served.carry_out(partial(self._served.reconciler.replan, keys, why))
 
 
 @dataclass(slots=True, eq=False)
 class _Changed:
-    """A shared object that changed.
+    """A shared object that changed, and how far the planning of its readers is.
 
-    ``number``: of its durable mark. ``left``: its readers that are not planned yet; None: not read yet. ``provisional``: readers whose plan
-    is provisional (``KeyStates.provisional``); the last one stands for all of them.
+    ``number``: of its durable mark. ``left``: its readers that are not planned yet; None: they are not read yet. ``provisional``: readers that
+    were planned while a view was not complete (``KeyStates.provisional``): they are planned again elsewhere. Only the last one is checked; if
+    its plan is final, the next one is.
     """
 
     number: int
@@ -246,14 +259,16 @@ class _Changed:
 class Readers:
     """Plans the readers of shared objects that changed, some at a time. If an object changes again, all its readers are planned again.
 
-    The mark of an object stays until it is known what all its readers want: else the change is forgotten if the session dies (I1).
+    The durable mark of an object, "plan its readers", stays until the plans of all of them are final: else the change is forgotten if the
+    session dies (I1).
     """
 
     def __init__(self, served: ServedKeys) -> None:
         self._served = served
         self._changed: dict[Reference, _Changed] = {}
 
-    def changed(self, shared: Mapping[Reference, int]) -> None:
+    def add(self, shared: Mapping[Reference, int]) -> None:
+        """Queue shared objects that changed, each with the number of its mark. An object that is queued already begins again."""
         self._changed |= {reference: _Changed(number) for reference, number in shared.items()}
 
     def forget(self) -> None:
@@ -264,10 +279,17 @@ class Readers:
         return AT_ONCE if self._next() is not None else ON_MESSAGE
 
     def _next(self) -> Reference | None:
-        """The first object that has readers to plan, or whose mark can perhaps be removed."""
+        """Return the first object for which there is something to do now. None: there is none.
+
+        left         provisional                         to do
+        ----         -----------                         -----
+        None, some   any                                 plan readers
+        empty        empty, or the last one is final     perhaps the mark can be removed
+        empty        the last one is still provisional   nothing until it is planned again
+        """
         states = self._served.states
-        for reference, known in self._changed.items():
-            if known.left != [] or not known.provisional or not states.provisional(known.provisional[-1]):
+        for reference, changed in self._changed.items():
+            if changed.left != [] or not changed.provisional or not states.provisional(changed.provisional[-1]):
                 return reference
         return None
 
@@ -275,20 +297,20 @@ class Readers:
         """Plan some readers of one object. Once the plans of all its readers are final, remove its mark."""
         reference = self._next()
         assert reference is not None, "only where it is due"
-        known, states, table = self._changed[reference], self._served.states, self._served.states.tables.state
+        changed, states, table = self._changed[reference], self._served.states, self._served.states.tables.state
         name = states.config.name
-        if known.left is None:
-            known.left = sorted(table.readers(name, reference))
-        if some := known.left[:_AT_A_TIME]:
+        if changed.left is None:
+            changed.left = sorted(table.readers(name, reference))
+        if some := changed.left[:_AT_A_TIME]:
             yield from self._served.promoted.plan(some, f"{reference.kind} {reference.name} changed")
-            if self._changed.get(reference) is not known:
-                return  # the object changed again
-            known.left = known.left[_AT_A_TIME:]
-            known.provisional += filter(states.provisional, some)
-        while known.provisional and not states.provisional(known.provisional[-1]):
-            known.provisional.pop()  # its plan is final: it was planned again when the rest was known
-        if not known.left and not known.provisional:
+            if self._changed.get(reference) is not changed:
+                return  # meanwhile the object changed again, or everything was dropped (``forget``)
+            changed.left = changed.left[_AT_A_TIME:]
+            changed.provisional += filter(states.provisional, some)
+        while changed.provisional and not states.provisional(changed.provisional[-1]):
+            changed.provisional.pop()  # its plan is final: it was planned again when the rest was known
+        if not changed.left and not changed.provisional:
             # Stale: an earlier try has removed the mark, and its answer was lost.
             with suppress(StaleStateError):
-                self._served.ports.write(name, [table.unmark_changed(name, reference, known.number)])
+                self._served.ports.write(name, [table.unmark_changed(name, reference, changed.number)])
             del self._changed[reference]

@@ -31,8 +31,8 @@ from kubesync.log import logger
 # Like client-go's event recorder, but over all Services: 25 at once, then one in this many seconds.
 BURST: Final = 25
 PER_SECOND: Final = 1.0
-QUEUED: Final = 200
-REMEMBERED: Final = 5_000
+QUEUED: Final = 200  # Events that wait, at most
+REMEMBERED: Final = 5_000  # Events that are not written again, at most
 _END_SECONDS: Final = 2.0
 _LONGEST_SLEEP_SECONDS: Final = 3600.0
 
@@ -50,13 +50,15 @@ class ServiceEvents:
         self._scheduler = scheduler
         self._bucket = TokenBucket(PER_SECOND, BURST, scheduler)
         self._queue: deque[ServiceEvent] = deque()
-        self._seen: OrderedDict[ServiceEvent, None] = OrderedDict()
+        self._seen: OrderedDict[ServiceEvent, None] = (
+            OrderedDict()
+        )  # queued before, the oldest first; the last REMEMBERED
         self._lock = scheduler.lock()
         self._wakeup = scheduler.wakeup()
-        self._stopping = scheduler.event()
+        self._stopping = scheduler.event()  # set by ``close``
         self._api: ApiClient | None = None
         self._thread: Thread | None = None
-        self._end_by = 0.0
+        self._end_by = 0.0  # until when (monotonic) ``stop`` waits; set by ``close``
 
     def send(self, state: KeyState, fresh: Iterable[Problem]) -> None:
         """Queue an Event for each of these reasons that this session has not shown yet. Returns at once.
@@ -123,7 +125,9 @@ class ServiceEvents:
         while not self._stopping.is_set():
             if not self._queue:
                 self._wakeup.wait(_LONGEST_SLEEP_SECONDS)
-            elif not self._stopping.wait(self._bucket.take()):
+            elif not self._stopping.wait(
+                self._bucket.take()
+            ):  # ``take`` says for how many seconds the rate makes it wait
                 with self._lock:
                     if self._queue:  # else ``close`` has dropped it
                         return self._queue.popleft()

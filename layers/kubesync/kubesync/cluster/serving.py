@@ -160,7 +160,7 @@ class Serving:
             self._serve(None)
         else:
             keys.promoted.add(queued.to_plan)
-            keys.readers.changed(queued.changed)
+            keys.readers.add(queued.changed)
 
     def _begin(self) -> None:
         """Start the listeners, or the removal of a cluster that is being deleted. Does nothing if it is not served or is paused, or if a run
