@@ -232,8 +232,8 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="a cluster whose actor hangs in a call is said to record all events",
         invariants="I10",
         file="session/health.py",
-        old="        max(hangs, 0.0 if unrecorded is None else now - unrecorded),\n",
-        new="        0.0 if unrecorded is None else now - unrecorded,\n",
+        old="        unrecorded=max(hangs, 0.0 if unrecorded_since is None else now - unrecorded_since),\n",
+        new="        unrecorded=0.0 if unrecorded_since is None else now - unrecorded_since,\n",
         caught_by=(_HEALTH + "test_i10_cluster_whose_actor_hangs_works_and_records_nothing",),
     ),
     Mutant(

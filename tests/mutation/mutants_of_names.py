@@ -316,8 +316,8 @@ OF_NAMES: Final[tuple[Mutant, ...]] = (
         without="a note that another shard's master gave a key a name stays until the key is planned",
         invariants="I1",
         file="session/control.py",
-        old="                self._master.send(heir.key.cluster, Promoted((heir.key,)))\n                continue\n",
-        new="                self._master.send(heir.key.cluster, Promoted((heir.key,)))\n",
+        old="                self._master.send(note.key.cluster, Promoted((note.key,)))\n                continue\n",
+        new="                self._master.send(note.key.cluster, Promoted((note.key,)))\n",
         caught_by=(
             "integration/shards/test_shards_in_one_zone.py::test_i1_name_passes_to_the_other_shard_whichever_master_dies_at_any_call",
         ),

@@ -20,7 +20,9 @@ next one, the states of its keys are written. So the state of the set's key deci
 the key's state      a set that differs from the known set
 ---------------      -------------------------------------
 as before the walk   has drifted: no batch has changed it
-written since        the key has moved: the zone reads its names between two batches; where many have moved, it is walked once more before
+written since        the key has *moved*: the zone reads its names between two batches; where many have moved, it is walked once more before
+
+For each zone, ``resync.Resync`` calls ``remember`` ── walk ── ``compare`` ── (``remember_moved`` ── walk ── ``compare``) ── ``finish``.
 """
 
 from array import array
@@ -46,6 +48,7 @@ from kubesync.operations.record_rows import DryRunForecast, counts_of, drift_row
 from kubesync.operations.resync_progress import Part, ResyncProgress, with_counts
 
 _LAST_ERRORS_SECONDS: Final = 1.0
+"""How long to wait for the listeners' last errors, once a list was given up."""
 _WAITING_SECONDS: Final = 2.0
 """How often to ask, during a list, whether the caller still waits for the resync."""
 _ORPHANS_AT_A_TIME: Final = 50
@@ -80,7 +83,8 @@ class ClusterResync:
         self._master = master
         self._config = config
         self._progress = progress
-        self._document: dict[str, Any] = {"cluster": name, "drift": [], **part.document}
+        self._document: dict[str, Any] = {"cluster": name, "drift": [], **part.document}  # the report so far
+        # Hashes of the names of all upstreams that keys have, sorted (``knows``). None: not read yet, or not needed any more.
         self._upstreams: array[int] | None = None
         # What a dry run would change. None: this is no dry run, or it has not listed yet.
         self._forecast: DryRunForecast | None = None
@@ -100,13 +104,16 @@ class ClusterResync:
         return self._progress.request.dry_run or "stray_upstreams" in self._document
 
     def keep(self) -> None:
-        """Store what is done so far: the complete report, once all zones are compared. Raises what ``ResyncProgress`` raises."""
+        """Store what is done so far: once all zones are compared, the complete report, and that the cluster is done.
+
+        Raises what ``ResyncProgress`` raises.
+        """
         zones = tuple(sorted(self.zones))
         document = {**self._document} if zones else self._report()
         self._progress.keep(self.name, Part(self._config.revision, document, zones, done=not zones))
 
     def _report(self) -> dict[str, Any]:
-        """Return the complete report. Reads the conflicts of some keys once more."""
+        """Return the complete report. Reads the conflicts of some keys once more, because the comparison may have changed them (``_reread``)."""
         for state in self._master.tables.state.load(sorted(self._reread)).values():
             self._conflicts[state.key] = state.conflicts
         conflicts = {(str(key), name): why for key, names in self._conflicts.items() for name, why in names.items()}
@@ -127,7 +134,10 @@ class ClusterResync:
         return with_counts(document)
 
     def _check(self) -> None:
-        """Raise ResyncError if the session must end or the configuration was changed."""
+        """Raise ResyncError if the session must end (SessionEndsError) or the cluster's configuration was changed or removed.
+
+        Whatever takes long or asks an actor calls it first, and again while it waits.
+        """
         check_time(self._master)
         config = self._master.configs.get(self.name)
         if config is None or config.revision != self._config.revision:
@@ -142,7 +152,7 @@ class ClusterResync:
     # --- cluster against state and upstreams ---
 
     def compare_with_lists(self) -> None:
-        """List the cluster, and apply the lists or preview their effects."""
+        """List the cluster. A dry run previews the effects of the lists; a resync lets the cluster's actor record them."""
         self._check()
         self._progress.check()
         if self._progress.request.dry_run:
@@ -167,7 +177,10 @@ class ClusterResync:
             self._document["set_aside"] = [str(key) for key in preview.set_aside]
 
     def _relist(self) -> None:
-        """Let the cluster's actor list and record. Read all states before and after, to count keys that really changed."""
+        """Let the cluster's actor list and record. Read all states before and after, to count keys that really changed.
+
+        The states after the list also say in which zones the cluster has sets, and which upstreams its keys have.
+        """
         held_before = {state.key for state in self._states() if _held_rows(state)}
         relisted = self._request_lists()
         held_after: set[ObjectKey] = set()
@@ -183,9 +196,15 @@ class ClusterResync:
         self._document |= {"changed_keys": changed, "missed_keys": relisted.missed, "held": dict(relisted.held)}
 
     def _request_lists(self) -> messages.Relisted:
-        """Ask the cluster's actor to list again, and wait for its answer. If the wait ends early, withdraws the request.
+        """Ask the cluster's actor to list again, and wait for its answer. If the wait ends in any other way, withdraws the request.
 
-        If the session or a changed configuration ends it, the error also names the listeners' last errors.
+        the wait ends because                            raises
+        ---------------------                            ------
+        the session ends, or the configuration changed   ResyncError that says so, with the listeners' last errors
+        the cluster could not be listed                  ResyncError with their errors and advice
+        the cluster is not served now                    ResyncError (``ask_cluster``)
+        nobody waits for the resync any more             ResyncWithdrawnError
+        of any other error, an interrupt included        this error
         """
         # A session that was started for the resync does not watch the cluster yet.
         deadline = self._master.term.deadline if self._progress.own_session else None
@@ -209,7 +228,7 @@ class ClusterResync:
             raise ResyncError(f"cluster {self.name} could not be listed{_failure_reason(error)}") from error
 
     def _check_lists(self) -> None:
-        """Raise if the wait for the lists must stop."""
+        """Raise if the wait for the lists must stop: as ``_check``, or nobody waits for the resync any more (asked every _WAITING_SECONDS)."""
         self._check()
         with suppress(StoreError):  # a failed question must not end the list
             self._progress.check(_WAITING_SECONDS)
@@ -234,7 +253,11 @@ class ClusterResync:
     def remove_orphans(self, orphans: Sequence[tuple[str, UpstreamState]]) -> None:
         """Ask the cluster to remove upstreams that no key knows, which a restored table can bring back.
 
-        The cluster reads each upstream again before it removes the upstream. Afterwards, the names read by ``read_upstreams`` are dropped.
+        The cluster reads each upstream again before it removes the upstream, since a key may have got it meanwhile. Afterwards, the names read by
+        ``read_upstreams`` are dropped.
+
+        Args:
+            orphans: name and state of each, as found in the table.
         """
         self._check()
         removed = 0
@@ -248,7 +271,8 @@ class ClusterResync:
     def remember(self, zone_id: str) -> None:
         """Read the known sets of a zone. Must be done before the zone is walked.
 
-        Also lets the zone check names in conflict. If this is the cluster's last zone, also collects held deletions and conflicts for the report.
+        Also lets the zone check names in conflict. If this is the cluster's last zone, also collects held deletions and conflicts for the report,
+        so that no further reading of all states is needed. Of a dry run, ``_preview`` has collected the held deletions.
         """
         self._known = []
         last, dry_run = self.zones == {zone_id}, self._progress.request.dry_run
@@ -267,7 +291,7 @@ class ClusterResync:
             self._master.zones.send(zone_id, messages.CheckConflicts(tuple(in_conflict)))
 
     def remember_moved(self, zone_id: str) -> None:
-        """Read the known sets of the keys that have moved. Must be done before the zone is walked again."""
+        """Read the known sets of the keys that have moved, and only of these. Must be done before the zone is walked again. Empties ``moved``."""
         load, moved, self.moved = self._master.tables.state.load, sorted(self.moved), set()
         some_states = (load(some).values() for some in batched(moved, KEYS_AT_A_TIME))
         self._known = [Baseline.of(state, zone_id) for states in some_states for state in states]
@@ -282,7 +306,12 @@ class ClusterResync:
             self._document["forgotten"] = [*self._document.get("forgotten", ()), *rows]
 
     def compare(self, zone_id: str, actual: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]) -> None:
-        """Compare the known sets with the zone, and forget the known sets. The zone itself checks suspected drift, between two batches.
+        """Compare the known sets with the zone, and forget the known sets. Fills ``moved``.
+
+            zone actors (``ResyncProgress.zones_held``)   a known set that differs from the walk
+            -------------------------------------------   --------------------------------------
+            run, so batches may have changed it           is a suspect: the zone itself checks it, between two batches
+            none: a dry run in a session of its own       has drifted, unless it is ``unsettled``
 
         Args:
             zone_id: the zone.
@@ -312,7 +341,11 @@ class ClusterResync:
         self.keep()
 
     def _compare_moved(self, zone_id: str, key: ObjectKey) -> None:
-        """Compare a key that was written since the walk: the zone reads its names between two batches. Raises ResyncError after too many tries."""
+        """Compare a key that was written since the walk: the zone reads its names between two batches.
+
+        If the key is written again between the reading of its state here and the comparison in the zone, it is done once more. Raises
+        ResyncError after _ROUNDS tries.
+        """
         for _ in range(_ROUNDS):
             state = self._master.tables.state.load([key])[key]
             names = frozenset(each.name for each in state.applied if each.zone_id == zone_id)
@@ -329,7 +362,11 @@ class ClusterResync:
         keys: tuple[ObjectKey, ...] = (),
         names: frozenset[str] = frozenset(),
     ) -> AbstractSet[ObjectKey]:
-        """Let the zone compare these sets or keys (``CompareZone``), and report the drifts. Returns keys that were written meanwhile."""
+        """Let the zone compare, and add the drifts to the report. Returns keys that were written meanwhile, of which nothing is known.
+
+        Give ``known`` and ``actual``: sets and how the walk found them. Or ``keys`` and ``names``: the zone reads these names now
+        (``CompareZone``).
+        """
         self._check()
 
         def question(reply: Answer[messages.Compared]) -> messages.CompareZone:
@@ -356,7 +393,9 @@ def _failure_reason(failed: messages.ListingFailedError) -> str:
 
 
 def _held_rows(state: KeyState) -> list[dict[str, Any]]:
-    """Return the report's rows for deletions of a key that are held back."""
+    """Return the report's rows for deletions of a key that are held back (I5): of objects that a list lacks, and of record sets that only a
+    changed configuration no longer wants (``KeyState.kept``).
+    """
     held = [(part_id.resource.value, part_id.name) for part_id, part in state.parts.items() if part.held]
     held += [("configuration", key.label) for key in sorted(state.kept)]
     return [{"service": str(state.key), "listener": of, "object": what, "code": "DeletionHeld"} for of, what in held]

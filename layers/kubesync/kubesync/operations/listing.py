@@ -48,10 +48,14 @@ def _advice(error: ListenerError) -> str:
 
 @contextmanager
 def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -> Iterator[WindowContent]:
-    """List all resources of a cluster in a thread, and yield the complete lists. They hold room in memory as long as the context lasts.
+    """List all resources of a cluster in a thread, and yield the complete lists, as a merge window without events.
 
-    A thread that does not end in time is left behind. Raises ResyncError if a list fails or takes too long, and whatever ``check`` raises if
-    the wait must stop.
+    They hold room in memory (``ListRoom``) as long as the context lasts: first this waits in line for room, then lists. A thread that does not end
+    in time is left behind.
+
+    Raises:
+        ResyncError: a list fails, or takes longer than LIST_SECONDS, without the time in line.
+        Exception: what ``check`` raises if the wait must stop.
     """
     clock, reservation = master.parts.scheduler, master.room.for_cluster(together=True)
     began = clock.monotonic()
@@ -74,7 +78,7 @@ def list_now(master: Master, config: ClusterConfig, check: Callable[[], None]) -
             try:
                 found = wait_for(done, in_time)
             finally:
-                for lister in listers.values():
+                for lister in listers.values():  # it has no effect on one that is done
                     lister.stop()
                 thread.join(_CUT_SECONDS)
         except ListenerError as error:
@@ -95,7 +99,15 @@ def preview_lists(master: Master, config: ClusterConfig, mode: Mode, check: Call
 
 
 def _list_all(master: Master, config: ClusterConfig, listers: Mapping[Resource, Lister]) -> dict[Resource, Snapshot]:
-    """List one resource after another. Leaves out a resource that the cluster never served (``KeyStates.absent``)."""
+    """List one resource after another. Leaves out a resource that the cluster never served (``KeyStates.absent``).
+
+    the API server answers 404, and                                            the resource
+    -------------------------------                                            ------------
+    every cluster has it (``may_be_absent`` is false)                          fails
+    an earlier session has listed it                                           fails: it is gone, which proves no absence (I5)
+    earlier sessions have listed other resources of the cluster, not this one  is left out
+    no session has listed anything of the cluster                              fails: it is not known yet what the cluster serves
+    """
     found: dict[Resource, Snapshot] = {}
     for resource, lister in listers.items():
         try:
@@ -103,7 +115,7 @@ def _list_all(master: Master, config: ClusterConfig, listers: Mapping[Resource, 
         except ListenerError as error:
             if error.status != HTTPStatus.NOT_FOUND or not may_be_absent(resource):
                 raise
-            listed = master.tables.listeners.checkpoints(config.name)  # what earlier sessions have listed
+            listed = master.tables.listeners.checkpoints(config.name)
             if resource in listed or not listed:
                 raise
         else:

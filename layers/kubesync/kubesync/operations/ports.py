@@ -34,11 +34,12 @@ CHECK_SECONDS: Final = 0.2
 
 
 class Term:
-    """Until when a session works, what ends it sooner, and what others report to it meanwhile.
+    """The term of a master: until when a session works, what ends it sooner, and what others report to it meanwhile.
 
     Any thread may call its methods, and so may signal handlers.
 
-    ``deadline`` (monotonic): nothing is read after it. ``code`` and ``message``: why the session ends; None: it goes on.
+    ``deadline`` (monotonic): nothing is read after it; 0 before the session is master. ``code`` and ``message``: why the session ends; None: it
+    goes on.
     ``resynced``: full resyncs of all clusters that have ended. ``progress``: called for a person who watches. ``pause_seconds``: the time
     between the last session and this one, by this one's clock.
     """
@@ -83,7 +84,10 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class MasterParts:
-    """The outside world of a session. ``bootstrap`` builds it. ``session``: its id."""
+    """The outside world of a session. ``bootstrap`` builds it.
+
+    ``session``: its id. ``zones``: the client of Route 53. ``counted``: counts of all requests to DynamoDB, which grow.
+    """
 
     session: str
     store: Store
@@ -105,10 +109,10 @@ class MasterParts:
 
 
 class Master(Protocol):
-    """The running master. ``session.master`` implements it.
+    """The running master, as operations see it. ``session.master`` implements it.
 
     ``configs``: of the clusters that are served now, also of those that are being deleted. The session's thread replaces it.
-    ``zones`` and ``named``: actors that start when they are first needed.
+    ``zones`` and ``named``: actors that start when they are first needed. ``room``: how much memory lists may take, all clusters together.
     """
 
     parts: MasterParts
@@ -146,7 +150,7 @@ class Recovery(Protocol):
 
 
 def unpaused(configs: Mapping[str, ClusterConfig]) -> list[str]:
-    """Return the names of clusters that are not disabled, in order. Clusters that are being deleted are included."""
+    """Return the names of clusters that are not disabled (``ClusterConfig.paused``), in order. Clusters that are being deleted are included."""
     return sorted(name for name, config in configs.items() if not config.paused)
 
 
@@ -168,7 +172,10 @@ def check_time(master: Master, what: str = "the resync") -> None:
 
 
 def wait_for[T](answer: Answer[T], check: Callable[[], None]) -> T:
-    """Wait for an answer, and return it or raise it. ``check`` is called every CHECK_SECONDS, and raises if the wait must stop."""
+    """Wait for an answer, and return it or raise it. ``check`` is called every CHECK_SECONDS, and raises if the wait must stop.
+
+    An answer that comes later is dropped.
+    """
     while not answer.wait(CHECK_SECONDS):
         check()
     return answer.result()
@@ -192,7 +199,7 @@ def ask_cluster[T](master: Master, cluster: str, question: Question[T], check: C
 
 
 def ask_zone[T](master: Master, zone_id: str, question: Question[T], check: Callable[[], None]) -> T:
-    """Send a question to a zone's actor, and wait for the answer.
+    """Send a question to a zone's actor, and wait for the answer, for LIST_SECONDS at most. ``check`` raises if the wait must stop sooner.
 
     Raises:
         ResyncError: nothing may be written to the zone, or it does not answer in time.

@@ -39,7 +39,12 @@ def drift_row(drift: Drift) -> dict[str, Any]:
 def as_the_last_batch_left(inflight: Inflight | None, actual: Mapping[RecordKey, RecordSet]) -> frozenset[RecordKey]:
     """Return the keys of sets that are now as the zone's last batch left them: created with its value, or gone.
 
-    If a session ended before it settled this batch, the key states do not know these sets yet. None: the zone has no inflight item.
+    If a session ended before it settled this batch, the key states do not know these sets yet, and a dry run does not settle. So these sets
+    have not drifted, and are not foreign.
+
+    Args:
+        inflight: the inflight item of the zone. None: there is none.
+        actual: all sets of the zone.
     """
     if inflight is None:
         return frozenset()
@@ -56,7 +61,7 @@ def lost_sets(tables: Tables, actual: Mapping[RecordKey, RecordSet], others: Col
 
     Args:
         actual: sets of a zone that no cluster knew before the zone was walked.
-        others: clusters whose keys are not read.
+        others: clusters whose keys are not read: this session does not serve them.
     """
     claims = tables.claims.read({Name.of(key) for key in actual})
     owners = {name: claim.owner for name, claim in claims.items() if claim.owner.cluster not in others}
@@ -79,7 +84,7 @@ _BY_HAND: Final = {
 
 
 def side(record_set: RecordSet) -> dict[str, Any]:
-    """Return a set as audit entries show it, and what they leave out: an alias' zone and health check, weight, foreign routing."""
+    """Return one side of a row: a set as audit entries show it, and what they leave out: an alias' zone and health check, weight, foreign routing."""
     found = dict(cast("dict[str, Any]", describe(record_set)))
     if record_set.alias is not None:
         found |= {"alias_zone": record_set.alias.zone_id, "evaluate_health": record_set.alias.evaluate_health}
@@ -94,6 +99,13 @@ class DryRunForecast:
 
     Call ``find_conflicts`` for each zone, and add to ``drifts``; then ``rows``.
 
+        the set                                            in
+        -------                                            --
+        is intended, and not applied                       ``_coming``, by zone id and name
+        is applied, at a name where another one is coming  ``_ours``: it is no foreign set in the way
+        was left by a batch that nobody has settled        ``_unsettled``, with how it stands in the zone; None: it is gone
+        was changed by hand                                ``drifts``
+
     ``drifts``: sets that were changed by hand. ``conflicts``: by service and name, why a set that is to be made cannot be.
     """
 
@@ -101,7 +113,6 @@ class DryRunForecast:
         self.drifts: list[Drift] = []
         self.conflicts: dict[tuple[str, Name], str] = {}
         known = list(preview.states.values())
-        # Sets that are to be made, by zone id and name, each with its service.
         self._coming: dict[tuple[str, str], list[tuple[str, RecordKey, RecordSet]]] = defaultdict(list)
         for state in known:
             for key in sorted(state.intended.keys() - state.applied.keys()):
@@ -112,8 +123,9 @@ class DryRunForecast:
             for state in known
             if state.intended != state.applied
         }
+        # Why the preview changes a key; a key that is not in it changes for an earlier reason (WAITING).
         self._why = {key: preview.news[key] for key in self._states if key in preview.news}
-        self._unsettled: dict[RecordKey, RecordSet | None] = {}  # None: the set is gone
+        self._unsettled: dict[RecordKey, RecordSet | None] = {}
 
     def find_conflicts(self, actual: Mapping[RecordKey, RecordSet], unsettled: AbstractSet[RecordKey]) -> None:
         """Find foreign sets in a zone that are in the way of sets to be made, and add them to ``conflicts``.
@@ -133,13 +145,18 @@ class DryRunForecast:
                     self.conflicts[service, Name.of(key)] = why_foreign(other, stands, key)
 
     def rows(self, policy: Policy, conflicts: Mapping[tuple[str, Name], str]) -> list[dict[str, Any]]:
-        """Return one row for each set that would change, by zone and name. ``conflicts``: by service and name, why a set cannot be made."""
+        """Return one row for each set that would change, in the order of record keys. The head of this file says which rows there are.
+
+        Args:
+            policy: the cluster's: which changes it forbids.
+            conflicts: by service and name, why a set cannot be made.
+        """
         drifted: dict[ObjectKey, dict[RecordKey, Drift]] = defaultdict(dict)
         for drift in self.drifts:
             drifted[drift.service][drift.key] = drift
         found: list[tuple[RecordKey, str, dict[str, Any]]] = []
         for key in self._states.keys() | drifted.keys():
-            of_key = drifted.get(key, {})
+            of_key = drifted.get(key, {})  # its sets that were changed by hand
             # A key of which the preview changes nothing wants what was applied.
             known = {drift.key: drift.known for drift in of_key.values()}
             state = self._states.get(key) or KeyState(key, intended=known, applied=known)
@@ -155,7 +172,7 @@ class DryRunForecast:
         return [row for _, _, row in sorted(found, key=lambda each: each[:2])]
 
     def _settled(self, state: KeyState) -> KeyState:
-        """Return a key's state with sets of an unsettled batch as applied."""
+        """Return a key's state with sets of an unsettled batch as applied, if they stand as intended: they are no change any more."""
         settled = (state.applied.keys() | state.intended.keys()) & self._unsettled.keys()
         landed = {key: self._unsettled[key] for key in settled if self._unsettled[key] == state.intended.get(key)}
         applied = {key: known for key, known in state.applied.items() if key not in landed}
@@ -172,6 +189,7 @@ def counts_of(records: Iterable[Mapping[str, Any]], changes: Iterable[Mapping[st
 
 
 def _count_kinds(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Count rows with nothing before (add), nothing after (delete), or both (change)."""
     found = Counter("add" if row["from"] is None else "delete" if row["to"] is None else "change" for row in rows)
     return {kind: found[kind] for kind in ("add", "change", "delete")}
 

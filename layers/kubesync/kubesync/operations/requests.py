@@ -1,7 +1,7 @@
 """Runs the resyncs that people request from a running master: one at a time, in a separate thread.
 
-    the session's thread              this runner
-    --------------------              -----------
+    the session's thread              the actor of resyncs (``ResyncActor``)
+    --------------------              --------------------------------------
     reads the requests ─────────────> runs each one and writes the answer to the request table
     continues with its work           stops once the session must end
 
@@ -9,6 +9,14 @@ A resync never delays configurations, removals, other clusters or the deadline.
 
 If the session ends before a resync is done, a normal resync stays requested, and the next session goes on with it. The answer of a forced
 resync, or of a dry run, says that it was not done. A resync that is not done an hour after its request ends with an error.
+A *normal* resync is neither forced nor a dry run (``ResyncRequest.is_normal``).
+
+    the request is ...     what becomes of it in the table of requests
+    ------------------     -------------------------------------------
+    stored by its caller   it waits (``ResyncTable.waiting``)
+    answered               it holds the report, until its caller collects it
+    withdrawn              its caller has removed it. Every write for it is refused from then on (StaleStateError, ResyncWithdrawnError)
+    too old                removed; of a normal one the result is an error
 """
 
 from collections import Counter, deque
@@ -48,7 +56,14 @@ class ResyncWorker:
     def run(self, request: ResyncRequest, *, own_session: bool) -> dict[str, Any]:
         """Run a resync, store its result, and answer the request if it is stored. Returns the report.
 
-        A session of its own returns the report to its caller, so it removes the request.
+            own_session   the request is                  the report
+            -----------   --------------                  ----------
+            no            stored: the caller waits        is stored as the answer, for the caller to collect
+            yes           stored, as every normal one     is returned to the caller: the request is only removed
+            yes           not stored, or withdrawn        is returned to the caller
+
+        The result, which people see later, is stored in each case but a dry run (``_store_result``). If a forced resync is withdrawn, its result
+        says what was done until then; a normal one that is withdrawn has no result here.
 
         Raises:
             SessionEndsError: the session ends first. The request stays.
@@ -89,7 +104,10 @@ class ResyncWorker:
         return report
 
     def expire(self, request: ResyncRequest) -> None:
-        """Store an error as the result of a request that no session finished in time. Raises as ``run``."""
+        """Store an error as the result of a normal request that no session finished in time. Raises as ``run``.
+
+        If only its progress is left, without a request, there is no result: nobody knows whether an earlier release has finished it.
+        """
         if not self._table.waiting(request):
             logger.warning("a resync has no request: an earlier release may have finished it", request=request.id)
             writer = self._master.fenced_writer
@@ -112,7 +130,15 @@ class ResyncWorker:
     ) -> None:
         """Store the result in one transaction with the fence (I2), together with ``answer``: writes that answer the request. Then log it.
 
-        ``withdrawn``: the caller withdrew the resync: it gets no answer, and this is no failure. Dry runs have no stored result.
+        Dry runs have no stored result, only an answer.
+
+        DynamoDB fails ...                          what happens
+        with an answer, the master was asked        raises StoreError: the request stays, and is run again
+        with none, or in a session of its own       only the result is missing: the caller gets the report all the same
+
+        Args:
+            token: names the transaction. ``answer`` holds it already, if it is given; empty: a new one.
+            withdrawn: the caller withdrew the resync. It gets no answer, and this is no failure.
         """
         writer, parts = self._master.fenced_writer, self._master.parts
         token, actions = token or writer.token(), [*answer]
@@ -126,7 +152,7 @@ class ResyncWorker:
         except StoreError as error:
             if answer and not own_session:
                 raise
-            logger.warning("the result of a resync could not be kept", error=str(error))  # its caller gets the report
+            logger.warning("the result of a resync could not be kept", error=str(error))
         if withdrawn:
             logger.warning("a resync was withdrawn by its caller", request=request.id, cluster=request.cluster)
         if not request.dry_run:
@@ -145,20 +171,24 @@ class ResyncWorker:
 
 
 class ResyncActor:
-    """Runs requested resyncs, one after another, as an actor. The session's thread calls ``take``, and at the end ``close`` and ``join``."""
+    """Runs requested resyncs, one after another, as an actor. The session's thread calls ``take``, and at the end ``close`` and ``join``.
+
+    Its messages are tuples of requests: all that are due. An empty one only wakes it, so that it sees that the session is over.
+    """
 
     def __init__(self, master: Master, activity: Activity) -> None:
         self._master = master
         self._worker = ResyncWorker(master)
         self._due: deque[ResyncRequest] = deque()
-        self._tries: Counter[str] = Counter()
+        self._tries: Counter[str] = Counter()  # by request id: how often this session has begun it
         self._host: Host[None] = Host("resync", self, master.parts.scheduler, activity)
-        activity.hosts.remove(self._host)  # a resync is one long step
+        # A resync is one long step, which ``Activity.stuck`` would report. The host still counts as busy.
+        activity.hosts.remove(self._host)
 
     # --- for the session's thread ---
 
     def take(self, requests: Sequence[ResyncRequest]) -> None:
-        """Run these requests, which are all that are due now. Returns at once."""
+        """Run these requests, which are all that are due now: they replace those of an earlier call. Returns at once."""
         if requests:
             self._host.start()
             self._host.send(tuple(requests))
@@ -175,12 +205,18 @@ class ResyncActor:
     # --- the actor ---
 
     def receive(self, message: object) -> None:
-        """Take in the requests that are due. One may have been run meanwhile. One that fails keeps no other from its turn (I4)."""
+        """Take in the requests that are due, those first that were tried least: one that fails keeps no other from its turn (I4).
+
+        One may have been run after the session read it. It does not wait any more, so ``_run_request`` leaves it out.
+        """
         assert isinstance(message, tuple)
         self._due = deque(sorted(message, key=lambda request: self._tries[request.id]))
 
     def step(self) -> float | None:
-        """Run the next request, which takes long. Errors are logged. A request that still waits is taken again with the next ones."""
+        """Run the next request, which takes long. None: the session is over. Errors are logged.
+
+        A request that fails still waits. The session reads it again, with others, and passes it to ``take``.
+        """
         if self._master.term.over:
             return None
         if not self._due:
@@ -208,7 +244,10 @@ class ResyncActor:
         """Publish nothing: all results are in the tables."""
 
     def _run_request(self, request: ResyncRequest) -> None:
-        """Run a request, unless its caller has withdrawn it. A request that is too old only gets an error as its result."""
+        """Run a request, unless its caller has withdrawn it. A normal one that is too old only gets an error as its result.
+
+        Others that are too old do not come here: ``ResyncTable.clean_up_and_list`` deletes them.
+        """
         if request.expires_at <= self._master.parts.scheduler.epoch_seconds() and request.is_normal:
             self._worker.expire(request)
             return

@@ -34,6 +34,7 @@ from kubesync.operations.resync_progress import NotKeptError, ResyncProgress
 
 _SETS_AT_A_TIME: Final = 100
 _WALKS: Final = 3
+"""A zone is walked at most so often, if many keys are written meanwhile."""
 _FEW_KEYS: Final = 30
 """Of so many keys the names are read one by one, which takes a request of Route 53 each. 300 sets of a walk take one."""
 
@@ -56,12 +57,13 @@ class Resync:
             NotMasterError: another session holds the lease.
         """
         only, progress = self._request.cluster, self._progress
+        # A cluster that a person named may be disabled or unknown: then its error says so (``ClusterResync``).
         names = [only] if only else [name for name in unpaused(self._master.configs) if self._is_active(name)]
         progress.begin(names)
         self._resync_clusters(name for name in names if not progress.part(name).done)
         self._resync_clusters(name for name in names if self._was_reconfigured(name))
         named = self._compare_named()
-        if not only:
+        if not only:  # a cluster that failed because it was disabled or removed meanwhile is no failure of the resync
             progress.names = [name for name in names if self._is_active(name) or not progress.part(name).failed]
         return progress.report(named)
 
@@ -77,7 +79,7 @@ class Resync:
         return tries and self._master.configs[name].revision != part.revision
 
     def _resync_clusters(self, names: Iterable[str]) -> None:
-        """List these clusters, remove orphaned upstreams, and compare all their zones."""
+        """List these clusters, remove orphaned upstreams, and compare all their zones. Clusters that are done or fail leave ``_under_way``."""
         for name in names:
             with self._errors_reported(name):
                 self._under_way[name] = self._list_cluster(name)
@@ -86,7 +88,7 @@ class Resync:
             self._compare_with_zone(zone_id)
 
     def _list_cluster(self, name: str) -> ClusterResync:
-        """Begin the resync of a cluster. List the cluster and store that, unless an earlier session has. Raises what ``ClusterResync`` raises."""
+        """Begin the resync of a cluster. Let it be listed, and store that, unless an earlier session has. Raises what ``ClusterResync`` raises."""
         cluster = ClusterResync(self._master, name, self._progress)
         if not cluster.listed:
             cluster.compare_with_lists()
@@ -94,7 +96,7 @@ class Resync:
         return cluster
 
     def _remove_orphans(self) -> None:
-        """Remove upstreams that no key knows, in one scan of the table for all clusters."""
+        """Remove upstreams that no key knows, in one scan of the table for all clusters. An upstream's name begins with that of its cluster."""
         self._each(ClusterResync.read_upstreams)
         found: dict[str, list[tuple[str, UpstreamState]]] = {
             name: [] for name, cluster in self._under_way.items() if not cluster.orphans_removed
@@ -131,7 +133,7 @@ class Resync:
             return [{"upstream": "named/*", "drift": "unknown", "error": str(error)}]
 
     def _each(self, act: Callable[[ClusterResync], None], names: Collection[str] | None = None) -> None:
-        """Do this for each cluster that is under way (of ``names``). An error ends the resync of its cluster, and of no other (I4)."""
+        """Do this for each cluster that is under way and in ``names`` (None: for all). An error ends the resync of its cluster alone (I4)."""
         for name, cluster in list(self._under_way.items()):
             if names is None or name in names:
                 with self._errors_reported(name):
@@ -146,7 +148,17 @@ class Resync:
             self._fail([name], error, str(error))
 
     def _fail(self, names: Iterable[str], error: KubesyncError, said: str) -> None:
-        """End the resync of these clusters with an error. Raises instead, if the error concerns the whole session."""
+        """End the resync of these clusters with an error, or the whole resync.
+
+            the error                                         what happens
+            ---------                                         ------------
+            NotMasterError, NotKeptError                      it is raised: the resync ends
+            any, and a resync that goes on is out of time     SessionEndsError: the next session goes on
+            any other                                         goes into the reports of ``names``
+
+        Args:
+            said: the error for the reports.
+        """
         if isinstance(error, NotMasterError | NotKeptError):
             raise error
         if self._progress.goes_on and self._master.term.time_is_up:
@@ -167,7 +179,10 @@ class Resync:
             self._fail([name for name in names if name in self._under_way], error, said)
 
     def _compare(self, zone_id: str, names: Collection[str]) -> None:
-        """Read states and walk the zone in this thread, while batches continue. Only suspected drift is compared between two batches."""
+        """Read states and walk the zone in this thread, while batches continue. Only suspected drift is compared between two batches.
+
+        The table in the head of ``cluster_resync`` says why states are read before the walk, and what the zone decides.
+        """
 
         def compare(cluster: ClusterResync) -> None:
             cluster.compare(zone_id, actual, unsettled)
@@ -177,9 +192,11 @@ class Resync:
             if not cluster.zones:
                 del self._under_way[cluster.name]
 
-        if not self._progress.zones_held:  # wait until the zone is settled and has no batch under way
+        # 1. Wait until the zone is settled and has no batch under way. Then read what each cluster knows of the zone.
+        if not self._progress.zones_held:
             ask_zone(self._master, zone_id, Reach, self._check)
         self._each(lambda cluster: cluster.remember(zone_id), names)
+        # 2. Walk, and compare. If many keys were written meanwhile, once more, with these keys only.
         for walks_left in reversed(range(_WALKS)):
             here = [cluster for name, cluster in self._under_way.items() if name in names]
             if not here:
@@ -193,10 +210,14 @@ class Resync:
             if not walks_left or sum(len(cluster.moved) for cluster in here) <= _FEW_KEYS:
                 break
             self._each(lambda cluster: cluster.remember_moved(zone_id), names)
+        # 3. Compare the few keys that were written meanwhile, one by one.
         self._each(finish, names)
 
     def _find_forgotten(self, actual: Mapping[RecordKey, RecordSet], clusters: Sequence[ClusterResync]) -> None:
-        """Look for sets that kubesync has lost track of, among those that no cluster knew before the walk."""
+        """Look for sets that kubesync has lost track of, among those that no cluster knew before the walk. The first cluster's report shows them.
+
+        Their owners may be keys of any cluster of this shard, also of one that is not registered any more.
+        """
         known = set[Name]().union(*(cluster.known_names() for cluster in clusters))
         others = ClusterTable(self._master.parts.store).read().keys() - self._master.configs.keys()
         for some in batched((item for item in actual.items() if Name.of(item[0]) not in known), _SETS_AT_A_TIME):
@@ -204,7 +225,10 @@ class Resync:
             clusters[0].report_forgotten(self._forgotten_rows(dict(some), others))
 
     def _forgotten_rows(self, actual: Mapping[RecordKey, RecordSet], others: Collection[str]) -> list[dict[str, Any]]:
-        """Call ``lost_sets``. If a newer release wrote one of the items, ask for each set alone, and leave out those that fail (I4)."""
+        """Call ``lost_sets``. If a newer release wrote one of the items, ask for each set alone, and leave out those that fail (I4).
+
+        ``others``: registered clusters that this session does not serve. Their keys are not read.
+        """
         try:
             return lost_sets(self._master.tables, actual, others)
         except NewerSchemaError:

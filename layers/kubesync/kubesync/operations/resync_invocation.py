@@ -7,7 +7,8 @@ held                       a request is stored and the lease signalled; the mast
 free, and stays free       a separate session does the resync, of a normal one what is left of it
 taken by another first     the request goes to that session
 
-A normal resync is stored before anybody begins it, and stays until it is done: the next session goes on with what its session left.
+A *normal* resync is neither forced nor a dry run (``ResyncRequest.is_normal``). It is stored before anybody begins it, and stays until it is
+done: the next session goes on with what its session left.
 
 who waits                  a normal resync                          a forced one, or a dry run
 ---------                  ---------------                          --------------------------
@@ -92,6 +93,7 @@ class ResyncInvocation:
     progress: Progress = lambda _what, _details: None
     deployment: str = ""
     by_person: bool = True
+    # Somebody interrupted the last session of this process, which did a normal resync (WORKER_EXITING). ``_run_own_session`` sets it.
     _interrupted: bool = False
 
     def run(self) -> dict[str, Any]:
@@ -101,6 +103,17 @@ class ResyncInvocation:
             ``{"dry_run", "forced", "clusters": [...]}`` and ``by``: the session that did it. If a normal resync is not done in time:
             the clusters that are done, ``"status": "running"`` and ``id``. If a person interrupts it in the session of its own:
             the same with ``"withdrawn"``.
+
+        At the end the request is withdrawn, or stays, so that sessions go on with it:
+
+            the request       how this ends                                       it is withdrawn
+            -----------       -------------                                       ---------------
+            forced, dry run   without a report                                    yes, if it was stored: ``_ask_master`` does both
+            normal            with a report, or ``"running"``                     no: it is done, or the next session goes on
+            normal            with ``"withdrawn"``                                yes
+            normal            UsageError                                          yes
+            normal            any other error, an interrupt included, by_person   yes: nobody waits for it any more
+            normal            any other error, in a function                      no: the next session goes on, and its result is kept
 
         Raises:
             ResyncError: no report came in time, or the separate session ended without one.
@@ -116,7 +129,7 @@ class ResyncInvocation:
             if report is None:
                 raise ResyncError("no session could do the resync in time: try again")
             return report
-        withdraws = self.by_person  # a function may end in any way: the next session goes on, and its result is kept
+        withdraws = self.by_person  # what holds if anything below raises
         try:
             self.table.store(request)
             report = self._have_it_done(request) or self._report_so_far(request, RUNNING)
@@ -130,7 +143,15 @@ class ResyncInvocation:
                 self.table.withdraw(request)
 
     def _have_it_done(self, request: ResyncRequest) -> dict[str, Any] | None:
-        """Wait for the report from whichever session does it. Runs sessions of its own while there is no master. None: no time is left."""
+        """Return the report from whichever session does it: a running master, or one of this process. None: no time is left.
+
+        this process runs a session of its own   if
+        --------------------------------------   --
+        first                                    the lease is free
+        again, for a normal resync               the master is gone (``_ask_master``: None), nobody interrupted the last session, and there is
+                                                 time for one (``_may_begin_another``)
+        again, for any other                     the master is gone. A session of this process that was cut off has raised ResyncError
+        """
         report = self._run_own_session(request) if self.lease.read().is_free(self._now_ms()) else None
         while report is None and self.remaining_seconds() > POLL_SECONDS:
             report = self._ask_master(request)
@@ -143,7 +164,7 @@ class ResyncInvocation:
         return not self._interrupted and self.remaining_seconds() >= _SESSION_SECONDS
 
     def _report_so_far(self, request: ResyncRequest, status: str) -> dict[str, Any]:
-        """Read what is done of a normal resync, with the session that holds the lease."""
+        """Return what is done of a normal resync, as a report. ``by``: the session that holds the lease, which goes on with it."""
         done = report_of(request, done_clusters(request, self.table), status=status, id=request.id)
         return {**done, "by": self.lease.read().holder}
 
@@ -153,8 +174,12 @@ class ResyncInvocation:
     def _run_own_session(self, request: ResyncRequest) -> dict[str, Any] | None:
         """Run a session for the request, and return its report.
 
-        None: another session was quicker to take the lease, or this one ended before a normal resync was done. Raises ResyncError for any
-        other resync that was not done.
+        the session                                  a normal resync                         any other
+        -----------                                  ---------------                         ---------
+        has done it                                  its report                              its report
+        got no lease: another was quicker            None: send the request to that one      the same
+        was interrupted, and a person waits          the report so far, ``"withdrawn"``      ResyncError
+        ended before it was done, for other reasons  None: the next session goes on          ResyncError
         """
         does = "takes the lease, and only compares" if self.wanted.dry_run else "does the resync"
         self._say(f"no master is running: this process {does}")
@@ -162,7 +187,7 @@ class ResyncInvocation:
         if session.resyncs:
             return {**session.resyncs[0], "by": session.session}
         if session.code == ErrorCode.NOT_MASTER and not session.epoch:
-            return None  # another session was quicker: send it the request
+            return None
         if request.is_normal:
             self._interrupted = session.code == ErrorCode.WORKER_EXITING
             if self._interrupted and self.by_person:
@@ -175,7 +200,7 @@ class ResyncInvocation:
 
         A normal request is stored already. Any other one is stored only as long as this process waits (I5).
         """
-        withdraws = not request.is_normal
+        withdraws = not request.is_normal  # unless there is a report
         try:
             if withdraws:  # inside `try`: an interrupt may come after the request is stored
                 self.table.store(request)
@@ -197,7 +222,7 @@ class ResyncInvocation:
         if no time is left for another resync.
         """
         scheduler = self.scheduler
-        free_since = math.inf
+        free_since = math.inf  # since when (monotonic) nobody holds the lease; infinite: somebody does
         awaited = ""
         while True:
             lease = self.lease.read()

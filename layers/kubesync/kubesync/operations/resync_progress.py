@@ -3,7 +3,7 @@
     a cluster is listed ── its part ── each of its zones is compared ── its part again ... ── it is done ── all are: the result
 
 A *part* says what is done of one cluster. It is written only after that is durable, so what a part says need not be done again. The
-transaction has the shard's fence (I2), and a condition that the request still exists.
+transaction has the shard's fence (I2), and a condition that the request still exists. A *normal* resync is neither forced nor a dry run.
 
     the resync                      if the session ends before the resync is done
     ----------                      ---------------------------------------------
@@ -37,7 +37,9 @@ ROWS: Final = ("changes", "drift", "forgotten", "conflicts", "held_deletions")
 """The lists of a cluster's report. Only a dry run has ``changes``; ``forgotten`` is missing where there is nothing."""
 
 KEPT_ROWS: Final = 20
-_KEPT: Final = ("cluster", "error", "changed_keys", "stray_upstreams", "held", "counts", "held_counts", *ROWS[1:3])
+_KEPT_LISTS: Final = ("drift", "forgotten")
+_KEPT: Final = ("cluster", "error", "changed_keys", "stray_upstreams", "held", "counts", "held_counts", *_KEPT_LISTS)
+"""Fields of a cluster's report that stay in the stored result (``in_short``). Of ``_KEPT_LISTS``, the first KEPT_ROWS rows."""
 _CUT: Final = (*ROWS, "records", "set_aside")
 """Lists that may be cut. ``records``, of a dry run, has exact counts of its own: ``plan``. ``set_aside``, of a dry run: keys."""
 
@@ -90,9 +92,10 @@ class Part:
 class ResyncProgress:
     """The parts of a resync. Those of a normal one are stored. Of a forced one, or a dry run, ``check`` asks whether the caller still waits.
 
-    ``request``: what was asked for. ``names``: the clusters of the resync. ``goes_on``: whether the next session goes on with it.
-    ``own_session``: the session was started for this request, and watches no cluster yet. ``zones_held``: such a session, for a dry run,
-    has no zone actors: no batch is under way, and no zone is settled.
+    ``request``: what was asked for. ``names``: the clusters of the resync. ``goes_on``: the resync is normal, and its request was stored when it
+    began: parts are stored, and the next session goes on with it. ``own_session``: the session was started for this request, and watches no
+    cluster yet. ``zones_held``: such a session, for a dry run, has no zone actors (``Master.take_over``): no batch is under way, and no zone is
+    settled.
 
     Raises from all methods:
         NotKeptError: DynamoDB cannot be used now; or the resync was withdrawn (ResyncWithdrawnError).
@@ -105,11 +108,11 @@ class ResyncProgress:
         self.zones_held = own_session and request.dry_run
         self.goes_on = stored and request.is_normal
         self.names: list[str] = []
-        self._asks = stored and not request.is_normal
-        self._asked_at = 0.0
+        self._asks = stored and not request.is_normal  # ``check`` asks whether the caller still waits
+        self._asked_at = 0.0  # when (monotonic) it asked last
         self._master = master
         self._table = master.parts.resyncs
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[str, Part] = {}  # by cluster; none: nothing is done
 
     def begin(self, names: Iterable[str]) -> None:
         """Read what earlier sessions have done, and store that the resync of these clusters is under way."""
@@ -145,18 +148,18 @@ class ResyncProgress:
             raise ResyncWithdrawnError(WITHDRAWN)
 
     def keep(self, name: str, part: Part) -> None:
-        """Store what is done of a cluster, cut to ``MAX_PART_BYTES``."""
+        """Remember what is done of a cluster. If the resync is one that goes on, also store it, cut to ``MAX_PART_BYTES``."""
         self._parts[name] = part
         if self.goes_on:
             (document,) = within_limits({"clusters": [part.document]}, MAX_PART_BYTES)["clusters"]
             self._write(name, {**asdict(part), "document": document})
 
     def fail(self, name: str, error: str) -> None:
-        """Store that a cluster could not be resynchronised."""
+        """Keep that a cluster could not be resynchronised: it is done, and its report is this error."""
         self.keep(name, replace(self.part(name), document={"cluster": name, "error": error}, zones=(), done=True))
 
     def cut_off(self, error: str) -> dict[str, Any]:
-        """Return the report of what was done, with this error for all clusters that are not done."""
+        """Return the report of a resync that was withdrawn: of clusters that are done their reports, of all others this error. Stores nothing."""
         for name in self.names:
             if not self.part(name).done:
                 self._parts[name] = Part(document={"cluster": name, "error": error}, done=True)
@@ -167,7 +170,10 @@ class ResyncProgress:
         return report_of(self.request, [self.part(name).document for name in self.names], named)
 
     def _write(self, cluster: str, part: object) -> None:
-        """Store the counts of clusters, and a cluster's part (empty ``cluster``: none), if somebody still waits for the resync."""
+        """Store how many clusters are done, and a cluster's part (empty ``cluster``: none). Refused if the request was withdrawn.
+
+        Raises what the class says.
+        """
         writer, request = self._master.fenced_writer, self.request
         token, now = writer.token(), self._master.parts.scheduler.epoch_seconds()
         done = sum(each.done for each in self._parts.values())
@@ -185,7 +191,7 @@ class ResyncProgress:
 def report_of(
     request: ResyncRequest, clusters: Sequence[Mapping[str, Any]], named: Sequence[Mapping[str, str]] = (), **more: str
 ) -> dict[str, Any]:
-    """Return the report of a resync from those of its clusters, cut to a size that every transport can carry."""
+    """Return the report of a resync from those of its clusters, cut to a size that every transport can carry. ``more``: further fields."""
     head = {"dry_run": request.dry_run, "forced": request.force, "named_upstreams": [*named]}
     return within_limits({**head, "clusters": clusters, **more})
 
@@ -208,11 +214,13 @@ def with_counts(cluster: Mapping[str, Any]) -> dict[str, Any]:
 def within_limits(report: Mapping[str, Any], max_bytes: int = MAX_REPORT_BYTES) -> dict[str, Any]:
     """Return the report with the rows that fit: the first rows of each list, and ``left_out``, the number of the others.
 
-    Short lists stay complete. The long ones share the remaining bytes equally.
+    Short lists stay complete. The long ones share the remaining bytes equally. All else is never cut. ``left_out`` of a report that was cut
+    before grows.
     """
     clusters: list[dict[str, Any]] = [dict(cluster) for cluster in report["clusters"]]
     places = [(cluster, name) for cluster in clusters for name in _CUT if cluster.get(name)]
     sizes = [[_size(row) for row in cluster[name]] for cluster, name in places]
+    # The report with all of these lists empty: its size is what they cannot have.
     bare = {**report, "clusters": [{**c, **{name: [] for name in _CUT if name in c}} for c in clusters]}
     # 100 bytes for each "left_out".
     share = equal_share(map(sum, sizes), max(0, max_bytes - _size(bare) - 100 * len(places)))
@@ -236,12 +244,18 @@ def figures_of(report: Mapping[str, Any]) -> dict[str, int]:
 
 
 def proven(report: Mapping[str, Any]) -> int:
-    """Count the differences that cannot be changes under way. Of keys, only those count whose change the watch has missed."""
+    """Count the differences that cannot be changes under way, for the alarm. Of keys, only those count whose change the watch has missed.
+
+    A key that a list changed may be one whose event had not come yet.
+    """
     return _count_differences(report, "missed_keys")
 
 
 def _count_differences(report: Mapping[str, Any], of_lists: str) -> int:
-    """Count differences of all kinds in a report. ``of_lists``: the field of a cluster's report that counts keys."""
+    """Count differences of all kinds in a report: keys, orphaned upstreams, sets that drifted or are forgotten, named upstreams.
+
+    ``of_lists``: the field of a cluster's report that counts keys, which differ: ``changed_keys`` or ``missed_keys``. Errors do not count.
+    """
     clusters = [each for each in report["clusters"] if "error" not in each]
     found: int = sum(each.get(of_lists, 0) + each["stray_upstreams"] + each["counts"]["drift"] for each in clusters)
     found += sum(each["counts"].get("forgotten", 0) for each in clusters)
@@ -249,9 +263,12 @@ def _count_differences(report: Mapping[str, Any], of_lists: str) -> int:
 
 
 def in_short(report: Mapping[str, Any], rows: int = KEPT_ROWS) -> dict[str, Any]:
-    """Return the report of a resync as it is stored: of each cluster its error, or its counts and the first rows of drift."""
+    """Return the report of a resync as it is stored: of each cluster its error, or its counts and the first ``rows`` of drift and forgotten sets.
+
+    Of named upstreams, the first rows too.
+    """
     clusters = [
-        {name: each[name][:rows] if name in ROWS else each[name] for name in _KEPT if name in each}
+        {name: each[name][:rows] if name in _KEPT_LISTS else each[name] for name in _KEPT if name in each}
         for each in report["clusters"]
     ]
     return {"clusters": clusters, "named_upstreams": list(report.get("named_upstreams", ()))[:rows]}

@@ -1,6 +1,10 @@
-"""The clusters of a session. A cluster that is no longer served keeps its actor, which still closes the cluster's batches.
+"""The clusters of a session.
 
-A cluster that is not served gets an actor if a batch in flight names it, unless its fence cannot be raised: then another shard serves it.
+a cluster                                      has an actor   is in ``Clusters.configs``
+---------                                      ------------   --------------------------
+is served                                      yes            yes
+was served in this session, and is no longer   yes            no: its actor only closes batches under way
+is not served, but a batch in flight names it  yes            no: the same. No actor if its fence cannot be raised: another shard serves it
 """
 
 from collections import deque
@@ -26,7 +30,10 @@ from kubesync.messages import Configure, EndCluster, Listen, StopListening, Take
 
 ACTOR_OF_CLUSTER: Final = "{}/cluster"
 """The name of the actor's thread."""
+# The address and domain of a cluster that is not served: its actor connects to nothing, and only closes.
 _NOWHERE: Final = "not-served.invalid"
+# How long ``Clusters.stop`` and ``end`` wait: for all listeners together, for what is recorded when the lease is lost, for what is recorded
+# after the time to drain, and for each actor.
 _LISTENERS_END_SECONDS: Final = 2.0
 _LAST_WORDS_SECONDS: Final = 5.0
 _ENDINGS_SECONDS: Final = 2.0
@@ -37,8 +44,9 @@ class Clusters:
     """Starts, configures and ends the actors of clusters. Any thread may send messages to ``actors``; only the session's thread calls the rest.
 
     ``configs``: configurations of the clusters that are served, also of clusters that are being deleted.
-    ``removed`` and ``unreadable``: cluster actors append their own names here, see ``ClusterPorts``.
-    ``became_unreadable``: clusters that are not served, because a newer release wrote some of their items, until their listeners work.
+    ``removed`` and ``unreadable``: cluster actors append their own names here, see ``ClusterPorts``; ``forget_ended`` takes them out.
+    ``became_unreadable``: clusters that are not served, because a newer release wrote some of their items. A changed configuration lets the
+    session try once more; a cluster stays in this set until its listeners work (``health.Reporter``).
     """
 
     def __init__(
@@ -55,7 +63,10 @@ class Clusters:
         self.actors: Directory[ClusterFigures] = Directory(partial(self._actor, activity), scheduler)
 
     def previewer(self, config: ClusterConfig) -> Reconciler:
-        """Make a reconciler with key states of its own, for previews. Reads the cluster's checkpoints."""
+        """Make a reconciler with key states of its own, for previews (dry runs). Reads the cluster's checkpoints.
+
+        It uses nothing of the cluster's actor, which works on meanwhile. The caller only previews: the committer that it gets never writes.
+        """
         ports = self._ports()
         remembered = ports.tables.listeners.remembered({config.name: config.possible_resources})[config.name]
         states = KeyStates(config, ports.tables)
@@ -65,7 +76,10 @@ class Clusters:
         return Reconciler(committer, ports.connector)
 
     def configure(self, configured: Configured) -> None:
-        """Serve a cluster with this configuration. Starts its actor, if it has none."""
+        """Serve a cluster with this configuration. Starts its actor, if it has none.
+
+        A take-over calls it for each cluster, and later sends ``TakeUp`` and ``Listen``; ``adopt`` does all three for one.
+        """
         config = configured.config
         self._host(config)
         self.configs = {**self.configs, config.name: config}
@@ -84,7 +98,7 @@ class Clusters:
         self.actors.send(config.name, Listen(deadline))
 
     def drop(self, name: str, code: ErrorCode, until: float) -> None:
-        """Stop serving a cluster. Its batches under way are still closed."""
+        """Stop serving a cluster, whose configuration is gone. Listeners end by ``until`` (monotonic). Its batches under way are still closed."""
         self._stop_listening(name, code, until, until)
         self._forget(name)
 
@@ -102,7 +116,7 @@ class Clusters:
     def host_for_closing(self, names: Iterable[str], zone_id: str) -> None:
         """Start actors for clusters that are not served, so that they can close their keys of a zone's batch.
 
-        Leaves out clusters whose fences another master holds.
+        A take-over calls it for each batch in flight. Leaves out clusters that have an actor, and those whose fences another master holds.
         """
         for name in names:
             if name in self.actors:
@@ -116,7 +130,11 @@ class Clusters:
             self._host(ClusterConfig(name=name, server=f"https://{_NOWHERE}", domain=_NOWHERE, zones=(zone,)))
 
     def stop(self, code: ErrorCode, drain_until: float, *, abandon: bool) -> bool:
-        """Cut all listeners, and record what they have read. Returns whether all is recorded."""
+        """Cut all listeners, and let the actors record what was read. Returns whether all is recorded. Actors go on: they still close.
+
+        Args:
+            abandon: the lease is lost. Actors only store that, so a short time is enough.
+        """
         # All listeners share one short time limit: one that hangs (in a DNS query, say) must not delay the rest.
         listen_until = min(drain_until, self._scheduler.monotonic() + _LISTENERS_END_SECONDS)
         names = list(self.actors.figures)
@@ -132,7 +150,7 @@ class Clusters:
         self.actors.end(EndCluster(), self._scheduler.monotonic() + _END_SECONDS * len(self.actors.figures))
 
     def _actor(self, activity: Activity, name: str) -> Host[ClusterFigures]:
-        """Make the actor of a cluster."""
+        """Make the actor of a cluster, with the configuration that ``_host`` has kept for it. The directory ``actors`` calls it."""
         actor = ClusterActor(self._first[name], self._ports())
         host = Host(ACTOR_OF_CLUSTER.format(name), actor, self._scheduler, activity)
         actor.hosted(host)

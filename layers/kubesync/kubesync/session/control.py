@@ -22,7 +22,11 @@ class Control:
     """Applies what people change while the master runs. Requested resyncs run in another thread (``Master.resyncs``).
 
     The session's thread calls it, so no method may wait long. ``due_at`` (monotonic seconds): when to call ``run``, if nobody signals before:
-    soon again if DynamoDB is busy and a change stays undone. The next session reads all configurations, so it finds what this one did not do.
+
+        a call has done everything                    after ``control_seconds``
+        DynamoDB is busy, and a change stays undone   after _AGAIN_SECONDS
+
+    The next session reads all configurations, so it finds what this one did not do.
     """
 
     def __init__(self, master: Master) -> None:
@@ -31,17 +35,27 @@ class Control:
         self.due_at = -math.inf
 
     def take_resyncs(self) -> None:
-        """Run the resyncs that are requested, or must be continued. Raises StoreError: ``run`` is due at once."""
+        """Give the resyncs that are requested, or must be continued, to ``Master.resyncs``. ``run`` calls it; the session also does, when it begins.
+
+        Raises StoreError if they cannot be read. Then ``due_at`` stays as it was: when the session begins, ``run`` is due at once.
+        """
         clock = self._parts.scheduler
         self._master.resyncs.take(self._parts.resyncs.clean_up_and_list(clock.epoch_seconds()))
         self.due_at = clock.monotonic() + self._parts.settings.control_seconds
 
     def run(self) -> None:
-        """Read configurations and requests, and apply what is new. Raises StoreError if they cannot be read; then retries."""
+        """Read configurations and requests, and apply what is new. Raises StoreError if they cannot be read: it is due again soon.
+
+        configuration                              what happens
+        -------------                              ------------
+        is gone                                    ``_drop``
+        is new, or has another revision            ``_apply``
+        cannot be read, the cluster is served      nothing: the cluster goes on as it is
+        cannot be read, the cluster is not served  nothing: it cannot be served
+        """
         soon = self.due_at = self._parts.scheduler.monotonic() + _AGAIN_SECONDS
         self.forget_ended()
         found, known = self._master.registered.read(), self._master.configs
-        # A configuration that cannot be read is not deleted: its cluster continues unchanged.
         configs = {name: config or known[name] for name, config in found.items() if config or name in known}
         gone = [partial(self._drop, name) for name in sorted(known.keys() - configs.keys())]
         kept = [partial(self._apply, name, config) for name, config in sorted(configs.items())]
@@ -85,19 +99,23 @@ class Control:
     def _promote_next_owners(self) -> None:
         """Wake keys of this shard's clusters to which masters of other shards gave names, so that they are planned.
 
-        Removes the items of keys that do not wait for the name any more.
+        A name that its owner lets go passes to the key that waits longest for it, and an item says so (``NextOwner``). A master promotes keys
+        of its own clusters itself; keys of other shards are found here. An item stays until its key is planned. Then the key does not wait for
+        the name any more, and the item is removed.
         """
         if self._parts.settings.shards == 1:
             return
-        mine = [heir for heir in NextOwnerTable(self._parts.store).read() if heir.key.cluster in self._master.configs]
-        states = self._master.tables.state.load({heir.key for heir in mine})
+        noted = NextOwnerTable(self._parts.store).read()
+        mine = [note for note in noted if note.key.cluster in self._master.configs]
+        states = self._master.tables.state.load({note.key for note in mine})
         writer = self._master.fenced_writer
-        for heir in mine:
-            if heir.name in states[heir.key].waits:
-                self._master.send(heir.key.cluster, Promoted((heir.key,)))
+        for note in mine:
+            if note.name in states[note.key].waits:
+                self._master.send(note.key.cluster, Promoted((note.key,)))
                 continue
             with suppress(StaleStateError):  # the key was given the name again: the next call sees that
-                writer.run((), [heir.done], writer.token())
+                writer.run((), [note.done], writer.token())
 
     def _soon(self) -> float:
+        """Return until when (monotonic) old listeners must have ended, before a configuration is changed or dropped."""
         return min(self._parts.scheduler.monotonic() + _RESTART_SECONDS, self._master.term.deadline)

@@ -1,5 +1,8 @@
 """Makes a session's reports. Once a minute they also say what does not get through although it should (I10).
 
+    figures of actors ── cluster_health, for each cluster ── health_figures ── ``SessionReport.health`` ── metrics with alarms
+    RegisteredClusters: which clusters there are, and which of them the session can serve
+
 A figure is left out as long as the session cannot know it: alarms keep their state then. A false 0 would end an alarm at each hand-over,
 and a false 1 would raise one.
 """
@@ -29,7 +32,7 @@ FAILING_SECONDS: Final = 180.0
 """A listener counts as failing once it has not worked for so long."""
 _LATE_SECONDS: Final = 180.0  # the alarm's threshold: below it, a session cannot say that nothing is late
 _LISTENERS: Final = 2  # counted for a cluster that cannot be served: what it reads may not be known
-_STUCK_SECONDS: Final = 30.0
+_STUCK_SECONDS: Final = 30.0  # an actor that is in one step for so long shows in the report (``SessionReport.stuck``)
 
 
 @contextmanager
@@ -51,7 +54,7 @@ class ClusterHealth:
     ``set_aside``: how many keys are set aside (``domain.large_keys``).
     ``unrecorded``: age in seconds of the oldest event that is read and not recorded.
     ``inferred``: how many deletions of the last hour were inferred from lists.
-    ``turn``: for how many seconds the oldest event waits to be recorded, and its cluster and namespace.
+    ``turn``: for how many seconds the oldest event waits until it is its namespace's turn to be recorded, and "cluster/namespace".
     """
 
     failing: tuple[float, ...] = ()
@@ -70,24 +73,28 @@ def cluster_health(
     """Return the health of one cluster. If its actor hangs in a call, its listeners count as failing for as long, and nothing is recorded.
 
     Args:
-        steps: see ``health_figures``. ``epoch``: seconds; ``now``: monotonic seconds.
+        found: what the cluster's actor has published last.
+        steps: see ``health_figures``.
+        epoch: now, in seconds since 1970. ``now``: now, in monotonic seconds.
     """
     hangs = steps.get(ACTOR_OF_CLUSTER.format(name), 0.0)
-    unrecorded = None if found.running is None else found.running.unrecorded_since
+    unrecorded_since = None if found.running is None else found.running.unrecorded_since
     since, namespace = (found.running and found.running.turn) or (now, "")
     # The actor of a cluster that was added a moment ago has not read ``failing_since`` yet: such a listener has failed for one second.
     failing = [
         0.0 if view.absent or view.works(epoch) else epoch - (view.failing_since or epoch - 1.0) for view in found.views
     ]
     return ClusterHealth(
-        tuple(max(seconds, hangs) for seconds in failing),
-        found.open.open_keys,
-        0.0 if found.open.oldest_open is None else max(0.0, epoch - found.open.oldest_open),
-        max(hangs, 0.0 if unrecorded is None else now - unrecorded),
-        found.open.waiting,
-        found.open.set_aside,
-        sum(view.checkpoint.believed.within_the_hour(epoch) for view in found.views if view.checkpoint is not None),
-        (now - since, f"{name}/{namespace}"),
+        failing=tuple(max(seconds, hangs) for seconds in failing),
+        open_keys=found.open.open_keys,
+        oldest_open=0.0 if found.open.oldest_open is None else max(0.0, epoch - found.open.oldest_open),
+        unrecorded=max(hangs, 0.0 if unrecorded_since is None else now - unrecorded_since),
+        waiting=found.open.waiting,
+        set_aside=found.open.set_aside,
+        inferred=sum(
+            view.checkpoint.believed.within_the_hour(epoch) for view in found.views if view.checkpoint is not None
+        ),
+        turn=(now - since, f"{name}/{namespace}"),
     )
 
 
@@ -99,7 +106,15 @@ def health_figures(
     steps: Mapping[str, float],
     now: float,
 ) -> dict[str, float]:
-    """Return the values of metrics, by their names. Leaves out those that cannot be known yet.
+    """Return the values of metrics, by their names. Leaves out those that cannot be known yet (see the head of this file).
+
+        metric               left out
+        ------               --------
+        ListenersFailing     while none has failed for long, but one does not work, or a cluster is not served yet
+        OldestOpenSeconds    while nothing is known to be late, but an event waits to be recorded for KNOWN_AFTER_SECONDS: how late its key is,
+                             is not known
+        ZonesStuck           while none is stuck, but of one it is not known. Zones to which nothing may be written (``blocked``) do not count
+        InferredDeletions, TurnWaitSeconds    if there are none
 
     Args:
         unserved: how many registered clusters cannot be served.
@@ -137,7 +152,10 @@ def health_figures(
 
 
 def _state_of(zone: ZoneFigures, in_one_step: float | None, now: float) -> ZoneState:
-    """Return the state of a zone. If its actor hangs in a call for ``in_one_step`` seconds, it cannot say so itself. None: it does not hang."""
+    """Return the state of a zone. If its actor hangs in a call for ``in_one_step`` seconds, it cannot say so itself. None: it does not hang.
+
+    UNKNOWN: it hangs, but not for long.
+    """
     if in_one_step is None:
         return zone.progress.state(now)
     return ZoneState.STUCK if in_one_step >= STUCK_SECONDS else ZoneState.UNKNOWN
@@ -146,8 +164,8 @@ def _state_of(zone: ZoneFigures, in_one_step: float | None, now: float) -> ZoneS
 class RegisteredClusters:
     """The registered clusters of one shard, and which of them this session can serve.
 
-    ``configs``: configurations as read last; None: one that cannot be read. ``lost``: see ``lost_clusters``.
-    ``beyond_limit``: clusters beyond what one session can serve. They are left out; clusters that are served already stay.
+    ``configs``: configurations as read last, by cluster; None: one that cannot be read. ``lost``: clusters that have lost their registration
+    (``lost_clusters``). ``beyond_limit``: clusters beyond what one session can serve. They are left out; clusters that are served already stay.
     """
 
     def __init__(self, store: Store, shard: str, keeper: LeaseKeeper) -> None:
@@ -160,10 +178,11 @@ class RegisteredClusters:
         self._keeper = keeper
 
     def read(self) -> Mapping[str, ClusterConfig | None]:
-        """Read all configurations. Returns those that this session can serve.
+        """Read all configurations. Returns those that this session can serve, and None for one that cannot be read.
 
         Also looks for lost registrations, and notes the number of clusters on the lease.
         """
+        # First those that were served before: a new cluster must not push one of them out.
         served = self.configs.keys() - self.beyond_limit
         self.configs = self.table.read(self._shard)
         in_order = sorted(self.configs, key=lambda name: (name not in served, name))
@@ -182,7 +201,10 @@ class RegisteredClusters:
 
 
 class Reporter:
-    """Makes the reports of one session from what its actors publish. ``report`` is complete after ``fill``.
+    """Makes the reports of one session from what its actors publish.
+
+    ``report`` is the session's own, complete after ``fill``. Once a minute, ``snapshot`` makes another report of the counts so far, and ``health``
+    the figures for alarms.
 
     ``watches_since`` (monotonic): None before clusters are watched. ``turn``: the longest of all clusters at the last call of ``health``, see
     ``ClusterHealth``.
@@ -197,7 +219,7 @@ class Reporter:
         self._lags_reported: dict[str, int] = {}  # by zone, how many lags the last snapshot had covered
 
     def fill(self, clusters: Iterable[ClusterFigures], zones: Mapping[str, ZoneFigures], named: NamedReport) -> None:
-        """Complete the report of a session that has ended."""
+        """Complete the report of a session, once all its actors have ended. Call it once: it adds to the report."""
         report, runs = self.report, [run for cluster in clusters for run in cluster.runs]
         report.clusters += [run.report for run in runs]
         report.listeners += [listener.report for run in runs for listener in run.listeners]
@@ -208,7 +230,8 @@ class Reporter:
     ) -> SessionReport:
         """Make a separate report of the current counts. They cover the whole session; lags cover the time since the last call.
 
-        The counts of an ended run remain; its current states do not.
+        A *run* is the time in which a cluster is watched with one configuration. The counts of an ended run remain; its current states
+        (deletions that are held back, days of credentials, conflicts) do not.
         """
         report = self.report
         found = SessionReport(report.session, epoch=report.epoch, hand_over_seconds=report.hand_over_seconds)
@@ -227,7 +250,10 @@ class Reporter:
         return found
 
     def fresh_lags(self, zones: Mapping[str, ZoneFigures]) -> list[float]:
-        """Return the lags of all units that have landed since the last snapshot, in seconds."""
+        """Return the lags of all units that have landed since the last snapshot, in seconds.
+
+        A zone keeps its last lags (``ZoneFigures.lags``) and counts all of them (``lags_counted``).
+        """
         lags: list[float] = []
         for zone_id, zone in zones.items():
             fresh = zone.lags_counted - self._lags_reported.get(zone_id, 0)
@@ -244,7 +270,19 @@ class Reporter:
     ) -> dict[str, float]:
         """Return what does not get through, see ``health_figures``. Empty while nothing is known.
 
+            a registered cluster that is not disabled                   counts as
+            -----------------------------------------                   ---------
+            its configuration cannot be read, and it is not served      cannot be served: all its listeners fail
+            is beyond what one session can serve                        the same
+            became unreadable, and its listeners have not worked since  the same, also if it is served again
+            is served                                                   served: its ``ClusterHealth``
+            any other: it was added a moment ago                        pending
+
         Updates ``turn`` and ``Clusters.became_unreadable``.
+
+        Args:
+            steps: see ``health_figures``.
+            details: what this session notes on the lease (``LeaseKeeper.note``).
         """
         epoch, now, figures = self._scheduler.epoch_seconds(), self._scheduler.monotonic(), clusters.actors.figures
         if self.watches_since is None or now - self.watches_since < KNOWN_AFTER_SECONDS:
@@ -277,14 +315,12 @@ def _fill_zones(
 _LEFT_OUT: Final = ("session", "stuck", "resyncs", "recoveries", "transactions", "dynamodb", "steady")
 
 type Minute = Sequence[float]
+"""One beat in which changes landed, in four numbers: seconds since the session began, how many changes, and their median and 99th percentile
+lag in seconds."""
 
 
 def session_in_short(report: SessionReport, minutes: Sequence[Minute]) -> dict[str, Any]:
-    """Return the report of a session that has ended, as it is stored: without empty fields, so that a quiet session costs one write unit.
-
-    Args:
-        minutes: for each beat in which batches landed: seconds since the session began, batches' changes, median, 99th percentile.
-    """
+    """Return the report of a session that has ended, as it is stored: without empty fields, so that a quiet session costs one write unit."""
     fields = {name: value for name, value in asdict(report).items() if name not in _LEFT_OUT}
     for cluster in fields["clusters"]:
         cluster["recording_seconds"] = round(cluster["recording_seconds"], 3)

@@ -43,6 +43,14 @@ class LeaseTimes:
 class LeaseKeeper:
     """Holds the lease of one session. Call ``acquire``, then ``start``, and ``release`` at the end. ``details``: see ``note``.
 
+        this process     ``_write_until``          ``lost``   writes
+        ------------     ----------------          --------   ------
+        holds the lease  is in the future          no         yes
+        cannot renew it  has passed                no         no; the next renewal may succeed, or calls ``on_lost``
+        has lost it      -                         yes        no, never again
+        is giving it up  -                         no         no, never again (``give_up_writing``)
+        has released it  -                         yes        no, never again
+
     Args:
         holder: the session's id.
         on_signal: called from the renewing thread when a configuration changed or a resync was requested.
@@ -55,12 +63,12 @@ class LeaseKeeper:
         self._times = times
         self._scheduler = scheduler
         self._lease: Lease | None = None
-        self._write_until = 0.0
-        self._closed = False
+        self._write_until = 0.0  # monotonic
+        self._closed = False  # ``give_up_writing`` was called
         self._lost = scheduler.event()
         self._stop = scheduler.event()
         self._thread: Thread | None = None
-        self._renewing = scheduler.lock()
+        self._renewing = scheduler.lock()  # held by whoever renews the lease or takes it again
         self.details: Item = {}
         self.on_signal: Callable[[], None] = lambda: None
         self.on_lost: Callable[[], None] = lambda: None
@@ -106,6 +114,7 @@ class LeaseKeeper:
         began = self._scheduler.monotonic()
         # By epoch: the lease as a try has found it, and when the try began. One whose answer was lost may have taken the lease.
         tries: dict[int, tuple[Lease, float]] = {}
+        # By ``Lease.renewal``: when this process first read it. Several: the lease was renewed meanwhile, so its holder lives.
         first_seen: dict[int, float] = {}
         pause = POLL_SECONDS
         while True:
@@ -115,7 +124,7 @@ class LeaseKeeper:
                 if deployment:
                     self.table.bind(deployment)
                     deployment = ""
-                seen = self.table.read()
+                seen = self.table.read()  # is it free, or this session's already? Then it is taken
                 now = self._scheduler.monotonic()
                 unmoved = now - first_seen.setdefault(seen.renewal, now)
                 if seen.holder == self._holder and seen.epoch in tries and not seen.released:
@@ -125,6 +134,7 @@ class LeaseKeeper:
                 if seen.is_free(now_ms(self._scheduler)) or unmoved > self._times.duration + self._times.renew_every:
                     self._take(seen, tries)
                     return seen
+                # It is held. Is it worth waiting for?
                 refused = NotMasterError(f"session {seen.holder} is the master (epoch {seen.epoch})")
                 waits = self._ends_soon(seen, renewed=len(first_seen) > 1)
                 pause = self._until_next_poll(seen)
@@ -135,7 +145,10 @@ class LeaseKeeper:
             self._scheduler.sleep(pause)
 
     def _until_next_poll(self, seen: Lease) -> float:
-        """Return the seconds to the next poll. A process that waits for ever polls often only near the time when the lease may become free."""
+        """Return the seconds to the next poll. A process that waits for ever polls often only near the time when the lease may become free.
+
+        That is when the lease expires, or one second before its session says that it ends.
+        """
         if self._times.stand_by < math.inf:
             return POLL_SECONDS
         ends_at_ms = seen.ends_at_ms - 1000 if seen.ends_at_ms else math.inf
@@ -150,7 +163,7 @@ class LeaseKeeper:
         return self._times.stand_by == math.inf or ends_soon or (expires_in > self._times.duration and not renewed)
 
     def _take(self, seen: Lease, tries: dict[int, tuple[Lease, float]] | None = None) -> None:
-        """Take the lease, if it is unchanged since it was read. Notes the try in ``tries``.
+        """Take the lease, if it is unchanged since it was read. Notes the try in ``tries`` (``_stand_by``) before it is made.
 
         Raises:
             NotMasterError: another session took it first.
@@ -182,7 +195,7 @@ class LeaseKeeper:
             self._scheduler.sleep(POLL_SECONDS)
 
     def _set_lease(self, lease: Lease, started: float) -> None:
-        """Hold a lease. Its time counts from the start of the try that took or renewed it."""
+        """Remember the lease that this session took or renewed. The time to write counts from the start of the try: later would be unsafe."""
         self._lease, self._write_until = lease, started + self._times.write_seconds
 
     def note(self, **details: Value) -> None:
@@ -213,16 +226,25 @@ class LeaseKeeper:
         return max(0.0, (now_ms(self._scheduler) - ended_ms) / 1000) if ended_ms else None
 
     def start(self, ends_at_epoch: float) -> None:
-        """Start to renew, in a separate thread. Other sessions read ``ends_at_epoch``: the time when this session ends."""
+        """Renew the lease once, then regularly in a separate thread.
+
+        Other sessions read ``ends_at_epoch`` (seconds since 1970), the time when this session ends, and stand by if it is near.
+        """
         self._lease = replace(self.lease, ends_at_ms=int(ends_at_epoch * 1000))
         self.renew()
         self._thread = self._scheduler.thread("lease", self._keep)
         self._thread.start()
 
     def renew(self) -> None:
-        """Renew the lease once. Calls ``on_signal`` if somebody signalled, and ``on_lost`` if the lease is lost or too old to write.
+        """Renew the lease once.
 
-        After any other failure nothing changes: the next renewal is the next try.
+        the renewal                                   what happens
+        -----------                                   ------------
+        succeeds                                      this session may write for another ``write_seconds``
+        succeeds, and somebody signalled meanwhile    the same, and ``on_signal``
+        is refused: another session has the lease     it is lost: ``on_lost``
+        fails, and the time to write has passed       the same: nothing may be written, so the session ends
+        fails otherwise                               nothing: the next renewal is the next try
         """
         with self._renewing:
             started = self._scheduler.monotonic()
@@ -262,14 +284,17 @@ class LeaseKeeper:
         return self._lost.is_set()
 
     def check_may_write(self) -> None:
-        """Raise NotMasterError if the lease is or may be lost."""
+        """Raise NotMasterError if the lease is or may be lost. Every write of this session asks first (``FencedWriter.check``)."""
         if self._lost.is_set() or self._closed:
             raise NotMasterError("the lease was lost or given up")
         if self._scheduler.monotonic() > self._write_until:
             raise NotMasterError("the lease could not be renewed in time")
 
     def truly_master(self) -> Lease:
-        """Check in the table, not by the clock, that this session holds the lease. Raises NotMasterError if not."""
+        """Read the lease, and return it if this session holds it. Otherwise the lease is lost: calls ``on_lost``, and raises NotMasterError.
+
+        A zone asks when its journal has another value than expected: did another master swap it, or did somebody change it by hand?
+        """
         current = self.table.read()
         if current.holder != self.lease.holder or current.epoch != self.lease.epoch or current.released:
             self._lose()
@@ -298,14 +323,19 @@ class LeaseKeeper:
             self._lease = replace(self.lease, ends_at_ms=ends_at_ms)
 
     def give_up_writing(self) -> None:
-        """Make ``check_may_write`` refuse from now on: threads that are still busy must not write after the release."""
+        """Make ``check_may_write`` refuse from now on: threads that are still busy must not write after the release.
+
+        The session calls it before a release that is not clean.
+        """
         self._closed = True
 
     def release(self, *, clean: bool, unsettled: Collection[str] = ()) -> bool:
         """Stop renewing, and release the lease if it is still ours. False: another session had taken it.
 
+        True does not prove that the release is stored: if DynamoDB fails, the lease expires by itself, and the end counts as unclean.
+
         Args:
-            unsettled: see ``LeaseTable.release``.
+            clean, unsettled: see ``LeaseTable.release``.
         """
         self._stop.set()
         if self._thread is not None:
@@ -316,7 +346,7 @@ class LeaseKeeper:
                 at_ms = now_ms(self._scheduler)
                 self.table.release(self.lease, clean=clean, at_ms=at_ms, unsettled=unsettled, details=self.details)
             except StoreError:
-                pass  # the lease expires by itself, and the end counts as unclean
+                pass
             except NotMasterError:
                 ours = False
         self._lost.set()

@@ -46,9 +46,10 @@ _RESYNC_ENDS_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """How the last master ended: cleanly, except in the ``unsettled`` zones.
+    """What a master found when it took over. Before ``Master.take_over``: nothing is known, and no zone has to wait.
 
-    ``zones``: the zones that configurations name, by id. ``zones_held``: this master writes to no zone yet.
+    ``clean``, ``unsettled``: how the last master ended: cleanly, except in these zones. ``zones``: the zones that configurations name, by id.
+    ``zones_held``: this master writes to no zone yet (``Master.release_zones``), so all that the last one left unsettled is unsettled still.
     """
 
     clean: bool = False
@@ -58,7 +59,13 @@ class TakenOver:
 
 
 class Master:
-    """Makes and ends everything that one master runs. Only the session's thread calls the methods, unless they say otherwise."""
+    """Makes and ends everything that one master runs. Only the session's thread calls the methods, unless they say otherwise.
+
+    A session has one master, as a rule. If fences are above its epoch, it takes the lease again, and makes another master for the new epoch.
+
+    ``served``: the actors of clusters. ``zones``: the actors of zones; each starts when the first message for it is sent, or when it has to
+    settle. ``activity``: counts the actors that have something to do. ``term``: until when all of them work.
+    """
 
     def __init__(self, parts: MasterParts, keeper: LeaseKeeper, report: SessionReport, term: Term) -> None:
         settings, store, scheduler = parts.settings, parts.store, parts.scheduler
@@ -100,6 +107,8 @@ class Master:
     def take_over(self, *, clean: bool, unsettled: Collection[str] = (), hold_zones: bool = False) -> None:
         """Read the configurations, raise all fences, then read checkpoints and named upstreams; ``release_zones`` reads the rest.
 
+        Fences come before all reads of state: what is read may not be changed any more by an earlier master (I2).
+
         Args:
             clean: the last master ended cleanly, except in the zones that it left ``unsettled``.
             hold_zones: write to no zone before ``release_zones``, which a dry run never calls.
@@ -108,7 +117,7 @@ class Master:
         configs = {name: config for name, config in found.items() if config is not None}
         self.served.fencing.take_over(configs)
         read = {name: config.possible_resources for name, config in configs.items()}
-        # None: each cluster reads its own part.
+        # If a newer release wrote one of the items, all of this is None: each cluster reads its own part, and may find that it cannot be served.
         remembered = self._read(partial(self.tables.listeners.remembered, read)) or dict.fromkeys(configs)
         self._retry(self.named.load)
         zones = {zone.id: zone for config in configs.values() for zone in rules_of(config).zones}
@@ -121,7 +130,8 @@ class Master:
     def release_zones(self) -> None:
         """Start to write to zones. Read the inflight items of zones to settle, then open and promoted keys.
 
-        Zones are settled even if there is nothing to write: after a clean end the unsettled ones, else all that have an inflight item.
+        ``take_over`` calls it, or a recovery, once it knows what is in the zones. Zones are settled even if there is nothing to write: after a
+        clean end the unsettled ones, else all that have an inflight item. All other zones start with the first message for them.
         """
         self._taken_over = replace(self._taken_over, zones_held=False)
         left = sorted(self._unsettled()) if self._taken_over.clean else self._retry(self.parts.inflight.zones)
@@ -152,13 +162,14 @@ class Master:
         return retry_while_throttled(call, self.fenced_writer.check, self.parts.scheduler, self.term.deadline)
 
     def _zone(self, ports: ZonePorts, zone_id: str) -> Host[ZoneFigures]:
-        """Make the actor of a zone."""
+        """Make the actor of a zone. It settles first, unless the last master ended cleanly there. The directory ``zones`` calls it."""
         last = self._taken_over
         settled = last.clean and zone_id not in last.unsettled
         actor = ZoneActor(zone_id, ports, settled=settled, zone=last.zones.get(zone_id))
         return Host(ACTOR_OF_ZONE.format(zone_id), actor, self.parts.scheduler, self.activity)
 
     def _cluster_ports(self, large: Lock) -> ClusterPorts:
+        """Return what a cluster's actor has to do with the world. ``large``: one lock for all clusters, see ``ClusterPorts``."""
         parts = self.parts
         return ClusterPorts(
             session=parts.session,
@@ -221,7 +232,10 @@ class Master:
             self.send(name, Listen(self.term.deadline))
 
     def wait_until_idle(self) -> None:
-        """Wait until all actors are idle, the deadline passes, or the session must end."""
+        """Wait until no actor has anything to do, so that what a recovery or a resync has changed is published before the session ends.
+
+        Returns sooner if the deadline passes or the session must end. Raises NotMasterError once the lease is or may be lost.
+        """
         while not (self.activity.none or self.term.time_is_up):
             self._keeper.check_may_write()
             self.parts.scheduler.sleep(0.05)
@@ -230,22 +244,27 @@ class Master:
         """End all actors, and complete the report. First clusters record what was read; then zones send, and clusters close.
 
         Args:
+            code: why the session ends. Listeners store it as their end.
+            drain_until: the time (monotonic) after which nothing is written.
             abandon: another session holds the lease. Write only, where no fence forbids it, that the lease was lost.
 
         Returns:
-            Whether everything has ended and every outcome is known, except in these zones.
+            Whether everything has ended and every outcome is known, except in these zones; and these zones. The lease is released with both.
         """
         self.fenced_writer.until_monotonic = drain_until
-        # The resync under way stops by itself and answers its caller. The listeners are cut without waiting for it.
+        # 1. The resync under way stops by itself and answers its caller. The listeners are cut without waiting for it.
         self.resyncs.close()
         self.resyncs.join(_RESYNC_ENDS_SECONDS)
+        # 2. Clusters record what their listeners have read, and publish it.
         clean = self.served.stop(code, drain_until, abandon=abandon)
+        # 3. Zones send what they can, while clusters still close. Then clusters end.
         until = self.parts.scheduler.monotonic() + 1.0 if abandon else drain_until
         self.named.stop(Drain(until, abandon))
         self.zones.end(Drain(until), until)
         unsettled = self._unsettled()
         clean = self.named.join() and clean
         self.served.end()
+        # 4. Is the end clean?
         clean = clean and (
             self._taken_over.clean or not self._taken_over.zones_held
         )  # zones without an actor need no settling
@@ -258,9 +277,13 @@ class Master:
         return clean, unsettled
 
     def _unsettled(self) -> frozenset[str]:
-        """Return the zones that the next master has to settle: an outcome is unknown, or the zone was never settled here.
+        """Return the zones that the next master has to settle.
 
-        Zones whose threads hang in a call are included, because the batch of that call may still land.
+        a zone counts if                                                   why
+        ----------------                                                   ---
+        the last master left it unsettled, and it has no actor here        nobody has settled it since
+        its actor has ended, and its figures are not clean                 an outcome is unknown, or it was never settled here
+        its actor hangs in a call                                          the batch of that call may still land
         """
         left = frozenset(zone_id for zone_id in self._taken_over.unsettled if zone_id not in self.zones)
         return left | self.zones.failed(lambda figures: figures.clean)
@@ -270,7 +293,7 @@ class Master:
         return percentiles(self._reporter.fresh_lags(self.zones.figures))
 
     def snapshot(self, *, lost: bool) -> SessionReport:
-        """Make a report of the current counts, for metrics. Notes on the lease which namespace waits longest for its turn.
+        """Make a report of the current counts, for metrics. Notes on the lease which namespace waits longest for its turn (``Lease.turn``).
 
         ``lost``: another session is the master by now. Then the report has no health.
         """
@@ -281,6 +304,7 @@ class Master:
                 steps, details = found.stuck, self._keeper.details
                 found.health = self._reporter.health(self.served, zones, steps, self.registered, details)
                 seconds, of = self._reporter.turn
+                # Nothing waits, and nothing is noted: the lease stays as it is. Nothing waits any more: the note is emptied.
                 if seconds >= 1.0 or details.get("turn"):
                     self._keeper.note(turn=[self._keeper.lease.epoch, int(seconds), of] if seconds >= 1.0 else [])
         return found

@@ -47,7 +47,7 @@ class Session:
         progress: called at each notable step, for a person who watches.
 
     ``on_beat`` gets a snapshot of the report: once the session is master, then once a minute, and at the end. ``on_resync`` is called when a
-    resync of all clusters has ended. Both are called in the session's own thread.
+    resync of all clusters has ended. Both are called in the session's own thread. The functions set both, to write metrics.
     """
 
     def __init__(self, parts: MasterParts, keeper: LeaseKeeper, progress: Progress) -> None:
@@ -58,12 +58,16 @@ class Session:
         self._started = 0.0
         # For how many seconds the invocation leaves time to work, before it must drain.
         self._work_left: Callable[[], float] = lambda: math.inf
-        self._control_due = False
-        self._standing_by = False
+        self._control_due = (
+            False  # somebody changed a configuration, or requested a resync: do not wait for ``Control.due_at``
+        )
+        self._standing_by = False  # the person who watches was told that the session stands by
         self.on_beat: Callable[[SessionReport], None] = lambda _snapshot: None
         self.on_resync: Callable[[ResyncEnded], None] = lambda _ended: None
-        self._minutes: list[Minute] = []
-        self._steady_from = math.inf
+        self._minutes: list[
+            Minute
+        ] = []  # of each beat with a lag: seconds since the session began, changes, median, 99th percentile
+        self._steady_from = math.inf  # from when on (monotonic) ``SessionReport.steady`` is true
         # Not a copy: these counts grow while the session runs.
         self.report = SessionReport(parts.session, dynamodb=parts.counted.counts)
 
@@ -91,6 +95,7 @@ class Session:
             StoreError: the tables cannot be used. Nothing was done.
             UsageError: the tables belong to another deployment. Nothing was done.
         """
+        # 1. Take the lease.
         self._started = self._clock.monotonic()
         reserved = self._parts.settings.drain_margin_seconds + _RELEASE_SECONDS
         self._work_left = lambda: remaining_seconds() - reserved
@@ -100,6 +105,7 @@ class Session:
             before, lease = self._keeper.acquire(self._may_stand_by, self._parts.settings.deployment)
         except NotMasterError as error:
             return self._end_without_lease(error)
+        # 2. Take over: raise the fences, and read what is stored. A fence that is above the epoch costs another try.
         leads_since = self._clock.monotonic()
         self._begin_as_master(before, lease, leads_since)
         # A recovery and a resync write in this thread, which must end the session in time.
@@ -121,6 +127,7 @@ class Session:
                     # It is not known how the master ended that had raised this fence. So all zones are settled.
                     master, left = self._new_master(writes_until), None
             self._say_that_it_leads(master, leads_since)
+            # 3. Do the one task that the session was started for, or watch until the deadline.
             if recovering is not None:
                 self._recover(master, recovering)
             elif resync is not None:
@@ -134,6 +141,7 @@ class Session:
         except BaseException:
             self._keeper.release(clean=False)
             raise
+        # 4. Hand over.
         self._finish(master)
         return self.report
 
@@ -198,7 +206,7 @@ class Session:
             master.wait_until_idle()
 
     def _may_stand_by(self) -> bool:
-        """Whether to go on waiting for the lease. Tells the person who watches, the first time."""
+        """Whether to go on waiting for the lease. ``LeaseKeeper.acquire`` asks before each wait; the first time, tells the person who watches."""
         if not self._standing_by:
             self._standing_by = True
             self._term.progress("stand-by", {"session": self.report.session})
@@ -210,7 +218,16 @@ class Session:
         self._term.wake()
 
     def _watch(self, master: Master) -> None:
-        """Run the session's loop until it has to end: control, reports of resyncs, figures each minute, lag on the lease."""
+        """Run the session's loop until it has to end: control, reports of resyncs, figures each minute, lag on the lease.
+
+        The actors do the work, in threads of their own. The loop waits for at most a second at a time, so it notices each end in time:
+
+            the loop ends because                                code
+            ---------------------                                ----
+            somebody called ``stop``, or the lease was lost      theirs (``Term.over``)
+            the session's deadline has come                      MAX_RUNTIME
+            the invocation ends sooner than it had said          WORKER_EXITING
+        """
         control = Control(master)
         next_beat = self._clock.monotonic() + BEAT_SECONDS
         next_note = self._clock.monotonic()
@@ -243,13 +260,19 @@ class Session:
             self._term.wait(min(_TICK_SECONDS, self._term.deadline - now))
 
     def _finish(self, master: Master) -> None:
-        """Drain, end all actors, release the lease, and complete and store the report."""
+        """Drain, end all actors, release the lease, and complete and store the report.
+
+        The report is stored last, so that the next session need not wait for it. It is not stored if the lease was lost: another master writes
+        now (I2).
+        """
+        # 1. Drain. If the lease is lost, clusters only store that.
         code = self._term.code or ErrorCode.MAX_RUNTIME
         began = self._clock.monotonic()
         margin = self._parts.settings.drain_margin_seconds
         drain_until = began + min(margin, max(0.0, self._work_left() + margin))
         self._term.progress("ending", {})
         clean, unsettled = master.finish(code, drain_until, abandon=code is ErrorCode.NOT_MASTER or self._keeper.lost)
+        # 2. Release the lease, with the last facts for later sessions.
         lost = self._term.code is ErrorCode.NOT_MASTER or self._keeper.lost
         self._report_resyncs()
         self._note_lag(master)
@@ -257,6 +280,7 @@ class Session:
             # Every write happened under our lease, but the next session will not see a clean hand-over.
             lost = True
             self._term.stop(ErrorCode.NOT_MASTER, "the lease was lost before it could be released")
+        # 3. Report.
         self._beat(master, lost=lost)
         code = self._term.code or code
         self.report.clean = clean and not lost and not unsettled
@@ -279,7 +303,10 @@ class Session:
             self._store_report()
 
     def _beat(self, master: Master, *, lost: bool = False) -> None:
-        """Give ``on_beat`` a snapshot, and remember its lag for the report. ``lost``: another session is the master."""
+        """Give ``on_beat`` a snapshot, and remember its lag for the report. ``lost``: another session is the master.
+
+        Figures must not end a session: an error is logged and dropped.
+        """
         steady = self.report.steady = self._clock.monotonic() >= self._steady_from
         with harmless("the figures of this minute could not be reported"):
             snapshot = master.snapshot(lost=lost)
@@ -320,7 +347,10 @@ class Session:
         thread.join(_REPORT_SECONDS)
 
     def _report_resyncs(self) -> None:
-        """Call ``on_resync`` for resyncs of all clusters that have ended. Note the time of one without errors on the lease."""
+        """Call ``on_resync`` for resyncs of all clusters that have ended. Note the time of one without errors on the lease.
+
+        ``operations.requests`` puts them into ``Term.resynced``, in another thread.
+        """
         while self._term.resynced:
             ended = self._term.resynced.popleft()
             if not ended.errors:
