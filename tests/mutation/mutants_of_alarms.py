@@ -376,8 +376,8 @@ OF_ALARMS: Final[tuple[Mutant, ...]] = (
         without="a deployment that deletes everything, told by events, raises no alarm",
         invariants="I5",
         file="telemetry/metrics.py",
-        old="self._grown(name, total)) > 0:\n",
-        new="self._grown(name, total)) < 0:\n",
+        old="self._grow(name, total)) > 0:\n",
+        new="self._grow(name, total)) < 0:\n",
         caught_by=(
             "integration/causes/test_status_of_causes.py::test_i5_many_deletions_raise_an_alarm_whatever_their_reason",
         ),

@@ -71,6 +71,7 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _check_lease(self) -> Self:
+        """A master must have time to renew before it has to stop writing, and stop before the lease can expire (I2)."""
         if not self.lease_renew_seconds < self.lease_write_seconds <= self.lease_seconds:
             raise ValueError(
                 "it must be KUBESYNC_LEASE_RENEW_SECONDS < KUBESYNC_LEASE_WRITE_SECONDS <= KUBESYNC_LEASE_SECONDS"
@@ -84,6 +85,7 @@ class Settings(BaseModel):
 
     @property
     def audit_retention_seconds(self) -> int:
+        """How long audit entries and results of resyncs stay."""
         return self.audit_retention_days * 86_400
 
     @property
@@ -93,7 +95,7 @@ class Settings(BaseModel):
 
     @property
     def window_bytes(self) -> int:
-        """Events of one cluster that wait to be recorded, and as many that are being recorded."""
+        """The memory for events of one cluster that wait to be recorded, and the same again for those that are being recorded, in bytes."""
         return self.memory_megabytes * _MEBIBYTE // 16
 
     @property

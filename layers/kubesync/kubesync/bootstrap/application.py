@@ -56,7 +56,7 @@ _IDENTITY_SECONDS: Final = 3.0
 
 
 def quiet(_what: str, _details: dict[str, object]) -> None:
-    """Ignores progress."""
+    """Implements ``Progress`` for a process that shows none, as on Lambda."""
 
 
 class KubernetesConnector:
@@ -65,7 +65,9 @@ class KubernetesConnector:
     def __init__(self, settings: Settings, scheduler: Scheduler, access_for: AccessFor) -> None:
         self._scheduler = scheduler
         self._access_for = access_for
-        self._ends: dict[tuple[str, int], CredentialEnds] = {}
+        self._ends: dict[
+            tuple[str, int], CredentialEnds
+        ] = {}  # by a cluster's name and the revision of its configuration
         self._policy = ReflectorPolicy(
             connect_timeout=settings.connect_timeout_seconds,
             read_timeout=settings.read_timeout_seconds,
@@ -96,6 +98,7 @@ class KubernetesConnector:
         return self._credential_ends(config).known()
 
     def _credential_ends(self, config: ClusterConfig) -> CredentialEnds:
+        """Where the connections under this configuration note when their certificates and tokens end."""
         return self._ends.setdefault((config.name, config.revision), CredentialEnds(self._scheduler))
 
     def client(self, config: ClusterConfig) -> ApiClient:
@@ -135,6 +138,7 @@ class ConfiguredAccess:
         )
 
     def _token_source(self, config: ClusterConfig) -> TokenSource | None:
+        """What gives the bearer token. None: the cluster needs none."""
         if config.eks is not None:
             return self._eks_token(config.eks, config.role_arn, config.external_id or "")
         if config.aws_identity is not None:
@@ -142,6 +146,7 @@ class ConfiguredAccess:
         return None if config.token is None else self._secret_token(config.token, config.server)
 
     def _new_eks_token(self, cluster: str, role_arn: str | None, external_id: str) -> IssuedToken:
+        """``cluster``: the ARN of an EKS cluster, which also says its region, or its name."""
         arn = _EKS_ARN.fullmatch(cluster)
         name, region = (arn["name"], arn["region"]) if arn else (cluster, None)
         role = None if role_arn is None else AssumedRole(self._session, role_arn, external_id, self._clock, region)
@@ -189,6 +194,7 @@ class Application:
         return other
 
     def store(self, counted: StoreCalls | None = None) -> Store:
+        """The tables, over a new client of DynamoDB. ``counted``: counts its requests."""
         return self._guarded(counted, RetryPolicy(), connect=2, read=10)
 
     def lease_store(self, counted: StoreCalls | None = None) -> Store:
@@ -197,6 +203,7 @@ class Application:
         return self._guarded(counted, retry, connect=1, read=2)
 
     def _guarded(self, counted: StoreCalls | None, retry: RetryPolicy, *, connect: float, read: float) -> Store:
+        """A store with these timeouts (seconds) that refuses items of newer releases."""
         client = build_dynamodb_client(self.session, connect_timeout=connect, read_timeout=read)
         store = DynamoStore(client, table_names(self.settings.tables), self.scheduler, retry=retry, counted=counted)
         return SchemaGuard(store, self.schema)
@@ -221,6 +228,7 @@ class Application:
         return ZoneAccounts(self.session, clock, new_buckets, f"kubesync-{settings.deployment}")
 
     def access(self) -> AccessFor:
+        """How this process reaches clusters."""
         return self.access_for or ConfiguredAccess(self.session, self.scheduler, local=self.local)
 
     def connector(self) -> Connector:
@@ -251,7 +259,12 @@ class Application:
         progress: Progress = quiet,
         on_session: Callable[[Session], None] = lambda _session: None,
     ) -> ResyncInvocation:
-        """A full resync for a person. If it needs a session of its own, it calls ``on_session`` with it."""
+        """A full resync that a person or the schedule asks for.
+
+        Args:
+            wanted: without a shard it goes to the shard of the cluster that it names.
+            on_session: called with the session, if the resync needs one of its own, before it runs.
+        """
         store, shard = self.store(), self.settings.shard
         if wanted.cluster and not wanted.shard:
             named = ClusterTable(store).read().get(wanted.cluster)

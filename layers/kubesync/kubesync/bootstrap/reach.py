@@ -51,6 +51,7 @@ def reach(application: Application) -> dict[str, Any]:
 
 
 def _cluster(connector: KubernetesConnector, config: ClusterConfig) -> Iterator[dict[str, Any]]:
+    """Read one object of each resource that a session would read. A resource that the cluster need not have counts as reached."""
     scope = config.scope
     for resource in config.resources:
         name = f"cluster {config.name}: {resource.value}"
@@ -65,4 +66,5 @@ def _cluster(connector: KubernetesConnector, config: ClusterConfig) -> Iterator[
 
 
 def _step(name: str, error: KubesyncError | None = None, code: int | None = None, key: str = "") -> dict[str, Any]:
+    """One step of the answer: see ``reach``. ``error``: None: it worked."""
     return {"step": name, "error": "" if error is None else str(error), "code": code, "key": key}

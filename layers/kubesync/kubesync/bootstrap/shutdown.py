@@ -50,6 +50,7 @@ def register_for_sigterm(environment: Mapping[str, str] | None = None) -> Thread
 
 
 def _register(address: str) -> str:
+    """Register the extension, for no event. Returns the identifier that Lambda gives it. Raises HTTPError."""
     name, timeout = {"Lambda-Extension-Name": _NAME}, _REGISTER_SECONDS
     url = f"http://{address}{_PATH}/register"
     answer = request("POST", url, json={"events": []}, headers=name, timeout=timeout, retries=False)

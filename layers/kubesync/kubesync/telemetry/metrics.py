@@ -127,26 +127,31 @@ class MetricsPublisher:
     def __init__(self, deployment: str, write: Write | None = None, *, shard: str = "") -> None:
         self._of_shard: tuple[Mapping[str, str], ...] = ({"shard": shard},) if shard not in ("", "0") else ()
         self._write_line = write or partial(write_embedded, f"kubesync-{deployment}")
-        self._failed: _ByListener = Counter()
-        self._last: dict[str, float] = {}
+        self._failed: _ByListener = Counter()  # errors up to the last beat
+        self._last: dict[str, float] = {}  # by metric, the count of the session at its last ``_grow``
         self._gap_written = False
 
     def beat(self, snapshot: SessionReport) -> None:
-        """Write the figures since the last beat. ``snapshot`` counts from the session's start; its lags are those since the last beat."""
+        """Write a minute's metrics. ``snapshot`` counts from the session's start, so most figures are how much a count has grown since the last beat.
+        Its lags are those since the last beat.
+        """
         counted = _counts(snapshot)
+        # 1. The heartbeat: of shard 0 with the other counts, of another shard under its own dimension.
         heartbeat = {"MasterHeartbeat": 1} if snapshot.steady else {}
         if heartbeat and self._of_shard:
             self._write(heartbeat, *self._of_shard)
             heartbeat = {}
-        self._write(heartbeat | {name: self._grown(name, count) for name, count in counted.items()})
+        self._write(heartbeat | {name: self._grow(name, count) for name, count in counted.items()})
+        # 2. Errors by code, and what is written only if there is some.
         failed = _failures(snapshot)
         self._by_code("ListenerErrors", failed - self._failed)
         self._failed = failed
         recording = sum(each.recording_seconds for each in snapshot.clusters)
         deleted = sum(zone["deleted"] for zone in snapshot.zones)
         for name, total in (("RecordingTime", recording), ("RecordSetsDeleted", deleted)):
-            if (grown := self._grown(name, total)) > 0:
+            if (grown := self._grow(name, total)) > 0:
                 self._write({name: grown})
+        # 3. States: as they are now.
         self._write(_states(snapshot))
         if snapshot.health:
             self._write(snapshot.health)
@@ -181,11 +186,11 @@ class MetricsPublisher:
 
     def _write_named(self, named: Mapping[str, Any]) -> None:
         """Write the figures of named upstreams, if there are any."""
-        written, stuck = self._grown("NamedUpstreamsWritten", named.get("written", 0)), bool(named.get("problem"))
+        written, stuck = self._grow("NamedUpstreamsWritten", named.get("written", 0)), bool(named.get("problem"))
         if named.get("registered") or written or stuck:
             self._write({"NamedUpstreamsWritten": written, "NamedUpstreamsStuck": int(stuck)})
 
-    def _grown(self, name: str, count: float) -> float:
+    def _grow(self, name: str, count: float) -> float:
         """Return how much a count of the whole session has grown since the last call for this name, and remember it."""
         before, self._last[name] = self._last.get(name, 0), count
         return count - before
@@ -197,6 +202,7 @@ class MetricsPublisher:
             self._write({name: count}, dimensions, {**dimensions, "cluster": cluster})
 
     def _write(self, values: Mapping[str, float], *dimension_sets: Mapping[str, str]) -> None:
+        """Write these metrics under each set of dimensions, besides ``service``; without a set, under ``service`` alone."""
         self._write_line(values, dimension_sets)
 
 
@@ -205,9 +211,11 @@ def embedded(settings: Settings) -> Write:
 
     def write(values: Mapping[str, float], dimension_sets: tuple[Mapping[str, str], ...]) -> None:
         wanted = values if settings.dashboard_metrics else {name: values[name] for name in values if name in ALARMED}
-        of_all = tuple(each for each in dimension_sets if settings.cluster_metrics or "cluster" not in each)
-        if wanted and (of_all or not dimension_sets):
-            write_embedded(f"kubesync-{settings.deployment}", wanted, of_all)
+        sets = tuple(each for each in dimension_sets if settings.cluster_metrics or "cluster" not in each)
+        if wanted and (
+            sets or not dimension_sets
+        ):  # not if all sets were left out: without one the line would be for ``service`` alone
+            write_embedded(f"kubesync-{settings.deployment}", wanted, sets)
 
     return write
 
@@ -217,9 +225,10 @@ def write_embedded(service: str, values: Mapping[str, float], dimension_sets: tu
     # A new provider for each line: Powertools' Metrics keeps values in the class.
     line = AmazonCloudWatchEMFProvider(namespace=NAMESPACE, default_dimensions={"service": service})
     for at, dimensions in enumerate(dimension_sets):
-        if at:
+        if at:  # a further set
             line.add_dimensions(**dimensions)
             continue
+        # The first set extends the provider's own.
         for dimension, value in dimensions.items():
             line.add_dimension(dimension, value)
     for name, figure in values.items():
@@ -253,6 +262,7 @@ def _states(report: SessionReport) -> dict[str, int]:
         "Conflicts": sum(each.conflicts for each in report.clusters),
         "ZonesBlocked": sum(bool(zone["blocked"]) for zone in report.zones),
     }
+    # Every listener that listed in this session says whether its deletions are held.
     holding = {(each.cluster, resource): held for each in report.clusters for resource, held in each.holding.items()}
     listeners = {(each.cluster, each.resource) for each in report.listeners if not each.ended}
     if any(holding.values()) or (listeners and listeners <= holding.keys()):
@@ -261,7 +271,7 @@ def _states(report: SessionReport) -> dict[str, int]:
 
 
 def _failures(report: SessionReport) -> _ByListener:
-    """Count the errors of all listeners over the session."""
+    """Count the errors of all listeners over the session, by code and cluster."""
     found: _ByListener = Counter()
     for listener in report.listeners:
         for key, count in listener.errors.items():

@@ -68,6 +68,7 @@ ENDPOINTS_SOURCES: Final = frozenset({Resource.ENDPOINTS, Resource.ENDPOINTSLICE
 
 
 def _endpoints_source(given: object) -> Resource:
+    """Read the field ``endpoints_source``. Raises ValueError, as pydantic wants it."""
     if given not in ENDPOINTS_SOURCES:
         raise ValueError("endpoints_source is endpoints or endpointslices")
     return Resource(str(given))
@@ -187,6 +188,7 @@ class ClusterConfig(BaseModel):
         return self
 
     def _mistakes(self) -> Iterator[str]:
+        """What is wrong with the configuration, beyond the types of its fields: one line for a person each."""
         if not self.server and not self.kubeconfig:
             yield "give the API server's address (--server) or a kubeconfig (--kubeconfig)"
         elif self.server and (no_server := _why_no_server(self.server)):
@@ -219,13 +221,13 @@ class ClusterConfig(BaseModel):
 
     @property
     def possible_resources(self) -> tuple[Resource, ...]:
-        """What its listeners read, or would read with another source of endpoints: their progress is known."""
+        """What its listeners read, or would read with the other source of endpoints: of these a session may have left items in the tables."""
         read = (*self.kinds, *(KINDS[name] for kind in self.kinds for name in kind.reads))
         return tuple(dict.fromkeys(resource for kind in read for resource in kind.resources))
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """What its listeners read, in this order. Of the resources that hold endpoints it is the configured one."""
+        """What its listeners read, in this order. Of the two resources that hold endpoints only the configured one."""
         others = ENDPOINTS_SOURCES - {self.endpoints_source}
         return tuple(resource for resource in self.possible_resources if resource not in others)
 
@@ -236,7 +238,8 @@ class ClusterConfig(BaseModel):
 
     @property
     def shows_identity(self) -> bool:
-        """Whether a list holds default/kubernetes, whose uid identifies the cluster; where none does, the cluster is asked for it (I5)."""
+        """Whether some listener's list holds Service default/kubernetes, whose uid identifies the cluster (I5). If not, the cluster is asked for it
+        by itself (``Connector.identity``)."""
         return self.lists_services and self.scope.shows_identity
 
     @property
@@ -271,7 +274,7 @@ def _why_no_server(server: str) -> str:
     """Why it is no address of an API server; empty if it is one."""
     try:
         parts = urlsplit(server)
-    except ValueError:  # an unclosed brace
+    except ValueError:  # an unclosed bracket, as of an IPv6 address: https://[::1
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return f"server {server!r} is not a URL such as https://host:6443"
@@ -297,8 +300,10 @@ class ClusterTable(Table):
     """Reads the registry. People change it, with the command; a master deletes a configuration when nothing of the cluster is left."""
 
     def read(self, shard: str | None = None) -> dict[str, ClusterConfig | None]:
-        """Every registered cluster (of a shard) by name, including those being deleted. None: this release cannot read its configuration,
-        for example because a newer one wrote it. That is logged; other clusters go on (I4).
+        """Every registered cluster by name, including those being deleted. None in place of a configuration: this release cannot read it, for
+        example because a newer one wrote it. That is logged; other clusters go on (I4).
+
+        ``shard``: only the clusters of this one, and all that cannot be read, since their shard is not known.
         """
         found: dict[str, ClusterConfig | None] = {}
 
@@ -320,12 +325,13 @@ class ClusterTable(Table):
 
     @staticmethod
     def forget(config: ClusterConfig) -> Delete:
-        """The last step of a deletion."""
+        """Delete a configuration: the last step of a cluster's removal. Refused if somebody has changed it since it was read."""
         return Delete(Key(CONTROL, PARTITION, config.name), (Equals("revision", config.revision),))
 
 
 def served_at_once(configs: Sequence[ClusterConfig | None]) -> int:
-    """How many of these clusters, from the first on, one session serves. None: a configuration that cannot be read."""
+    """How many of these clusters, from the first on, one session serves: until ``MOST_THREADS`` threads are reached. The last may go beyond.
+    None: a configuration that cannot be read, which counts as a cluster of Services."""
     threads = accumulate((_THREADS if config is None else config.threads for config in configs), initial=0)
     return sum(before < MOST_THREADS for before, _ in zip(threads, configs, strict=False))
 
@@ -353,6 +359,7 @@ def explain_all(invalid: ValidationError) -> list[str]:
 
 
 def parse(item: Item) -> ClusterConfig:
+    """The configuration that an item holds. Raises ValidationError."""
     config = ClusterConfig.model_validate_json(item["document"])
     allowed = item.get("allowed_deletions", 0)
     return config.model_copy(update={"revision": item["revision"], "allowed_deletions": allowed})

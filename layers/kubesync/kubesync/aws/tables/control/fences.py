@@ -14,10 +14,12 @@ from kubesync.aws.dynamodb.store import CONTROL, Check, Equals, Key
 
 
 def fence_key(cluster: str) -> Key:
+    """The item of a cluster's fence."""
     return Key(CONTROL, f"cluster#{cluster}", "fence")
 
 
 def shard_fence_key(shard: str) -> Key:
+    """The item of a shard's fence."""
     return Key(CONTROL, f"lease#{shard}", "fence")
 
 

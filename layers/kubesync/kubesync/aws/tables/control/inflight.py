@@ -6,9 +6,12 @@
     inflight#<shard>   <zone id>               batch (its random id, or ""), epoch, journal_epoch, slices, body, version, tx
     inflight#<shard>   <zone id>#<001..>       further slices of a body over 100 KB
 
-The body has a row for each unit: key, changes and, if the unit is unclosed, the batch that it landed with. The key has a fourth part, its
-kind, if that is not Service. An item with unclosed units has schema version 2, one with units of other kinds 3, one with other routing
-policies than weights 4: a release that does not know them leaves the zone alone.
+A *unit* is what one key wants changed at a time: record sets that go into one batch. It is *unclosed* if it has landed, and its cluster has not
+stored that in the key yet.
+
+The body has a row for each unit: key, changes and, if the unit is unclosed, the batch that it landed with. The key has a fourth part, its kind,
+if that is not Service. An item with unclosed units has schema version 2, one with units of other kinds 3, one with other routing policies than
+weights 4: a release that does not know them leaves the zone alone.
 
 The item is never deleted: it proves that this deployment has written to the zone. It is written before every change of the zone's
 journal. So no journal of ours has an epoch above ``journal_epoch``, unless tables were lost or restored.
@@ -42,24 +45,25 @@ from kubesync.domain.sources.registry import KINDS
 # A child of the functions' Logger, by its name. Commands import this file too: Powertools would be a tenth of their start.
 logger = logging.getLogger(f"kubesync.{__name__}")
 
-_OWED_ROW: Final = 3
+_UNCLOSED_ROW: Final = 3  # so many parts has the row of an unclosed unit
 
 
 @dataclass(frozen=True, slots=True)
 class LandedUnits:
-    """Units that have landed with this batch."""
+    """Units of one batch that have landed. ``batch``: its id."""
 
     batch: str
     units: tuple[Unit, ...]
 
     @property
     def by_cluster(self) -> dict[str, LandedUnits]:
+        """The units of each cluster, by its name."""
         return {name: LandedUnits(self.batch, units) for name, units in by_cluster(self.units)}
 
 
 @dataclass(frozen=True, slots=True)
 class Inflight:
-    """``batch`` is empty if nothing is under way. ``slices`` counts the items that hold it; ``version`` is their version.
+    """What is under way in a zone. ``batch`` is empty if nothing is. ``slices`` counts the items that hold it; ``version`` is their version.
 
     ``journal_epoch``: no journal of ours is newer. None: written by a release that did not write the item before each change.
     ``unclosed``: by cluster, units of an earlier batch that have landed, and that the cluster has not closed yet.
@@ -76,7 +80,10 @@ class Inflight:
     torn: bool = False
 
     def knows(self, journal_epoch: int) -> bool:
-        """Whether the item has announced a journal of this epoch, or is of a release that did not say which."""
+        """Whether a journal of this epoch is no surprise: the item announced it, or is of a release that did not say which.
+
+        Otherwise the tables were lost, or restored from a backup.
+        """
         return self.journal_epoch is None or journal_epoch <= self.journal_epoch
 
     @property
@@ -108,7 +115,7 @@ class InflightTable:
         unclosed: dict[str, LandedUnits] = {}
         for row in rows:
             unit = Unit(ObjectKey(*row[0]), tuple(decode_change(change) for change in row[1]))
-            if len(row) == _OWED_ROW:
+            if len(row) == _UNCLOSED_ROW:
                 before = unclosed.get(unit.key.cluster, LandedUnits(row[2], ()))
                 unclosed[unit.key.cluster] = LandedUnits(row[2], (*before.units, unit))
             else:
@@ -122,11 +129,15 @@ class InflightTable:
         return sorted({place for place in (*(str(item["sk"]) for item in items), *newer) if "#" not in place})
 
     def put(self, zone_id: str, before: Inflight | None, after: Inflight, token: str) -> tuple[Inflight, list[Action]]:
-        """Replace what is under way. ``before`` is the item as last read or written."""
+        """Replace what is under way. Returns it as stored, and the writes.
+
+        ``before``: the item as last read or written; its version is the condition. None: there is none.
+        """
         unclosed = [(landed.batch, unit) for landed in after.unclosed.values() for unit in landed.units]
         rows = [_row(unit) for unit in after.units] + [[*_row(unit), batch] for batch, unit in unclosed]
         units = (*after.units, *(unit for _, unit in unclosed))
         kinds = {unit.key.kind for unit in units} - {SERVICE}
+        # The highest form of any unit: a release that does not know it must not read the item.
         forms = [SCHEMA_OF_UNCLOSED if unclosed else SCHEMA]
         forms += [max(SCHEMA_OF_KINDS, KINDS[kind].schema) for kind in kinds]
         forms += [each.routing.schema for unit in units for _, each in (*unit.deletes, *unit.creates)]
@@ -143,6 +154,7 @@ class InflightTable:
 
 
 def _row(unit: Unit) -> list[Any]:
+    """A unit as a row: its key, and its changes. The batch of an unclosed unit comes third."""
     key = unit.key
     of_kind = [] if key.kind == SERVICE else [key.kind]
     return [[key.cluster, key.namespace, key.name, *of_kind], [encode_change(change) for change in unit.changes]]

@@ -16,6 +16,8 @@
 
 ``signal`` is a counter. A change of a configuration or a request for a resync increments it; a renewal returns it. Clocks decide only
 when to try: taking the lease is conditional on the renewal that was read, and fences stop a master that was wrongly taken for dead.
+
+To *settle* a zone is to find out whether the last batch of an earlier master landed there.
 """
 
 from collections.abc import Collection, Sequence
@@ -93,7 +95,7 @@ class Lease:
         return () if self.clean else self.unsettled
 
     def is_free(self, now_ms: int) -> bool:
-        """Whether it was released, was never held, or was not renewed in time."""
+        """Whether nobody holds it: it was released, was never held, or was not renewed in time."""
         return self.released or not self.holder or self.expires_at_ms <= now_ms
 
 
@@ -106,12 +108,16 @@ def lease_key(shard: str) -> Key:
 
 
 def lease_check(shard: str, epoch: int, holder: str) -> Check:
-    """A condition for a transaction: this session holds the lease under this epoch. A counter that was lost can draw an epoch twice."""
+    """A condition for a transaction: this session holds the lease under this epoch.
+
+    The epoch alone does not tell: if the counter of epochs was lost, it can draw one twice.
+    """
     held = (Equals("holder", holder), Equals("epoch", epoch), Equals("released", value=False))
     return Check(lease_key(shard), held)
 
 
 def _parse(item: Item | None) -> Lease:
+    """The lease that an item says. None: there is no item, so it was never held."""
     if item is None:
         return _NEVER
     known = attributes_of(Lease, item)
@@ -146,7 +152,7 @@ class LeaseTable:
         """
         item = self._store.get(DEPLOYMENT)
         if item is None:
-            item = self._settle(Update(DEPLOYMENT, set={"name": deployment}, conditions=(Absent(),)))
+            item = self._write_or_read(Update(DEPLOYMENT, set={"name": deployment}, conditions=(Absent(),)))
         if item is None:
             raise StoreBusyError("cannot find out which deployment owns these tables: try again")
         check_owner(item, deployment)
@@ -163,11 +169,11 @@ class LeaseTable:
         """
         if self._check_schema(self._store.get(DEPLOYMENT)) < self._schema:
             known = (AbsentOrBelow("schema", self._schema),)
-            raised = self._settle(Update(DEPLOYMENT, set={"schema": self._schema}, conditions=known))
+            raised = self._write_or_read(Update(DEPLOYMENT, set={"schema": self._schema}, conditions=known))
             if self._check_schema(raised) < self._schema:
                 raise StoreBusyError("cannot find out which schema the tables have: try again")
 
-    def _settle(self, update: Update) -> Item | None:
+    def _write_or_read(self, update: Update) -> Item | None:
         """Write, and return the item as it is then, also where another session was faster, or the answer is unknown."""
         try:
             return self._store.write(update)
@@ -182,7 +188,7 @@ class LeaseTable:
         return found
 
     def draw_epoch(self) -> int:
-        """Draw the next epoch. An epoch that is never used does no harm."""
+        """Draw the next epoch: add 1 to the counter. An epoch that is never used does no harm."""
         return int(self._store.write(Update(EPOCH, add={"value": 1}))["value"])
 
     def raise_epoch(self, at_least: int) -> None:
@@ -192,7 +198,11 @@ class LeaseTable:
             self._store.write(Update(EPOCH, set={"value": at_least}, conditions=known))
 
     def take(self, seen: Lease, holder: str, epoch: int, expires_at_ms: int) -> Lease:
-        """Become the holder, if the lease is unchanged since it was read.
+        """Become the holder, if the lease is unchanged since it was read. Returns the lease as it is then.
+
+        Args:
+            seen: as read, and free.
+            epoch: just drawn.
 
         Raises:
             NotMasterError: somebody else was faster; ``read`` again.
@@ -207,7 +217,12 @@ class LeaseTable:
             raise NotMasterError("another session took the lease first") from refused
 
     def renew(self, mine: Lease, expires_at_ms: int, ends_at_ms: int, details: Item | None = None) -> Lease:
-        """Stay the holder. The answer carries the newest signal. ``details``: attributes of ``Lease`` that are written along.
+        """Stay the holder. Returns the lease as it is then, with the newest signal.
+
+        Args:
+            mine: as taken or last renewed.
+            ends_at_ms: when the session ends. Others wait for it only if that is soon.
+            details: attributes of ``Lease`` that are written along.
 
         Raises:
             NotMasterError: another session holds the lease.
@@ -237,7 +252,7 @@ class LeaseTable:
             self._store.write(Update(self._key, set=ended, add={"renewal": 1}, conditions=_still(mine)))
         except ConditionFailedError as refused:
             now = refused.item or {}
-            # An earlier try may have landed, and its answer was lost.
+            # An earlier try may have landed, and its answer was lost: then it is released by us.
             landed = (now.get("holder"), now.get("epoch"), now.get("released")) == (mine.holder, mine.epoch, True)
             if not landed:
                 raise NotMasterError("the lease was lost to another session") from refused
@@ -258,4 +273,5 @@ def check_owner(item: Item, deployment: str) -> None:
 
 
 def _still(mine: Lease) -> tuple[Condition, ...]:
+    """Conditions: the lease is still ours, and not released."""
     return (Equals("holder", mine.holder), Equals("epoch", mine.epoch), Equals("released", value=False))

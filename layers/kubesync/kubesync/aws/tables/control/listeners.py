@@ -10,6 +10,8 @@ cluster#<cluster>     errors#<res.>         counts per code, the last error, how
 cluster#<cluster>     identity              uid of Service default/kubernetes, as first seen
 cluster#<cluster>     credentials           revision, ends (by what ends), tx; only if an end was ever known
 cluster#<cluster>     planning              well_of, under_way, deaths, tx; only if a key was ever large (``domain.large_keys``)
+
+A *checkpoint* is the version up to which everything that a listener read is durable: the next session reads on from there.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +30,11 @@ from kubesync.domain.objects import Resource
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """The conditions under which a checkpoint was made. It is valid only under the same ones."""
+    """The conditions under which a checkpoint was made. It is valid only under the same ones: else the listener lists again.
+
+    ``revision``: of the cluster's configuration. ``server``: the address of its API server. ``rules``: the version of the rules by which this
+    release plans.
+    """
 
     revision: int
     server: str
@@ -77,10 +83,10 @@ class StoredCredentials:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Checkpoints of a cluster's listeners, valid or not, the remembered uid of its Service default/kubernetes, and the ends of
-    its credentials.
+    """What the tables hold of a cluster's listeners: a session that begins to serve the cluster reads it first.
 
-    ``failing``: listeners that did not work when the last session ended or died, and since when (epoch seconds). ``large``: see
+    ``checkpoints``: valid or not. ``identity``: the uid of its Service default/kubernetes, as first seen; None: never seen. ``credentials``: when
+    they end. ``failing``: listeners that did not work when the last session ended or died, and since when (epoch seconds). ``large``: see
     ``domain.large_keys``.
     """
 
@@ -92,6 +98,7 @@ class Remembered:
 
 
 def _checkpoint(item: Item) -> Checkpoint:
+    """The checkpoint that an item holds: the inverse of ``ListenerTable.put_checkpoint``."""
     known = attributes_of(Checkpoint, item)
     known |= {"basis": Basis(**attributes_of(Basis, item)), "works_since": item.get("works_since", 0) / 1000}
     pending = tuple(item.get("pending", ())) or None
@@ -115,7 +122,7 @@ def works_since(checkpoint: Checkpoint | None, errors: ListenerErrors | None) ->
 def failing_since(checkpoint: Checkpoint | None, errors: ListenerErrors | None) -> str:
     """Since when a listener does not work, as its last entry says it. Empty: it works, or that is not known.
 
-    Times have one form, which sorts by time.
+    All times have one format, so text order is time order. If it has worked later than the entry says, it works.
     """
     entries = [entry for entry in (errors.last, errors.ended) if entry] if errors is not None else []
     newest = max(entries, key=lambda entry: str(entry["at"]), default={})
@@ -133,6 +140,7 @@ def credentials_of(item: Item | None) -> StoredCredentials | None:
 
 
 def _large(item: Item | None) -> LargeKeys:
+    """What an item says of large keys: the inverse of ``put_large``. None: there is no item."""
     if item is None:
         return LargeKeys()
     under_way = tuple(item["under_way"]) or None
@@ -201,17 +209,20 @@ class ListenerTable(Table):
 
     @staticmethod
     def put_identity(cluster: str, uid: str) -> Action:
+        """Remember which cluster this is: ``uid`` of its Service default/kubernetes."""
         return put(_place(cluster, "identity"), uid=uid)
 
     @staticmethod
     def put_credentials(cluster: str, credentials: StoredCredentials, token: str) -> Put:
+        """Replace when the cluster's credentials end."""
         ends = {what.value: int(end) for what, end in credentials.ends.items()}
         return put(_place(cluster, "credentials"), tx=token, revision=credentials.revision, ends=ends)
 
     @staticmethod
     def put_large(cluster: str, large: LargeKeys, token: str) -> Action:
+        """Replace what is remembered of the cluster's large keys."""
         deaths = {of: [found.size, found.count, round(found.retry_at * 1000)] for of, found in large.deaths.items()}
-        # One for all namespaces: other releases may read it, and then note more.
+        # Other releases may read ``well``, one size for all namespaces. With 0 they note every large key.
         well = {"well": 0, "well_of": dict(large.well)}
         under_way = list(large.under_way or ())
         return put(_place(cluster, "planning"), tx=token, **well, under_way=under_way, deaths=deaths)
@@ -222,14 +233,14 @@ class ListenerTable(Table):
     ) -> Action:
         """Count one more error of this code. Codes 1 to 5 say how a listener ended, and never hide the last real error.
 
-        ``fields``: code, key and message, and the HTTP status if there was one.
+        ``at``: when, as ``timestamp`` writes it. ``fields``: code, key and message, and the HTTP status if there was one.
         """
         entry = {**fields, "at": at, "session": session}
         changed = {"ended" if code <= ErrorCode.MAX_RUNTIME else "last": entry}
         return update(_place(cluster, f"errors#{resource}"), {f"count_{code.key}": 1}, **changed)
 
     def delete_all(self, cluster: str) -> list[Action]:
-        """Delete all listener items of a cluster, except the fence."""
+        """Return the writes that delete all listener items of a cluster. The fence stays: a master that was paused must still be refused."""
         return [
             Delete(place_of(CONTROL, item))
             for item in self._store.query(CONTROL, f"cluster#{cluster}")

@@ -89,6 +89,7 @@ class NamedUpstreamTable(Table):
         unreadable: set[str] = set()
 
         def left_alone(newer: NewerSchemaError) -> None:
+            # Without the registry's own item nothing is known; without one entry the others are.
             if newer.sort == REGISTRY.sort:
                 raise newer
             logger.error("named upstream cannot be read", extra={"upstream": newer.sort, "reason": str(newer)})
@@ -133,12 +134,14 @@ def _mark_key(shard: str, upstream: str) -> Key:
 
 
 def _parse(name: str, item: Item) -> NamedUpstream:
+    """The named upstream that an item holds. Raises ValueError."""
     document = Document.model_validate_json(item["document"])
     members = tuple(Member(_source(each), each.weight, each.backup) for each in document.members)
     return NamedUpstream(name, members, item["shard"], tuple(item["held_by"]))
 
 
 def _source(member: MemberDocument) -> MemberSource:
+    """What a member names: a Service's upstream, another named upstream, or fixed addresses. Raises ValueError."""
     if member.service:
         return parse_service(member.service)
     return NamedOf(member.upstream) if member.upstream else parse_static(member.static)
@@ -155,7 +158,8 @@ class NamedReferrals:
     The transaction that writes a Service's upstream also writes the mark. If a master ends in between, the next one finds it. An
     upstream that no named upstream refers to gets no mark (I6). The threads of all clusters read it; the composer replaces the index as a whole.
 
-    ``index``: maps each upstream, of a Service or named, to the names that have to be composed when it changes.
+    ``index``: maps each upstream, of a Service or named, to the names that have to be composed when it changes. ``on_note``: wakes the composer,
+    which sets it.
     """
 
     def __init__(self, shard: str = "0") -> None:
@@ -175,6 +179,6 @@ class NamedReferrals:
         return (NamedUpstreamTable.mark(self._shard, upstream, version),)
 
     def written(self, actions: Iterable[Action]) -> None:
-        """Note that a transaction was tried: the table may hold its marks."""
+        """Wake the composer, if these actions have marks for it. Called after their transaction, also if nobody knows whether it was written."""
         if any(map(is_mark, actions)):
             self.on_note()

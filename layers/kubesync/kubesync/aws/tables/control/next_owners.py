@@ -1,5 +1,7 @@
 """Keys that were given a name by a master of another shard. It cannot write under the fence of their cluster, so it leaves a note here.
 
+Where it can write, a mark of the key says the same (``StateTable.mark_to_plan``).
+
 control table
 partition    sort                        holds
 ---------    ----                        -----
@@ -37,6 +39,7 @@ class NextOwnerTable(Table):
 
     @staticmethod
     def note(key: ObjectKey, name: Name, version: int) -> Put:
+        """Note that a key was given a name. ``version``: of the claim then. If the key is given the name again, it is another one."""
         apart = quote(name.identifier or name.seat, safe="")
         sort = f"{key}#{name.zone_id}/{name.name}" + (f"/{apart}" if apart else "")
         fields = {field: text for field, text in asdict(name).items() if text}

@@ -12,6 +12,7 @@ resync-parts#<id>  <cluster>                  slices, body: the cluster's part o
 resync-parts#<id>  <cluster>#<001..>          further slices
 
 ``status`` is ``asked`` until a master has answered, then ``answered``. A resync that its session cut off stays ``asked``.
+Who asks and who answers are two processes: *the caller* stores the request, waits, and collects the answer or withdraws the request.
 ``<timestamp>#<id>`` is the request's id. Parts stay until they expire, a day after the request's hour: nobody reads them without it.
 """
 
@@ -62,7 +63,7 @@ def new_request(
 
 
 def request_of(id_: str, item: Item) -> ResyncRequest:
-    """The request that an item holds, or whose progress it is."""
+    """The request that an item holds, or whose progress it is. ``id_``: its id."""
     # The progress of one neither says that it is a dry run nor that it is forced: such a resync does not go on.
     return ResyncRequest(id_, **{"dry_run": False, "force": False} | attributes_of(ResyncRequest, item))
 
@@ -91,16 +92,22 @@ class ResyncTable:
         self._store.write(put(self._place(request), status="asked", **fields, **scheduled))
 
     def clean_up_and_list(self, now: float) -> list[ResyncRequest]:
-        """Return the requests that wait for an answer. Of requests that are too old, only those that go on: their end must be stored.
+        """Return the requests that a master has to see to, and delete what nobody waits for any more.
 
-        Deletes other requests that are too old, and answers that nobody collects. What becomes of a progress item without a request:
+        item                                       its hour goes on                         its hour is over
+        ----                                       ----------------                         ----------------
+        a request that waits, and goes on          returned                                 returned: its end must be stored
+        another request that waits                 returned                                 deleted
+        an answer, or a slice of one               stays                                    deleted: nobody collected it
+        progress of a request that is there        stays                                    stays
+        progress without a request                 deleted: an older release has answered   its request is returned: an older release or
+                                                   it, or its caller withdrew it            DynamoDB deleted the item
 
-        its hour is over    it counts as the request, which an older release or DynamoDB deleted
-        its hour goes on    it is deleted: an older release has answered the request, or its caller withdrew it
+        (An item's hour is over when it is older than ``REQUEST_LIFETIME_SECONDS``.)
         """
         found: list[ResyncRequest] = []
-        known: set[str] = set()
-        underway: dict[str, Item] = {}
+        known: set[str] = set()  # ids of all items but progress
+        underway: dict[str, Item] = {}  # the progress items, by the request's id
         # A request of a newer release is for a newer master. It blocks no other (I4), and expires.
         for item in readable(iter(self._store.query(CONTROL, self._partition)), lambda _newer: None):
             place = item["sk"]
@@ -127,7 +134,7 @@ class ResyncTable:
         return item is not None and item["status"] == "asked"
 
     def answer(self, request: ResyncRequest, report: Mapping[str, object], token: str) -> list[Action]:
-        """The writes that store the report. They are refused if the caller no longer waits for it."""
+        """Return the writes that store the report. They are refused if the caller no longer waits for it."""
         place = self._place(request)
         head, rest = sliced(place, report, expires_at=request.expires_at)
         answered = {"status": "answered", "report": head["body"], "slices": head["slices"], "tx": token}
@@ -144,18 +151,21 @@ class ResyncTable:
         return report
 
     def withdraw(self, request: ResyncRequest, slices: int = 1) -> None:
-        """Remove a request: its slices, its head, then its progress. No more progress can be written then."""
+        """Remove a request: its slices, its head, then its progress. Without the head no master can write more progress.
+
+        ``slices``: of the report, if it is answered.
+        """
         for number in reversed(range(slices)):
             self._store.write(Delete(slice_place(self._place(request), number)))
         if request.is_normal:
             self._store.write(self.delete_progress(request))
 
     def delete_request(self, request: ResyncRequest, *, asked: bool = False) -> Delete:
-        """Remove the request itself. ``asked``: refused if its caller no longer waits."""
+        """Return the write that removes the request itself. ``asked``: it is refused if the caller no longer waits."""
         return Delete(self._place(request), _ASKED if asked else ())
 
     def delete_progress(self, request: ResyncRequest) -> Delete:
-        """Remove its progress."""
+        """Return the write that removes what says how far the resync is. Parts stay until they expire."""
         return Delete(self._underway_place(request))
 
     # --- results ---
@@ -163,7 +173,7 @@ class ResyncTable:
     def put_result(
         self, request: ResyncRequest, figures: Mapping[str, Any], short: object, now: float, token: str
     ) -> list[Action]:
-        """Keep the result of a resync that has ended.
+        """Return the writes that keep the result of a resync that has ended.
 
         Args:
             figures: clusters, errors (clusters that could not be resynchronised), differences, session. Added here: by (schedule or
@@ -181,7 +191,7 @@ class ResyncTable:
     # --- progress ---
 
     def put_part(self, request: ResyncRequest, cluster: str, part: object, token: str) -> list[Action]:
-        """Keep what is done of one cluster. Refused once nobody waits for the resync."""
+        """Return the writes that keep what is done of one cluster. For a transaction with ``put_progress``, which is refused once nobody waits."""
         place = Key(CONTROL, _parts_of(request), cluster)
         expires_at = request.expires_at + _PARTS_STAY_SECONDS
         head, rest = sliced(place, part, expires_at=expires_at)
@@ -190,7 +200,7 @@ class ResyncTable:
     def put_progress(
         self, request: ResyncRequest, session: str, clusters: int, done: int, now: float, token: str
     ) -> list[Action]:
-        """Say how far a resync is: so many ``clusters``, of which so many are ``done``. Refused once nobody waits for it.
+        """Return the writes that say how far a resync is: so many ``clusters``, of which so many are ``done``. Refused once nobody waits for it.
 
         It expires later than the request, so that a resync that nobody ends does not vanish.
         """

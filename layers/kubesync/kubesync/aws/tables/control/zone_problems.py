@@ -36,6 +36,6 @@ class ZoneProblemTable:
         return put(Key(CONTROL, self._checks, zone_id), looked_at=round(at * 1000), tx=token)
 
     def checked_at(self, zone_id: str) -> float:
-        """The stored time of one zone; 0 if there is none."""
+        """The stored time of one zone (epoch seconds); 0 if there is none."""
         item = self._store.get(Key(CONTROL, self._checks, zone_id))
         return 0.0 if item is None else item["looked_at"] / 1000
