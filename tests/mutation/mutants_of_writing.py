@@ -26,10 +26,10 @@ OF_WRITING: Final[tuple[Mutant, ...]] = (
     for write in writes:
 """,
         new="""    chunk = Chunk(token())
-    first = closing(chunk.token)
+    first = ending(chunk.token)
     chunk.add(first.actions, first.clusters)
     committed = first.committed
-    closing = lambda _token: Closing(committed=committed)
+    ending = lambda _token: Ending(committed=committed)
     for write in writes:
 """,
         caught_by=(_DURABILITY + "test_i1_what_a_dead_session_did_not_record_is_above_its_checkpoint",),

@@ -12,7 +12,7 @@ from kubesync.aws.dynamodb.store import CONTROL, STATE, Action, Delete, Key, Put
 from kubesync.aws.dynamodb.wire import item_bytes
 from kubesync.aws.tables.audit import Entry
 from kubesync.aws.tables.state import StateTable, state_key
-from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, Piece, chunks_of
+from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Ending, KeyWrite, Piece, chunks_of
 from kubesync.domain.state import KeyState, Name
 
 ROOM = 94
@@ -40,8 +40,8 @@ def a_write(name: str, *pieces: Piece, trailing: int = 0) -> KeyWrite:
     return KeyWrite(before, after, pieces, (Entry(name, None, None, "test"),), notes)
 
 
-def checkpoints(token: str) -> Closing:
-    return Closing((Put(Key(CONTROL, "cluster#prod", "checkpoint#services"), {"tx": token}),))
+def checkpoints(token: str) -> Ending:
+    return Ending((Put(Key(CONTROL, "cluster#prod", "checkpoint#services"), {"tx": token}),))
 
 
 def cut(*writes: KeyWrite, room: int = ROOM) -> list[Chunk]:

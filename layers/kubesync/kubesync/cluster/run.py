@@ -80,7 +80,7 @@ class LongWindow(Following):
 
     def written(self, part: Recorded) -> None:
         """Note what was recorded. Publish it now only if another namespace would wait for it (``_PUBLISHED_EVERY_SECONDS``)."""
-        self.changed |= part.changed
+        self.changed |= part.written
         self._unpublished.add(part)
         if self._clock.monotonic() >= self._published_at + _PUBLISHED_EVERY_SECONDS and self.turns.shared:
             self.publish()
@@ -88,7 +88,7 @@ class LongWindow(Following):
     def publish(self) -> None:
         """Queue for publishing what is recorded and not published yet."""
         recorded, self._unpublished, self._published_at = self._unpublished, Recorded(), self._clock.monotonic()
-        since = self.turns.since({*recorded.changed, *recorded.opened})
+        since = self.turns.since({*recorded.written, *recorded.opened})
         self._served.follow_up(recorded, since, of_list=bool(self.content.snapshots))
 
 

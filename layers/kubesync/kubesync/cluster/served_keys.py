@@ -80,7 +80,7 @@ class Published:
                 self._ports.to_zone(zone_id, Publish(self._states.config.name, listed=self._listed))
         if self._recorded:
             recorded, since, of_list = self._recorded[0]
-            notified = (key for key in sorted(recorded.changed) if self.knows(key))
+            notified = (key for key in sorted(recorded.written) if self.knows(key))
             keys = list(dict.fromkeys((*recorded.opened, *notified)))
             self.publish(self._states.states(keys[:KEYS_AT_A_TIME]).values(), since, of_list=of_list)
             if rest := keys[KEYS_AT_A_TIME:]:
@@ -195,7 +195,7 @@ class ServedKeys:
             of_list: see ``Publish``.
         """
         self.published.add(recorded, since, of_list=of_list)
-        self.readers.add(recorded.shared)
+        self.readers.add(recorded.changed_objects)
 
     def _show_changes(self, entries: Sequence[Entry]) -> None:
         """Show written changes as progress. An error is only logged, because the changes are durable already."""

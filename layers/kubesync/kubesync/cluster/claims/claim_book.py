@@ -236,7 +236,7 @@ class ClaimBook:
         claims = {name, *self._related.get(_simple(name), ())}
         return {each: owner for each in claims if (owner := self.owner(each)) is not None}
 
-    def owners(self, name: Name) -> AbstractSet[ObjectKey]:
+    def holders_at(self, name: Name) -> AbstractSet[ObjectKey]:
         """The keys that own or share any claim of a name. ``read_related`` must have read the name before."""
         return {key for each in self._related[name] for key in self._holders(each)}
 

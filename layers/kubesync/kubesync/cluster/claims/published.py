@@ -153,13 +153,14 @@ class PublishedSets:
             # Nobody shares the claim, or could share it.
             if not (claim.types or (claim.waiting and (shared or name in stays))):
                 continue
+            # Ask those who have a part of the claim, and the first neighbours in line; have at most so many of them planned.
             near = [key for key in book.waiters_in_order(name) if neighbours(key, after.key)][:_ASKED]
             most = len(marks) + len(claim.holders) + _NOTIFIED
             for key in dict.fromkeys(each for each in (*claim.holders, *near) if each != after.key):
                 if len(marks) == most:
                     break
                 asks = [each for each in wants(key).keys() - self.of(key).intended.keys() if Name.of(each) == name]
-                if room := {each for each in gone if any(clash(each, ask) for ask in asks)}:
-                    replaced |= room
+                if freed := {each for each in gone if any(clash(each, ask) for ask in asks)}:
+                    replaced |= freed
                     marks.append(book.plan_next(key, name))
         return replaced, marks

@@ -58,9 +58,11 @@ def turns_of(book: ClaimBook, seen: KeyState, wanted: Mapping[RecordKey, RecordS
         # Whether the policy stays, so that sets become CNAMEs or cease to be.
         only_type = {each.routing.kind for key, each in seen.applied.items() if key.place == place} == {*names.values()}
         apart = bool(owners) and (place in begun or only_type or clusters != {seen.key.cluster})
+        # Whether nothing but their form is in the way.
         free = all(waits_for(each, policy, seen.key, owners, agreed=True) == each for each, policy in names.items())
         if not (apart and free and clusters <= book.writable_clusters):
             continue
+        # The claims of others whose sets do not want the new form yet, or have another one in Route 53.
         of_sets = {each: book.known(owner) for each, owner in owners.items() if each.identifier}
         waits = {
             each

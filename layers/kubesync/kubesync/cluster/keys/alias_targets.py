@@ -92,7 +92,7 @@ class AliasTargets:
     def _states_of_owners(self, key: ObjectKey, name: Name) -> Mapping[ObjectKey, KeyState]:
         """The states of keys that own a claim at the name. Sends ``Follow`` to their clusters, so that these report changes there."""
         self._book.read_related({name}, self._states.tables.reads)
-        owners, writable_clusters = self._book.owners(name), self._states.tables.writable_clusters
+        owners, writable_clusters = self._book.holders_at(name), self._states.tables.writable_clusters
         found = self._states.states(sorted(each for each in owners if each.cluster == key.cluster))
         # Clusters of other shards could not report changes, so their keys do not count.
         others = sorted(each for each in owners - found.keys() if each.cluster in writable_clusters)

@@ -29,7 +29,7 @@ from kubesync.aws.tables.state_codec import bounded
 from kubesync.cluster.claims.allowed_names import namespaces_apart
 from kubesync.cluster.claims.dependents import Dependents
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, KeyStates, size_of
-from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Closing, KeyWrite, Planned, Recorded, chunks_of
+from kubesync.cluster.keys.key_writes import MAX_CLUSTERS, Chunk, Ending, KeyWrite, Planned, Recorded, chunks_of
 from kubesync.domain.errors import NotMasterError, StoreBusyError, StoreError
 from kubesync.domain.large_keys import LARGE, LargeKeys
 from kubesync.domain.merge import Believed
@@ -58,7 +58,7 @@ def no_steps(*_: object) -> Steps[None]:
 class Change:
     """What to do with some keys of one cluster. Whatever is written about keys is written as a ``Change``:
 
-        a change comes from          ``see`` returns the key ...    ``plan`` plans               ``closing``
+        a change comes from          ``see`` returns the key ...    ``plan`` plans               ``ending``
         -------------------          ---------------------------    --------------               -----------
         a window                     with the events                outputs                      checkpoints
         complete lists               with the lists and events      outputs                      checkpoints, identity
@@ -71,7 +71,7 @@ class Change:
         keys: in the order of planning. The first of several keys that want one name gets it, so the oldest key comes first.
         see: returns a stored key as it is seen now; None: leave the key alone.
         plan: returns what to write for pairs of keys. It must not trust what keys know of ``Committer.untrusted`` upstreams.
-        closing: makes the further actions of the last transaction of a section, from its token and the keys that are not recorded with it.
+        ending: makes the further actions of the last transaction of a section, from its token and the keys that are not recorded with it.
         listed: resources whose complete lists these keys are merged with.
         observations: returns the observations of a key, which ``see`` merges into it.
         outputs: whether outputs are planned. Otherwise even a large key takes little memory, and needs neither the lock of large keys nor a note.
@@ -82,7 +82,7 @@ class Change:
     keys: Sequence[ObjectKey]
     see: Callable[[KeyState], KeyState | None]
     plan: Callable[[Sequence[Pair]], Planned]
-    closing: Callable[[str, Sequence[ObjectKey]], Closing] = lambda _token, _left: Closing()
+    ending: Callable[[str, Sequence[ObjectKey]], Ending] = lambda _token, _left: Ending()
     listed: AbstractSet[Resource] = frozenset()
     observations: Callable[[ObjectKey], Sequence[Observation]] = lambda _key: ()
     outputs: bool = True
@@ -310,7 +310,7 @@ class Committer:
         try:
             if not section.left:
                 keys = [*keys, *self._planned_too_early(change, keys)]
-            chunks = self._chunks(self._plan(change, keys, part), lambda token: change.closing(token, section.left))
+            chunks = self._chunks(self._plan(change, keys, part), lambda token: change.ending(token, section.left))
             return self._write_chunks(part, chunks, section, began)
         finally:
             recorded.add(part)
@@ -357,7 +357,7 @@ class Committer:
         written = {write.before.key for write in planned.writes}
         recorded.opened |= {before.key: None for before, _ in pairs if before.opened and before.key not in written}
         recorded.to_plan_next |= dict.fromkeys(planned.to_plan_next)
-        recorded.shared |= planned.changed
+        recorded.changed_objects |= planned.changed_objects
         return planned.writes
 
     def _plan_pairs(self, change: Change, keys: Sequence[ObjectKey]) -> tuple[Sequence[Pair], Planned]:
@@ -366,10 +366,10 @@ class Committer:
         pairs = [(states[key], bounded(seen)) for key in keys if (seen := change.see(states[key])) is not None]
         return pairs, change.plan(pairs)
 
-    def _chunks(self, writes: Sequence[KeyWrite], closing: Callable[[str], Closing]) -> Iterator[Chunk]:
+    def _chunks(self, writes: Sequence[KeyWrite], ending: Callable[[str], Ending]) -> Iterator[Chunk]:
         room = self._fenced_writer.room(MAX_CLUSTERS)
         counted = self.states.counts.usage
-        return chunks_of(writes, self.states.tables.state, self._fenced_writer.token, room, closing, counted)
+        return chunks_of(writes, self.states.tables.state, self._fenced_writer.token, room, ending, counted)
 
     def _write(self, recorded: Recorded, chunk: Chunk) -> None:
         """Write one transaction, with its counts and audit entries, and take over what it changed: caches, counts, ``recorded``."""
@@ -391,5 +391,5 @@ class Committer:
         chunk.committed()
         self._on_written(chunk.entries)
         recorded.to_plan_next |= dict.fromkeys(fitting)
-        recorded.changed |= {state.key for state in chunk.states}
+        recorded.written |= {state.key for state in chunk.states}
         recorded.opened |= {state.key: None for state in chunk.states if state.opened is not None}

@@ -133,26 +133,26 @@ class KeyWrite:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The result of planning some keys. ``to_plan_next``: keys to plan next, for example because they were given a name. ``changed``: shared
-    objects that changed and whose readers have to be planned, with the numbers of their marks."""
+    """The result of planning some keys. ``to_plan_next``: keys to plan next, for example because they were given a name. ``changed_objects``:
+    shared objects that changed and whose readers have to be planned, with the numbers of their marks."""
 
     writes: tuple[KeyWrite, ...]
     to_plan_next: tuple[ObjectKey, ...] = ()
-    changed: Mapping[Reference, int] = field(default_factory=dict)
+    changed_objects: Mapping[Reference, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Recorded:
     """What was recorded, and what has to follow.
 
-    ``opened``: keys that are open now. ``to_plan_next``: keys to plan next. ``changed``: keys that were written. ``shared``: shared objects that
-    changed, with the numbers of their marks. Only of lists: ``held``: why deletions are held back; ``missed``: see ``ListMerge``.
+    ``opened``: keys that are open now. ``to_plan_next``: keys to plan next. ``written``: keys that were written. ``changed_objects``: shared
+    objects that changed, with the numbers of their marks. Only of lists: ``held``: why deletions are held back; ``missed``: see ``ListMerge``.
     """
 
     opened: dict[ObjectKey, None] = field(default_factory=dict)
     to_plan_next: dict[ObjectKey, None] = field(default_factory=dict)
-    changed: set[ObjectKey] = field(default_factory=set)
-    shared: dict[Reference, int] = field(default_factory=dict)
+    written: set[ObjectKey] = field(default_factory=set)
+    changed_objects: dict[Reference, int] = field(default_factory=dict)
     held: Mapping[Resource, str] = field(default_factory=dict)
     missed: AbstractSet[ObjectKey] = frozenset()
 
@@ -160,8 +160,8 @@ class Recorded:
         """Add what another part of the same change has recorded."""
         self.opened |= other.opened
         self.to_plan_next |= other.to_plan_next
-        self.changed |= other.changed
-        self.shared |= other.shared
+        self.written |= other.written
+        self.changed_objects |= other.changed_objects
 
 
 @dataclass(slots=True)
@@ -246,7 +246,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
+class Ending:
     """Further actions of the last transaction, for the fences of ``clusters``. ``committed`` is called once they are written."""
 
     actions: tuple[Action, ...] = ()
@@ -259,13 +259,13 @@ def chunks_of(
     table: StateTable,
     token: Callable[[], str],
     room: int,
-    closing: Callable[[str], Closing] = lambda _token: Closing(),
+    ending: Callable[[str], Ending] = lambda _token: Ending(),
     counted: Callable[[KeyState], Mapping[str, int]] = lambda _state: {},
 ) -> Iterator[Chunk]:
     """Cut writes into transactions of at most ``room`` actions, for at most ``MAX_CLUSTERS`` clusters each.
 
     Args:
-        closing: makes the further actions of the last transaction, such as checkpoints, from its token.
+        ending: makes the further actions of the last transaction, such as checkpoints, from its token.
         counted: returns how much a key takes of its namespace's limits.
     """
     # ``chunk``: the transaction that is being filled. Each goes out once the next actions do not fit.
@@ -308,11 +308,11 @@ def chunks_of(
                 chunk = Chunk(token(), begins_whole=False)
             chunk.add([action], {cluster})
     # 3. The further actions, with the last transaction of the section or in one of their own.
-    last = closing(chunk.token)
+    last = ending(chunk.token)
     if not chunk.takes(last.actions, last.clusters, room):
         yield chunk
         chunk = Chunk(token())
-        last = closing(chunk.token)
+        last = ending(chunk.token)
     chunk.add(last.actions, last.clusters)
     chunk.committed = last.committed
     chunk.has_room = chunk.begins_whole and not last.actions

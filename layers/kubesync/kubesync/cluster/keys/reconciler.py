@@ -16,7 +16,7 @@ from kubesync.aws.tables.control.listeners import Basis
 from kubesync.cluster.claims.allowed_names import names_asked, namespaces_apart
 from kubesync.cluster.keys.committer import Change, Committer, Pair
 from kubesync.cluster.keys.key_states import KEYS_AT_A_TIME, size_of
-from kubesync.cluster.keys.key_writes import NO_WRITES, Closing, KeyWrite, OrderedWrites, Planned, Preview, Recorded
+from kubesync.cluster.keys.key_writes import NO_WRITES, Ending, KeyWrite, OrderedWrites, Planned, Preview, Recorded
 from kubesync.cluster.keys.list_diff import ListMerge, probe_if_needed
 from kubesync.cluster.keys.observations import Following, Observations, sort_observations
 from kubesync.cluster.keys.planner import Planner
@@ -93,10 +93,10 @@ class Reconciler:
         self._line_up(following.turns, observed, see, content.opened_at)
         planner = partial(self._planner, reread_upstreams=mode.reread_upstreams)
         plan = partial(_plan, planner, "watch", observed.ordered)
-        closing = partial(self._closing, observed, flush=flush)
+        ending = partial(self._ending, observed, flush=flush)
         more = partial(self._take_in_next, following, observed, see)
         change = Change(
-            following.turns.keys, see, plan, closing, frozenset(), observed.of, more=more, written=following.written
+            following.turns.keys, see, plan, ending, frozenset(), observed.of, more=more, written=following.written
         )
         recorded = Recorded()
         yield from self._committer.commit(change, recorded)
@@ -173,12 +173,12 @@ class Reconciler:
         resources, why = content.snapshots.keys(), "resync" if mode.reread_upstreams else "list"
         planner = partial(self._planner, reread_upstreams=mode.reread_upstreams, listed=resources, hold=merge.hold)
         plan = partial(_plan, planner, why, merge.observed.ordered)
-        closing = partial(self._closing, merge.observed, listed=resources, extra=merge.identity_actions)
+        ending = partial(self._ending, merge.observed, listed=resources, extra=merge.identity_actions)
         fair = namespaces_apart(self._states.rules)
         following.turns.add(merge.names, merge.names, content.opened_at or 0.0, fair=fair)
         more, written = partial(self._take_in_next, following, merge.observed, merge.merged), following.written
         change = Change(
-            following.turns.keys, merge.merged, plan, closing, resources, merge.observed.of, more=more, written=written
+            following.turns.keys, merge.merged, plan, ending, resources, merge.observed.of, more=more, written=written
         )
         recorded = Recorded(held=merge.why_held, missed=merge.missed)
         yield from self._committer.commit(change, recorded)
@@ -316,7 +316,7 @@ class Reconciler:
         listening = any(view.complete for view in self._states.listeners.values())
         return listening and self._checkpoints_at <= self._clock.monotonic() - seconds
 
-    def _closing(
+    def _ending(
         self,
         observed: Observations,
         token: str,
@@ -325,7 +325,7 @@ class Reconciler:
         listed: Collection[Resource] = (),
         extra: Iterable[Action] = (),
         flush: bool = False,
-    ) -> Closing:
+    ) -> Ending:
         """Make the actions that write changed checkpoints, and what to do once they are written.
 
         the transaction        when                      the checkpoint of a listener                  also
@@ -340,7 +340,7 @@ class Reconciler:
         """
         due = self._old(CHECKPOINT_SECONDS) if left else listed or flush or self._checkpoints_due()
         if not due:
-            return Closing()
+            return Ending()
         # By resource, the version of the oldest unrecorded event. 0: its list is being recorded, so its checkpoint stays.
         below = dict.fromkeys(listed if left else (), 0)
         for seen in chain.from_iterable(map(observed.of, left)):
@@ -356,7 +356,7 @@ class Reconciler:
             # Also if no checkpoint has moved: else every window without news would look for one that has (I6).
             self._quiet, self._checkpoints_at = True, self._clock.monotonic()
 
-        return Closing((*extra, *actions), committed, frozenset({name}))
+        return Ending((*extra, *actions), committed, frozenset({name}))
 
 
 def _plan(planner: Callable[[], Planner], why: str, ordered: OrderedWrites, pairs: Sequence[Pair]) -> Planned:
