@@ -32,7 +32,7 @@ def test_lost_tables_are_recovered_without_touching_the_zone(in_memory: bool) ->
 
         done = stack.call("recover", "--apply")
         assert done.status == 0, done.err
-        assert "prod: record sets: 2 to take over, 0 in another form, 0 that no Service wants" in done.lines
+        assert "prod: record sets: 2 to take over, 0 in another form, 0 that no cluster wants" in done.lines
         assert stack.zone_records() == before
         assert {row["state"] for row in stack.call("records", "--output", "json").json} == {"applied"}
         stack.api.cluster.expose("shop", "web", {"ports": [{"port": 80}], "selector": {"app": "web"}})

@@ -5,7 +5,8 @@
     the same, in a zone without a journal of ours         listed: it is taken once we have written to the zone
     a wanted set stands there in another form,            listed: a person decides (make it the same, remove it, or let it be)
       or one that is in its way
-    a set below a cluster's domain that nobody wants      listed: it may be what a vanished service left behind
+    a set below a cluster's domain that no registered     listed: it may be what a vanished service left behind; with the clusters that
+      cluster wants or holds, whatever its domain           were not listed now, of which only the tables are known
     a set that external-dns registered and nobody wants   listed, wherever it is in the zone: nobody keeps it without external-dns
     a TXT record set of external-dns' registry            listed: it may go after external-dns is switched off
 
@@ -24,7 +25,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final
 
-from kubesync.aws.route53.journal import FORM, PREFIX, Journal, journal_record_key, read_journal
+from kubesync.aws.route53.journal import Journal, journal_record_key, read_journal
 from kubesync.aws.tables.control.clusters import ClusterConfig, ClusterTable
 from kubesync.aws.tables.control.inflight import Inflight
 from kubesync.aws.tables.control.lease import LeaseTable
@@ -45,6 +46,7 @@ from kubesync_local.recovery.not_wanted import ClusterView, view_of
 from kubesync_local.recovery.registry_report import RegistryReport
 from kubesync_local.recovery.rows import differing, recovery_in_short, row
 from kubesync_local.recovery.txt_registry import Affixes
+from kubesync_local.recovery.unwanted import UnwantedSets
 
 KINDS: Final = ("claimed", "unproven", "differing", "unwanted")
 """The lists of a cluster's report."""
@@ -130,6 +132,7 @@ class Recovery:
         names = [request.cluster] if request.cluster else unpaused(configs)
         sets = ZoneSets(master, {name: rules_of(configs[name]).zones for name in names if name in configs})
         external_dns = RegistryReport(request.affixes, request.owner, request.about)
+        unwanted = UnwantedSets(ClusterTable(master.parts.store).read(), master.tables.state, request.about)
         clusters: list[dict[str, Any]] = []
         views: dict[str, ClusterView] = {}
         shown: set[RecordKey] = set()
@@ -149,6 +152,7 @@ class Recovery:
                 here = [each for each in sets.registered if zone.id in {its.id for its in rules_of(each).zones}]
                 known = {each.name: views.get(each.name) or sets.stored_view(each) for each in here}
                 external_dns.add(zone, actual, known, shown, sorted(known.keys() - views.keys()))
+                unwanted.add(zone, actual, views, clusters)
         return {
             "dry_run": request.dry_run,
             "epoch": self.newest_epoch,
@@ -251,9 +255,7 @@ class ClusterRecovery:
         claims = self._master.tables.claims.read({Name.of(key) for state in states for key in state.intended})
         claimed: dict[ObjectKey, dict[RecordKey, RecordSet]] = defaultdict(dict)
         taken: set[RecordKey] = set()
-        wanted: set[RecordKey] = set()
         for state, key, record_set in _wants(states, zone):
-            wanted.add(key)
             claim = claims.get(Name.of(key))
             if not self._request.about(key) or state.key in withheld:
                 continue
@@ -279,11 +281,6 @@ class ClusterRecovery:
                 report["claimed"].append(row(key, record_set, service))
             else:
                 report["unproven"].append(row(key, record_set, service))
-        for key, record_set in actual.items():
-            below = key.name == self._rules.domain or key.name.endswith("." + self._rules.domain)
-            left_out = key.type in ("SOA", "NS") or _is_journal(key, record_set)
-            if below and key not in wanted and not left_out and self._request.about(key):
-                report["unwanted"].append(row(key, record_set))
         if self._request.dry_run:
             return set()
         if claimed:
@@ -323,11 +320,3 @@ def _wants(states: Iterable[KeyState], zone: Zone) -> Iterator[tuple[KeyState, R
         for key, record_set in state.intended.items():
             if key.zone_id == zone.id:
                 yield state, key, record_set
-
-
-def _is_journal(key: RecordKey, record_set: RecordSet) -> bool:
-    """Whether a record set is the journal of some deployment of kubesync."""
-    values = record_set.values
-    return (
-        key.type == "TXT" and key.name.startswith(PREFIX) and len(values) == 1 and FORM.fullmatch(values[0]) is not None
-    )

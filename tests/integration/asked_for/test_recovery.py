@@ -1,5 +1,7 @@
 """What `recover` shows of a zone, and whose tables it may touch."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -8,9 +10,10 @@ from harness.fakes.memory_store import MemoryStore
 from harness.hurried import a_hurried_stack
 from harness.stack import TOKEN, Stack, a_boto_session, a_stack
 from kubesync.actors.threads import ThreadScheduler
-from kubesync.aws.dynamodb.store import CONTROL, Key
+from kubesync.aws.dynamodb.store import CONTROL, STATE, Delete, Key
 from kubesync.aws.route53.client import build_route53_client
 from kubesync.aws.tables.control.resync_requests import ResyncRequest
+from kubesync.aws.tables.items import put
 from kubesync.aws.tables.state import StateTable
 from kubesync.aws.tables.upstreams import UpstreamTable
 from kubesync.domain.errors import UsageError
@@ -18,6 +21,7 @@ from kubesync.domain.report import SessionReport
 from kubesync.domain.state import KeyState
 from kubesync_local.recovery.recovery import RecoveryRequest
 from kubesync_local.standins.apiserver.server import ApiServer
+from kubesync_local.workplace.registry import ClusterRegistry
 from simulation.world import copy_tables
 
 KUBERNETES = {
@@ -316,3 +320,90 @@ def test_names_of_a_cluster_that_is_not_listed_are_known_from_the_tables() -> No
             ]
             assert found["registries"][0]["unlisted"] == [{"prod": "dr", "dr": "prod"}[cluster]]
         assert len(owners) == 1
+
+
+def unwanted(stack: Stack, cluster: str = "", **settings: Any) -> dict[str, list[tuple[str, list[str]]]]:
+    """By cluster: the sets that nobody wants, each with the clusters whose wishes are only known from the tables."""
+    report = stack.application(**settings).new_session().run(recovery=RecoveryRequest(cluster=cluster))
+    return {
+        each["cluster"]: sorted(
+            (f"{row['name']} {row['type']} {row.get('identifier', '')}".rstrip(), row["unlisted"])
+            for row in each["unwanted"]
+        )
+        for each in report.recoveries[0]["clusters"]
+    }
+
+
+@contextmanager
+def clusters_of_one_zone(*, shards: bool = False) -> Iterator[Stack]:
+    """Two clusters of one domain share names by weights, and two others have simple ones at and below the domain's parent. All is published.
+
+    ``shards``: each of the weighted ones belongs to a shard of its own.
+    """
+    with a_stack() as stack:
+        for name, weight in (("demo", 100), ("two", 20)):
+            shard = "1" if shards and name == "two" else "0"
+            stack.add_cluster(name, domain="demo.example.com", routing=f"weighted={weight}", shard=shard)
+        stack.add_cluster("all", domain="example.com")
+        stack.add_cluster("prod")
+        for names, shard in ((("demo", "all", "prod"), "0"), (("two",), "1")) if shards else ((NAMES, "0"),):
+            running = stack.start(shard=shard)
+            running.wait_for(lambda names=names: all(map(stack.at_rest, names)))  # type: ignore[misc]
+            assert running.end().clean
+        stack.by_hand("CREATE", "left.demo.example.com", "A", "192.0.2.9")
+        yield stack
+
+
+NAMES = ("demo", "two", "all", "prod")
+LEFT = "left.demo.example.com A"
+
+
+def test_sets_that_another_cluster_wants_are_not_listed_as_unwanted() -> None:
+    with clusters_of_one_zone() as stack:
+        own: list[tuple[str, list[str]]] = [(LEFT, [])]
+        assert unwanted(stack) == {"all": own, "demo": own, "prod": [], "two": own}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_clusters_recovery_does_not_list_what_the_tables_know_of_others(name: str) -> None:
+    with clusters_of_one_zone() as stack:
+        own = [] if name == "prod" else [(LEFT, sorted({*NAMES} - {name}))]
+        assert unwanted(stack, name) == {name: own}
+
+
+def test_sets_of_a_cluster_of_another_shard_are_not_listed_as_unwanted() -> None:
+    with clusters_of_one_zone(shards=True) as stack:
+        assert unwanted(stack, shard="1") == {"two": [(LEFT, ["all", "demo", "prod"])]}
+        assert unwanted(stack) == {"all": [(LEFT, ["two"])], "demo": [(LEFT, ["two"])], "prod": []}
+
+
+def test_sets_of_a_cluster_without_a_readable_configuration_are_not_listed_as_unwanted() -> None:
+    """A newer release has written it. Nor are sets listed that a disabled cluster holds."""
+    with clusters_of_one_zone() as stack:
+        registry = ClusterRegistry(stack.store)
+        config = registry.get("all")
+        assert config is not None
+        registry.put(config.model_copy(update={"disabled": True}))
+        stack.store.write(put(Key(CONTROL, "clusters", "two"), v=1, revision=9, document="{}"))
+        assert unwanted(stack) == {"demo": [(LEFT, ["all", "two"])], "prod": []}
+
+
+def test_what_a_cluster_holds_and_no_longer_wants_is_not_listed_as_unwanted() -> None:
+    """It goes with the next session, or stays as the cluster's policy says."""
+    with clusters_of_one_zone() as stack:
+        registry = ClusterRegistry(stack.store)
+        config = registry.get("two")
+        assert config is not None
+        registry.put(config.model_copy(update={"domain": "other.example.com"}))
+        assert unwanted(stack)["demo"] == [(LEFT, [])]
+
+
+def test_what_only_lost_tables_would_know_is_listed_with_the_clusters_that_were_not_asked() -> None:
+    with clusters_of_one_zone() as stack:
+        assert isinstance(stack.store, MemoryStore)
+        for item in list(stack.store.scan(STATE)):
+            stack.store.write(Delete(Key(STATE, item["pk"], item["sk"])))
+        rows = unwanted(stack, "demo")["demo"]
+        assert ("kubernetes.default.svc.demo.example.com A two", ["all", "prod", "two"]) in rows
+        assert ("kubernetes.default.svc.demo.example.com A demo", ["all", "prod", "two"]) not in rows
+        assert unwanted(stack)["demo"] == [(LEFT, [])]

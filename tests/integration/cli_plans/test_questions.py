@@ -108,7 +108,7 @@ PRUNE: Final = Asked(
 RECOVER: Final = Asked(
     ("recover", "--apply"),
     "Take over no record set, and only raise the epoch above the zones' journals? [y/N] ",
-    ("prod: record sets: 0 to take over, 0 in another form, 0 that no Service wants",),
+    ("prod: record sets: 0 to take over, 0 in another form, 0 that no cluster wants",),
 )
 ALL: Final = {"remove": REMOVE, "retain": RETAIN, "set": SET, "replace": REPLACE, "apply": APPLY, "prune": PRUNE, "recover": RECOVER}  # fmt: skip
 
@@ -192,7 +192,7 @@ DONE: Final = [
     pytest.param("prune", {"prod": (30, True), "other": (30, False)}, "cluster prod is being removed", id="prune"),
     pytest.param("remove", {"prod": (30, True)}, "cluster prod is being removed, with its 12 record sets and 11 upstreams "
                  "(`--retain` keeps those that are left); the next session does it", id="remove"),
-    pytest.param("recover", {"prod": (30, False)}, "prod: record sets: 0 to take over, 0 in another form, 0 that no Service wants",
+    pytest.param("recover", {"prod": (30, False)}, "prod: record sets: 0 to take over, 0 in another form, 0 that no cluster wants",
                  id="recover"),
 ]  # fmt: skip
 

@@ -80,11 +80,16 @@ def test_fields_of_a_row_that_exist_stay() -> None:
 
 def test_set_of_external_dns_is_not_shown_twice() -> None:
     found = row(WEB, RecordSet(300, ("192.0.2.1",)))
-    report = a_report(unwanted=[found, row(PROD, RecordSet(300, ("192.0.2.2",), routing=Weighted(1)))])
+    other = row(PROD, RecordSet(300, ("192.0.2.2",), routing=Weighted(1)))
+    report = a_report(unwanted=[found, other, {**other, "unlisted": ["dr", "two"]}])
     report["registered"] = [{**found, "cluster": "", "owner": "default", "resource": "service/a/b", "why": "x"}]
     assert [(line["what"], line.get("registered_for")) for line in rows_of(report)] == [
         ("external-dns keeps it, kubesync does not want it: you decide", "service/a/b (owner default)"),
-        ("no cluster wants it: you decide", None),
+        ("no cluster of this deployment wants it: you decide", None),
+        (
+            "no cluster of this deployment wants it, as far as is known (not listed in this run: dr, two): you decide",
+            None,
+        ),
     ]
 
 

@@ -26,7 +26,7 @@ _COUNTED = {
     "claimed": "to take over",
     "unproven": "as wanted in a zone that kubesync has not written yet",
     "differing": "in another form",
-    "unwanted": "that no Service wants",
+    "unwanted": "that no cluster wants",
 }
 _NAMED = 3
 _CHECK = "check them with `kubesync plan`"

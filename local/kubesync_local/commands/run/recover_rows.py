@@ -9,7 +9,7 @@ WHAT: Final = {
     "unproven": "exists as wanted, in a zone that kubesync has not written yet: {would_be}not taken over",
     "differing": "exists in another form: you decide",
     "registered": "external-dns keeps it, kubesync does not want it: you decide",
-    "unwanted": "no cluster wants it: you decide",
+    "unwanted": "no cluster of this deployment wants it{unlisted}: you decide",
 }
 RECORD_COLUMNS: Final = ("name", "identifier", "covers", "what", "registered_for")
 _MAY_GO: Final = "external-dns' own: may go after external-dns is switched off"
@@ -34,10 +34,15 @@ def rows_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     by_kind["registered"] = found["registered"]
     would_be = "would be " if found.get("dry_run") else ""
     return [
-        {"what": text.format(would_be=would_be), **row, **_shown(row)}
+        {"what": text.format(would_be=would_be, unlisted=_unlisted(row)), **row, **_shown(row)}
         for kind, text in WHAT.items()
         for row in by_kind[kind]
     ]
+
+
+def _unlisted(row: Mapping[str, Any]) -> str:
+    names = ", ".join(row.get("unlisted", ()))
+    return f", as far as is known (not listed in this run: {names})" if names else ""
 
 
 def unwanted_only(found: Mapping[str, Any], cluster: Mapping[str, Any]) -> int:
