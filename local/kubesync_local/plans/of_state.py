@@ -38,17 +38,23 @@ _FIRST: Final = 10
 """How many lines of each group a removal shows: the numbers say the rest."""
 
 _QUIET: Final = "no record set changes that the tables know of"
+_OTHER_SERVER: Final = "another server may hold other Services"
 _UNSEEN: Final = {
-    "server": "another server may hold other Services",
-    "eks": "another server may hold other Services",
-    "kubeconfig": "another server may hold other Services",
-    "context": "another server may hold other Services",
+    "server": _OTHER_SERVER,
+    "eks": _OTHER_SERVER,
+    "kubeconfig": _OTHER_SERVER,
+    "context": _OTHER_SERVER,
     "selector": "only the API server knows which Services have other labels",
     "select_endpoints": "only the API server knows which endpoints have other labels",
     "annotation_prefix": "annotations below another prefix are not stored",
     "endpoints_source": "endpoints of another source are not stored",
 }
-"""What the tables cannot tell, by the setting that changes."""
+"""What the tables cannot tell, by the setting that changes. Record sets that exist may go."""
+_JOIN: Final = {
+    "sources": "objects of kinds that join are not stored",
+    "namespaces": "Services of namespaces that join are not stored",
+}
+"""The same, where the next list can only add. What leaves is planned."""
 
 
 def plan_of_change(before: ClusterConfig, after: ClusterConfig, store: Store, now: float) -> Plan:
@@ -59,10 +65,13 @@ def plan_of_change(before: ClusterConfig, after: ClusterConfig, store: Store, no
     """
     states = sorted(StateTable(store).load_all(before.name), key=_age)
     listed = ListenerReadings(store).checkpoints(before.name).keys()
-    notes = _notes(before, after, listed=bool(listed))
+    unseen = _unseen(before, after)
+    notes = (*unseen, *_notes(before, after, listed=bool(listed)))
+    held = any(remaining_sets(state) for state in states)
+    may_delete = held and after.policy is Policy.SYNC and _may_delete(before, after)
     if after.annotation_prefix != before.annotation_prefix or not states:
         # Planned with the stored annotations, names would seem to go.
-        return Plan(quiet=_QUIET, notes=notes, unwanted={before.name: (0, 0)})
+        return Plan(quiet=_QUIET, notes=notes, unseen=unseen, may_delete=may_delete, unwanted={before.name: (0, 0)})
     planner = planner_of(after, states, store, frozenset(listed), now)
     zones: dict[str, list[Line]] = defaultdict(list)
     entries: list[Entry] = []
@@ -86,7 +95,7 @@ def plan_of_change(before: ClusterConfig, after: ClusterConfig, store: Store, no
             f"that is more than {GUARD_SHARE:.0%}: elsewhere than on a terminal it needs --allow-deletions {unwanted}",
         )
     plan = plan_of_lines(zones, upstream_lines(entries), (before, after), notes)
-    return replace(plan, unwanted={before.name: (unwanted, sets)})
+    return replace(plan, unseen=unseen, may_delete=may_delete, unwanted={before.name: (unwanted, sets)})
 
 
 def plan_of_removal(config: ClusterConfig, store: Store) -> Plan:
@@ -172,17 +181,33 @@ def upstream_lines(entries: Iterable[Entry]) -> list[Line]:
     return found
 
 
+def _changed(before: ClusterConfig, after: ClusterConfig) -> list[str]:
+    return [name for name in ClusterConfig.model_fields if getattr(before, name) != getattr(after, name)]
+
+
+def _unseen(before: ClusterConfig, after: ClusterConfig) -> tuple[str, ...]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in (name for name in _changed(before, after) if name in _UNSEEN):
+        found[_UNSEEN[name]].append(name.replace("_", " "))
+    old, new = before.scope, after.scope
+    joining = not set(new.excluded) >= set(old.excluded) or (
+        old.namespaces and not (new.namespaces and set(new.namespaces) <= set(old.namespaces))
+    )
+    joined = [("sources", set(after.sources) - set(before.sources)), ("namespaces", joining)]
+    found |= {_JOIN[name]: [name] for name, more in joined if more}
+    return tuple(f"not known before the next list: {', '.join(names)}: {why}" for why, names in found.items())
+
+
+def _may_delete(before: ClusterConfig, after: ClusterConfig) -> bool:
+    """Whether the next list may lead to deletions that the tables do not foresee. Without a selector, it can only bring more."""
+    harmless = set() if after.selector else {"selector"}
+    if not after.select_endpoints:
+        harmless.add("select_endpoints")
+    return any(name in _UNSEEN and name not in harmless for name in _changed(before, after))
+
+
 def _notes(before: ClusterConfig, after: ClusterConfig, *, listed: bool) -> tuple[str, ...]:
-    changed = [name for name in ClusterConfig.model_fields if getattr(before, name) != getattr(after, name)]
-    unseen: dict[str, list[str]] = defaultdict(list)
-    for name in changed:
-        if name in _UNSEEN:
-            unseen[_UNSEEN[name]].append(name.replace("_", " "))
-    if set(after.namespaces) != set(before.namespaces) or set(after.exclude_namespaces) != set(
-        before.exclude_namespaces
-    ):
-        unseen["Services of namespaces that join are not stored"].append("namespaces")
-    notes = [f"not known before the next list: {', '.join(names)}: {why}" for why, names in unseen.items()]
+    notes: list[str] = []
     if not listed:
         notes.append(f"not known: cluster {before.name} has not been listed yet")
     if after.disabled:

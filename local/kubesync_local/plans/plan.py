@@ -89,6 +89,8 @@ class Plan:
         quiet: the last line where nothing is to be done.
         kept: how many record sets and upstreams of a removed cluster stay; None: it is no such plan.
         notes: more that a person has to know, a sentence each.
+        unseen: those of the notes that say what only the next list of a cluster will show.
+        may_delete: that list may lead to deletions of record sets.
         errors: what could not be planned: one line each.
         unwanted: of each cluster whose configuration changes, how many of its record sets would go, and how many it has.
     """
@@ -101,6 +103,8 @@ class Plan:
     quiet: str = "nothing to do"
     kept: tuple[int, int] | None = None
     notes: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+    may_delete: bool = False
     errors: tuple[str, ...] = ()
     unwanted: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
@@ -123,6 +127,8 @@ class Plan:
             self.quiet,
             self.kept or other.kept,
             self.notes + other.notes,
+            self.unseen + other.unseen,
+            self.may_delete or other.may_delete,
             self.errors + other.errors,
             {**self.unwanted, **other.unwanted},
         )

@@ -1,6 +1,7 @@
 """``kubesync cluster set``: some options change, the others stay; what it means for records comes from the tables."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -10,6 +11,8 @@ from kubesync.aws.tables.control.clusters import ClusterConfig
 from kubesync.aws.tables.control.lease import LeaseTable
 from kubesync.aws.tables.control.zone_access import ZoneAccess
 from kubesync_local.commands.cluster import changes
+from kubesync_local.plans import of_state
+from kubesync_local.standins.apiserver.server import ApiServer
 from kubesync_local.workplace.registry import ClusterRegistry, ZoneRoles
 
 ROLE: Final = "arn:aws:iam::123456789012:role/dns"
@@ -119,7 +122,6 @@ PLANS: Final = [
         '  ~ exclude_namespaces [] -> ["pay"]',
         "  - api.pay.svc.prod.example.com A 10.68.0.11 ttl 60  (prod/pay/api)",
         "  - prod/pay/api/80/TCP version 1  (prod/pay/api)",
-        "not known before the next list: namespaces: Services of namespaces that join are not stored",
     ], (0, 0, 3), id="a smaller scope"),
     pytest.param(["--policy", "create-only", "--domain", "new.example.com"], [
         '  ~ policy "sync" -> "create-only"',
@@ -159,6 +161,161 @@ def test_dry_run_shows_what_the_session_then_does(
     assert foreseen["+"] == after - before
     if "--annotation-prefix" not in options:  # not known, as it says
         assert foreseen["-"] == before - after
+
+
+@pytest.fixture
+def other_server() -> Iterator[str]:
+    with ApiServer(tokens={"a-token": "admin"}) as api:
+        yield api.url
+
+
+LABELS: Final = "only the API server knows which Services have other labels"
+NOT_KNOWN: Final = [
+    pytest.param(["--selector", "tier=gold"], f"selector: {LABELS}", id="another selector"),
+    pytest.param(["--select-endpoints"], "select endpoints: only the API server knows which endpoints have other labels", id="endpoints"),
+    pytest.param(["--annotation-prefix", "internal.example.com/"], "annotation prefix: annotations below another prefix are not stored", id="prefix"),
+    pytest.param(["--endpoints-source", "endpoints"], "endpoints source: endpoints of another source are not stored", id="endpoints source"),
+    pytest.param(["--server", "SERVER"], "server: another server may hold other Services", id="server"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "note"), NOT_KNOWN)
+def test_change_that_may_delete_more_than_is_known_is_confirmed(
+    stack: CliStack, other_server: str, options: list[str], note: str
+) -> None:
+    """The next session deletes what another selector leaves out, and of a small cluster nothing is held back."""
+    options = [option.replace("SERVER", other_server) for option in options]
+    note = f"not known before the next list: {note}"
+    for more in ([], ["--allow-deletions", "7"]):
+        refused = stack.call("cluster", "set", "prod", *options, *more, COLUMNS="300")
+        assert (refused.status, refused.lines[-1]) == (
+            2, "kubesync: record sets may go that this plan does not know of. Not a terminal: confirm with --yes; nothing was changed",
+        )  # fmt: skip
+        assert note in refused.lines
+        assert config_of(stack).revision == 1
+
+    confirmed = stack.call("cluster", "set", "prod", *options, "--yes")
+    assert confirmed.status == 0, confirmed.err
+    assert note in confirmed.lines
+    assert config_of(stack).revision == 2
+
+
+ONLY_MORE: Final = [
+    pytest.param(["--unset", "selector"], f"selector: {LABELS}", id="no selector"),
+    pytest.param(["--sources", "service,ingress"], "sources: objects of kinds that join are not stored", id="sources"),
+    pytest.param(["--policy", "upsert-only", "--selector", "tier=gold"], f"selector: {LABELS}", id="a policy that deletes nothing"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "note"), ONLY_MORE)
+def test_what_is_not_known_is_said_where_nothing_can_go(stack: CliStack, options: list[str], note: str) -> None:
+    shown = stack.call("cluster", "set", "prod", *options, "--dry-run", COLUMNS="300")
+    assert f"not known before the next list: {note}" in shown.out.splitlines()
+
+    ran = stack.call("cluster", "set", "prod", *options)
+    assert (ran.status, f"not known before the next list: {note}" in ran.lines) == (0, True)
+
+
+def test_namespaces_that_join_are_not_known(stack: CliStack) -> None:
+    """Those that leave are."""
+    note = "not known before the next list: namespaces: Services of namespaces that join are not stored"
+    said = []
+    for options in (
+        ("--exclude-namespaces", "pay,other"), ("--exclude-namespaces", "other"), ("--unset", "exclude-namespaces"),
+        ("--namespaces", "shop,pay"), ("--namespaces", "pay"), ("--namespaces", "shop,pay"), ("--unset", "namespaces"),
+    ):  # fmt: skip
+        ran = stack.call("cluster", "set", "prod", *options, "--yes", "--allow-deletions", "9")
+        assert ran.status == 0, ran.err
+        said.append(note in ran.lines)
+    assert said == [False, True, True, False, False, True, True]
+
+
+def test_cluster_that_has_published_nothing_needs_no_confirmation(stack: CliStack) -> None:
+    added = stack.call(
+        "cluster", "add", "other", "--server", stack.api.url, "--domain", "other.example.com", "--zone", stack.zone_id,
+        "--token", "env:KUBESYNC_TEST_TOKEN", "--template", "default",
+    )  # fmt: skip
+    assert added.status == 0, added.err
+    assert stack.call("cluster", "set", "other", "--selector", "tier=gold").status == 0
+
+
+def test_file_that_may_delete_more_than_is_known_is_confirmed(stack: CliStack, tmp_path: Path) -> None:
+    text = stack.call("cluster", "export", "prod").out
+    file = tmp_path / "clusters.yaml"
+    file.write_text(text.replace("!skip", "tier=gold"))
+    refused = stack.call("cluster", "apply", "-f", str(file))
+    assert (refused.status, refused.lines[-1]) == (
+        2, "kubesync: record sets may go that this plan does not know of. Not a terminal: confirm with --yes; nothing was changed",
+    )  # fmt: skip
+    assert config_of(stack).selector == "!skip"
+    confirmed = stack.call("cluster", "apply", "-f", str(file), "--yes")
+    assert (confirmed.status, config_of(stack).selector) == (0, "tier=gold")
+    assert f"not known before the next list: selector: {LABELS}" in confirmed.lines
+
+
+PLANNED: Final = frozenset(
+    [
+        "domain",
+        "zones",
+        "namespaces",
+        "exclude_namespaces",
+        "opt_in",
+        "ttl",
+        "template",
+        "srv",
+        "policy",
+        "load_balancer_cluster_ips",
+        "load_balancer_alias",
+        "domain_filter",
+        "exclude_domains",
+        "namespace_domains",
+        "allow_wildcards",
+        "allow_apex",
+        "allow_underscores",
+        "max_names_per_service",
+        "max_names_per_namespace",
+        "max_waits_per_namespace",
+        "max_record_sets_per_namespace",
+        "reserve_domain",
+        "max_ttl",
+        "endpoint_cidrs",
+        "target_net_filter",
+        "exclude_target_net",
+        "ingress_class",
+        "ignore_ingress_rules_spec",
+        "ignore_ingress_tls_spec",
+        "routing",
+        "health_check",
+        "sources",
+    ]
+)
+"""The stored objects are planned again with these."""
+OF_NO_RECORD: Final = frozenset(
+    [
+        "name",
+        "token",
+        "ca_pem",
+        "ca",
+        "client_certificate",
+        "client_key",
+        "insecure_skip_tls_verify",
+        "role_arn",
+        "external_id",
+        "aws_identity",
+        "on_delete",
+        "write_events",
+        "shard",
+        "disabled",
+        "revision",
+        "deleting",
+        "allowed_deletions",
+    ]
+)
+
+
+def test_every_setting_is_planned_or_said_not_to_be_known() -> None:
+    """Whoever adds a setting decides what a dry run says of it."""
+    assert of_state._UNSEEN.keys() | PLANNED | OF_NO_RECORD == ClusterConfig.model_fields.keys()
 
 
 def test_zone_role_stays_with_its_external_id(stack: CliStack) -> None:

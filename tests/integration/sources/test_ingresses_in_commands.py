@@ -113,6 +113,8 @@ def test_options_of_ingresses(stack: CliStack) -> None:
     assert ran.status == 0, ran.err
     stack.session()
     assert stack.zone_records() == {"alb.prod.example.com A": ["192.0.2.1"], "rule.prod.example.com A": ["192.0.2.2"]}
+    foreseen = stack.call("cluster", "set", "prod", "--unset", "ingress-class", "--dry-run").out
+    assert "  + nginx.prod.example.com A 192.0.2.1 ttl 30  (prod/shop/Ingress:nginx)\n" in foreseen
     assert stack.call("cluster", "set", "prod", "--unset", "ingress-class", "--yes").status == 0
     stack.session()
     assert stack.zone_records()["nginx.prod.example.com A"] == ["192.0.2.1"]

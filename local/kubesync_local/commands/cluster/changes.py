@@ -19,6 +19,7 @@ from kubesync_local.plans.plan import Group, Line, Plan, Sign, some
 from kubesync_local.plans.view import show_for_question
 from kubesync_local.registration.clusters import why_clashing
 from kubesync_local.terminal.asking import NOTHING_CHANGED, can_ask, confirm
+from kubesync_local.terminal.output import remark
 from kubesync_local.workplace.people import note
 from kubesync_local.workplace.registry import ZoneRoles
 from kubesync_local.workplace.workplace import Workplace
@@ -97,7 +98,7 @@ def refuse_clash(config: ClusterConfig, others: Sequence[ClusterConfig], before:
 
 
 def agree(plan: Plan, question: str, *, yes: bool, allowed: int | None = None) -> dict[str, int]:
-    """Show a plan and ask on a terminal. Elsewhere nobody can be asked: then it may delete nothing.
+    """Show a plan and ask on a terminal. Elsewhere nobody can be asked: then it may delete nothing, and what is not known is said.
 
     Args:
         yes: a person said so beforehand: nothing is asked. This is not enough for more deletions than the guard believes.
@@ -108,7 +109,7 @@ def agree(plan: Plan, question: str, *, yes: bool, allowed: int | None = None) -
 
     Raises:
         DeclinedError: the answer is no.
-        UsageError: it would delete something, and nobody can be asked; or more than was confirmed.
+        UsageError: it would delete something, or nobody knows whether it would, and nobody can be asked; or more than was confirmed.
     """
     gone = sum(unwanted for unwanted, _ in plan.unwanted.values())
     if allowed is not None and gone > allowed:
@@ -127,6 +128,15 @@ def agree(plan: Plan, question: str, *, yes: bool, allowed: int | None = None) -
     elif not yes and allowed is None and plan.numbers.delete:
         show_for_question(plan)
         raise UsageError(f"{plan.question} Not a terminal: confirm with --yes; {NOTHING_CHANGED}")
+    elif not yes and plan.may_delete:
+        # A confirmed number is one of known deletions.
+        show_for_question(plan)
+        raise UsageError(
+            f"record sets may go that this plan does not know of. Not a terminal: confirm with --yes; {NOTHING_CHANGED}"
+        )
+    else:
+        for note_of_plan in plan.unseen:
+            remark(note_of_plan)
     return {
         name: allowed if allowed and len(plan.unwanted) == 1 else unwanted
         for name, (unwanted, _) in plan.unwanted.items()
