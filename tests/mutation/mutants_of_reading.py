@@ -65,7 +65,7 @@ OF_READING: Final[tuple[Mutant, ...]] = (
         without="all clusters list at once, however little room there is",
         invariants="I4",
         file="kubernetes/list_room.py",
-        old="        return alone or ",
+        old="        return may_exceed or ",
         new="        return True or ",
         caught_by=(
             _ROOM + "test_i4_first_cluster_goes_beyond_the_budget_and_the_next_waits_until_it_is_recorded",

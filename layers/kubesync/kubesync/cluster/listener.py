@@ -282,9 +282,8 @@ class Listeners:
         self._unreachable: dict[str, ListenerError] = {}
         # Resources whose view is unknown until a list of them is recorded: they list first, or their version has expired.
         self._unseen: set[Resource] = set()
-        self._in_trouble: set[Resource] = (
-            set()
-        )  # those that have failed since they worked last, for the progress that people see
+        # Those that have failed since they worked last, for the progress that people see.
+        self._in_trouble: set[Resource] = set()
 
     def start(self, deadline_monotonic: float, room: ClusterReservation, made_for: ListRound | None = None) -> str:
         """Make listeners and start them, at the beginning of the run or for a relist. Each resumes from its checkpoint, or lists if it is not valid.

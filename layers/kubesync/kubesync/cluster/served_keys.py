@@ -51,9 +51,8 @@ class Published:
         self._alike: dict[frozenset[str], frozenset[str]] = {}  # equal sets of zones are held in memory once
         self._zones: set[str] = set()  # zones that were told of any key
         self._listed: frozenset[Resource] = frozenset()  # the complete views that zones know of
-        self._recorded: deque[tuple[Recorded, float | None, bool]] = (
-            deque()
-        )  # to be published: the arguments of ``add``
+        # To be published: the arguments of ``add``.
+        self._recorded: deque[tuple[Recorded, float | None, bool]] = deque()
         self.served: bool | None = None
 
     def knows(self, key: ObjectKey) -> bool:

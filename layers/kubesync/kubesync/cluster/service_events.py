@@ -50,9 +50,8 @@ class ServiceEvents:
         self._scheduler = scheduler
         self._bucket = TokenBucket(PER_SECOND, BURST, scheduler)
         self._queue: deque[ServiceEvent] = deque()
-        self._seen: OrderedDict[ServiceEvent, None] = (
-            OrderedDict()
-        )  # queued before, the oldest first; the last REMEMBERED
+        # Queued before, the oldest first; the last REMEMBERED.
+        self._seen: OrderedDict[ServiceEvent, None] = OrderedDict()
         self._lock = scheduler.lock()
         self._wakeup = scheduler.wakeup()
         self._stopping = scheduler.event()  # set by ``close``

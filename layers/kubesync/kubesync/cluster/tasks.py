@@ -46,9 +46,8 @@ class Lane:
         self._tasks = tasks
         self.under_way: Task | None = None
         self._chosen: Task | None = None  # the last time, of several: the next turn is that of the task after it
-        self._steps: Steps[object] | None = (
-            None  # of the task under way; None: it begins, or begins again, with the next step
-        )
+        # Of the task under way; None: it begins, or begins again, with the next step.
+        self._steps: Steps[object] | None = None
         self._not_before = AT_ONCE
         self._failures = 0
 

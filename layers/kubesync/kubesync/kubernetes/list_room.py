@@ -9,6 +9,11 @@ cluster has recorded it.
                                     served                                read, and waits for as much as it needs
 
 So the lists in memory never exceed the budget and one more list, however many clusters wait. The first cluster always gets done.
+
+    ListRoom ── ClusterReservation, one a cluster ── ListReservation, one a listener
+                bytes of lists that are read           bytes of the list that is being read, or that it waits for
+
+One lock, the room's, guards all of them.
 Watches need no room. A dry run and a recovery need both lists of a cluster together: their cluster may take both beyond the budget.
 """
 
@@ -53,10 +58,13 @@ class ListRoom:
         return ClusterReservation(self, together)
 
     def fits(self, reservation: ListReservation, size: int) -> bool:
-        """Whether a list may take ``size`` bytes in all. The caller holds the lock."""
+        """Whether a list may take ``size`` bytes in all. The caller holds the lock.
+
+        The cluster that came first may exceed the budget with one list, or with all of them if it needs them together.
+        """
         cluster = reservation.cluster
-        alone = cluster is self._clusters[0] and (cluster.together or cluster.taken == reservation.taken)
-        return alone or sum(each.taken for each in self._clusters) - reservation.taken + size <= self._budget
+        may_exceed = cluster is self._clusters[0] and (cluster.together or cluster.taken == reservation.taken)
+        return may_exceed or sum(each.taken for each in self._clusters) - reservation.taken + size <= self._budget
 
     def others_wait(self, cluster: ClusterReservation) -> bool:
         """Whether lists of other clusters wait for room. The caller holds the lock."""
@@ -69,7 +77,7 @@ class ListRoom:
         """
         if cluster not in self._clusters:
             self._clusters.append(cluster)
-        if not cluster.taken and not cluster.waiting:
+        if not cluster.taken and not cluster.waiting:  # it needs nothing now: the next time it comes last
             self._clusters.remove(cluster)
         for each in self._clusters:
             for reservation in each.waiting:
@@ -89,12 +97,12 @@ class ClusterReservation:
         self.room = room
         self.together = together
         self.given_at = -math.inf
-        self.lists: list[ListReservation] = []
+        self.lists: list[ListReservation] = []  # one for each listener that was made in this run
         self.unrecorded = 0
 
     @property
     def taken(self) -> int:
-        """Bytes of all its lists."""
+        """Bytes of all its lists, read or being read."""
         return self.unrecorded + sum(reservation.taken for reservation in self.lists)
 
     @property
@@ -133,6 +141,10 @@ class ClusterReservation:
 class ListReservation:
     """What one list that is being read holds of the budget. Its listener's thread uses it; any thread may call ``end``.
 
+        take        wait for room, before the first page
+        try_grow    ask for more, before the next page
+        release     the list is read: its bytes go to the cluster, until they are recorded
+
     ``taken``: bytes that it holds. ``wanted``: bytes that it waits for; 0: it does not wait.
     """
 
@@ -141,7 +153,7 @@ class ListReservation:
         self.wanted = 0
         self.cluster = cluster
         self._room = cluster.room
-        self._given = cluster.room.scheduler.event()
+        self._given = cluster.room.scheduler.event()  # set once ``wanted`` is granted, or the reservation ends
         self._ended = False
 
     def take(self, size: int, deadline_monotonic: float, on_long_wait: Callable[[float], None] | None = None) -> bool:
@@ -165,7 +177,7 @@ class ListReservation:
                 on_long_wait(scheduler.monotonic() - began)
         with self._room.lock:
             self._raise_if_ended()
-            if self.wanted:
+            if self.wanted:  # nobody has granted it before the deadline
                 self.wanted = 0
                 self._room.rebalance(self.cluster)
                 return False
@@ -178,7 +190,10 @@ class ListReservation:
         self._given.set()
 
     def try_grow(self, size: int) -> bool:
-        """Take ``size`` bytes in all. Returns False, and takes no more, if they do not fit now. Raises StoppedError."""
+        """Take ``size`` bytes in all, those that it holds included. Returns False, and takes no more, if they do not fit now.
+
+        Raises StoppedError.
+        """
         with self._room.lock:
             self._raise_if_ended()
             fits = self._room.fits(self, size)
@@ -187,7 +202,7 @@ class ListReservation:
             return fits
 
     def release(self, read: int = 0) -> int:
-        """Give up this reservation of the list. Charge ``read`` bytes to the cluster until it has recorded the list.
+        """Give back what this list holds. Charge ``read`` bytes to the cluster until it has recorded the list; 0: the list failed.
 
         Returns the bytes charged: 0 if the reservation has ended.
         """

@@ -20,7 +20,7 @@ from kubesync.kubernetes.wire.decode import ListPage, read_cut_page, read_list_p
 from kubesync.log import logger
 
 _ATTEMPTS: Final = 3
-_EXPIRED_BEFORE_ONE_PIECE: Final = 2  # a continue token may expire
+_EXPIRED_BEFORE_ONE_PIECE: Final = 2  # after so many lists whose continue token has expired, the next list has no pages
 
 
 class KubernetesLister:
@@ -68,6 +68,8 @@ class KubernetesLister:
             ListenerError: a page failed. The caller must not use any part of an incomplete list (I5).
             StoppedError: the room was ended, or the client shut down.
         """
+        # 1. Wait for room for the first page. 2. Read pages, with more room for each. 3. If the room ends, drop all pages, and wait for as much as
+        # the list is known to need. So each turn of this loop reads the list from its first page.
         policy, room, clock = self._policy, self._room, self._clock
         in_pages = self.expired < _EXPIRED_BEFORE_ONE_PIECE
         # Nobody knows how long a list without pages is: it asks for the most, so that in practice it waits until it comes first.
@@ -83,7 +85,7 @@ class KubernetesLister:
             began = clock.monotonic()
             until = min(deadline_monotonic, began + policy.list_timeout)
             try:
-                found = self._read_pages(policy.page_limit if in_pages else 0, until, sink)
+                snapshot = self._read_pages(policy.page_limit if in_pages else 0, until, sink)
             except NoRoomError as error:
                 needed = error.needed
             except BaseException as error:
@@ -92,14 +94,19 @@ class KubernetesLister:
                 raise
             else:
                 self.expired = 0
-                size = room.release(found.size)
-                return replace(found, size=size, waited_seconds=began - came, seconds=clock.monotonic() - began)
+                size = room.release(snapshot.size)
+                return replace(snapshot, size=size, waited_seconds=began - came, seconds=clock.monotonic() - began)
         raise BodyError(f"the list of {self.resource} got no room in time: lists of other clusters are being read")
 
     def _read_pages(self, page_limit: int, deadline_monotonic: float, sink: WatchSink | None) -> Snapshot:
-        """Read all pages of one list. Grow the room before each page.
+        """Read all pages of one list, and grow the room before each further page.
 
-        ``page_limit``: objects a page; 0: no pages. Raises NoRoomError if the rest does not fit now, besides what ``read`` raises.
+        ``kept``: bytes of the objects in scope that the list keeps. ``seen``: how many objects came, in scope or not.
+
+        Args:
+            page_limit: objects a page; 0: no pages.
+
+        Raises NoRoomError if the rest does not fit now, besides what ``read`` raises.
         """
         policy, resource, scope = self._policy, self.resource, self.scope
         items: list[Observation] = []
@@ -119,6 +126,7 @@ class KubernetesLister:
             items += held
             seen += len(page.items)
             kept += sum(bytes_of(item.value) for item in held)
+            # Too large: drop values, and go on. Only names that fill the memory alone are an error.
             if kept > (most := policy.max_list_bytes) and (kept := _drop_largest_values(items, most)) > most:
                 raise BodyError(f"the list of {resource} {TOO_LONG} {policy.max_list_bytes} bytes in memory")
             if not page.continue_token:
@@ -138,8 +146,14 @@ class KubernetesLister:
     def _fetch_page(self, kept: int, token: str, limit: int, deadline_monotonic: float) -> tuple[ListPage, int]:
         """Fetch one page. Ask for half as many objects as long as the page is too large.
 
-        Returns the page and the limit for the next one: twice as many objects after a small page. Raises NoRoomError if a single
-        object does not fit beside the ``kept`` bytes.
+        the page is too long, at a limit of    then
+        -----------------------------------    ----
+        several objects                        ask for half as many
+        one object                             the object has no value, only a name (``read_cut_page``); it is reported on its key (I4)
+        0 (no pages)                           BodyTooLongError
+
+        Returns the page and the limit for the next one: twice as many objects after a page of at most a quarter of the bytes. Raises NoRoomError
+        if a single object does not fit beside the ``kept`` bytes.
         """
         policy, resource, scope = self._policy, self.resource, self.scope
         while True:
@@ -162,7 +176,7 @@ class KubernetesLister:
                 return page, limit
             page = read_list_page(resource, body, scope.annotation_prefixes)
             # After a small page, the large objects are behind.
-            return page, limit << (4 * len(body) <= policy.page_bytes)
+            return page, limit * 2 if 4 * len(body) <= policy.page_bytes else limit
 
 
 def _drop_largest_values(items: list[Observation], most: int) -> int:

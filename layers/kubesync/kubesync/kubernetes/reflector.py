@@ -54,7 +54,7 @@ class ReflectorBackoff:
         self._scheduler = scheduler
         self._backoff = Backoff(policy.backoff_initial, policy.backoff_cap, least=1.0, most=2.0)
         self._failures = 0
-        self._quiet_since: float | None = None
+        self._quiet_since: float | None = None  # when (monotonic) the last delay ends; None: there was none
 
     def next_delay(self, retry_after_seconds: float | None = None) -> float:
         """Draw the next delay, in seconds: at least what the server asked for, of which at most ``backoff_reset`` seconds count."""
@@ -86,8 +86,8 @@ class KubernetesReflector:
         self._position: Position | None = None  # None: list first
         self._last_version = 0  # the last version seen of this store, also while listing again
         self._failures = 0  # in a row; 0 after a success
-        self._stale_watches = 0
-        self._quick_ends = 0
+        self._stale_watches = 0  # watches in a row whose version had expired, without an event between them
+        self._quick_ends = 0  # watches in a row that ended at once
 
     def stop(self) -> None:
         """End ``run`` at once, also while a read blocks. Any thread may call it, any number of times."""
@@ -144,7 +144,10 @@ class KubernetesReflector:
         sink.on_snapshot(replace(found, store_went_back=went_back))
 
     def _watch(self, sink: WatchSink, position: Position) -> None:
-        """Watch from the position until the watch ends, then decide whether to watch or list next. Raises ListenerError."""
+        """Watch from the position until the watch ends, then decide whether to watch or list next. Raises ListenerError.
+
+        A position that is None means: list next. ``heard`` of a position counts events and bookmarks: if it has not moved, the watch said nothing.
+        """
         started = self._clock.monotonic()
         heard = position.heard
         seconds_left = int(min(self._api.policy.watch_timeout, self._deadline - started))
@@ -214,7 +217,11 @@ class KubernetesReflector:
             position.quiet_since = None
 
     def _report_and_wait(self, sink: WatchSink, error: ListenerError) -> None:
-        """Report a failure to the sink, then wait for the backoff. Lists next if a line after this version stays unreadable."""
+        """Report a failure to the sink, then wait for the backoff.
+
+        Lists next if what comes after the position's version was unusable several times in a row (``Position.poisoned``). A watch that had worked
+        before it broke off is resumed without a wait.
+        """
         self._failures += 1
         sink.on_error(error, consecutive=self._failures)
         if self._position is not None:
@@ -222,7 +229,7 @@ class KubernetesReflector:
                 sink.on_stale()
                 self._position = None
             elif isinstance(error, BodyError) and self._failures == 1:
-                return  # the watch had worked: resume it at once
+                return
         delay = self._backoff.next_delay(error.retry_after_seconds)
         self._pause(min(delay, _ABSENT_SECONDS) if error.status == HTTPStatus.NOT_FOUND else delay)
 

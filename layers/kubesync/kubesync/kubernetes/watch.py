@@ -46,7 +46,7 @@ class FilteredSink:
         kept = [event for event in events if self._scope.holds(event.namespace)]
         if kept:
             self._sink.on_events(kept)
-        if not kept or kept[-1] is not events[-1]:
+        if not kept or kept[-1] is not events[-1]:  # the last event was left out
             self._sink.on_bookmark(events[-1].resource_version)
 
     def on_bookmark(self, resource_version: int) -> None:
@@ -75,6 +75,7 @@ def follow(
         StatusError: it sent another error in the stream.
         BodyError: silence past the bookmark interval and its margin, or the stream broke off.
     """
+    # Two times of silence: of the server (``heard_at``, this watch alone), and of this version (``quiet_since``, over several watches).
     heard_at = clock.monotonic()
     if position.quiet_since is None:
         position.quiet_since = heard_at
@@ -91,7 +92,7 @@ def follow(
         except BodyError:
             if clock.monotonic() < min(deadline_monotonic, verify_at):
                 raise
-            continue
+            continue  # only the time of this read is over: the loop returns
         if block is None:
             return False
         heard = position.heard
@@ -101,7 +102,7 @@ def follow(
 
 
 def _deliver(block: Block, resource: Resource, position: Position, sink: EventSink) -> None:
-    """Pass on the events of a block, and count failures right after one version. The hot path: a few microseconds an event."""
+    """Pass on the events of a block, and count in ``poisoned`` failures right after one version. The hot path: a few microseconds an event."""
     before = position.heard
     try:
         _deliver_lines(block.before, resource, position, sink)

@@ -120,8 +120,8 @@ class ApiClient:
         self._ends = ends or CredentialEnds(self._clock)
         self._interrupter = Interrupter(self._clock)
         self._adapter: ApiServerAdapter | None = None
-        self._token = ""
-        self._renew_certificates = False
+        self._token = ""  # the last one that was sent, to hide it in errors
+        self._renew_certificates = False  # bypass caches when certificates are read next
         self.date = ""
 
     @cached_property
@@ -143,6 +143,7 @@ class ApiClient:
             StoppedError: ``shutdown`` was called.
         """
         longest = max_bytes or self.policy.max_list_page_bytes
+        # Only a list without pages may be longer than a page: no limit of time but the deadline.
         seconds = self.policy.answer_seconds if longest <= self.policy.max_list_page_bytes else _NEVER
         deadline = min(deadline_monotonic, self._clock.monotonic() + seconds)
         with self._exchange(request, "gzip", deadline) as response:
@@ -170,6 +171,7 @@ class ApiClient:
 
         Hides the token in every ListenerError, also in those of the caller's block. Closes the response at the end.
         """
+        # ``finally`` closes the last response.
         response = self._send(request, encoding, deadline, fresh=False)
         try:
             if response.status_code == 401 and (self._access.token_source or self._access.certificates) is not None:
@@ -223,7 +225,8 @@ class ApiClient:
             ca, client = access.certificates.ca_pem(fresh=fresh), access.certificates.client_pem(fresh=fresh)
             self._renew_certificates = False
             ca_pem, client_pem = ca or ca_pem, client or client_pem
-            renewed = bool(client) and access.renews_token  # a plugin renews its own
+            # The plugin of a kubeconfig renews its client certificate itself: its end concerns nobody.
+            renewed = bool(client) and access.renews_token
         try:
             context = build_tls_context(ca_pem=ca_pem, insecure_skip_tls_verify=insecure, client_pem=client_pem)
         except (OSError, ValueError):
@@ -236,7 +239,10 @@ class ApiClient:
         return context
 
     def _send(self, request: ApiRequest, encoding: str, deadline: float, *, fresh: bool) -> requests.Response:
-        """Send one request and wait for the header of its answer. ``fresh``: read the token again. Raises ListenerError, StoppedError."""
+        """Send one request and wait for the header of its answer. ``fresh``: read the token again. Raises ListenerError, StoppedError.
+
+        ``deadline`` (monotonic): of all of the exchange. After a failed handshake the next request reads the certificates again.
+        """
         adapter = self._connect()
         headers = {**_HEADERS, "Accept-Encoding": encoding, **self._authorization(fresh=fresh)}
         if request.body is not None:
@@ -341,7 +347,10 @@ class ApiClient:
 
 
 def without_secret(text: str, secret: str) -> str:
-    """Replace every occurrence of a secret with ``***``, also where the text was cut and only the secret's beginning is left."""
+    """Replace every occurrence of a secret with ``***``, also where the text was cut and only the secret's beginning is left.
+
+    At each place with the secret's first characters, as much is replaced as equals the secret.
+    """
     start, searched = secret[:_REVEALING_CHARACTERS], 0
     while secret and (at := text.find(start, searched)) >= 0:
         end = at + len(start)

@@ -38,6 +38,8 @@ SHORTEST_TIMEOUT_SECONDS: Final = 0.05  # a timeout of zero means non-blocking
 
 
 class Phase(StrEnum):
+    """What a request is doing, as in the table above."""
+
     CONNECT = "connect"
     HANDSHAKE = "handshake"
     REQUEST = "request"
@@ -45,7 +47,7 @@ class Phase(StrEnum):
 
 
 class TooSlowError(TimeoutError):
-    """The server sends something from time to time, but all of it does not come in time."""
+    """No time is left for the next read: the server sends something from time to time, but not all of it in time."""
 
 
 class StoppedError(Exception):
@@ -66,9 +68,10 @@ class Interrupter:
         self._clock = clock
         self._lock = threading.Lock()
         self._stopped = False
+        # What ``interrupt`` cuts: the socket, or its duplicate (``_duplicated``).
         self._handle: socket.socket | None = None
         self._duplicated = False
-        self._silence_seconds = self._until = math.inf
+        self._silence_seconds = self._until = math.inf  # see ``limit``
 
     def raise_if_stopped(self) -> None:
         """Raise StoppedError if ``interrupt`` was called."""
@@ -86,11 +89,11 @@ class Interrupter:
                     socket.socket.shutdown(self._handle, socket.SHUT_RDWR)
 
     def watch_socket(self, sock: socket.socket) -> socket.socket:
-        """Remember a duplicate of a socket that is about to connect. Returns it: ``release`` takes it.
+        """Remember a duplicate of a socket that is about to connect. Returns it: the connection calls ``release`` with it.
 
         Raises StoppedError if ``interrupt`` was called.
         """
-        self.release()  # the last one
+        self.release()  # that of the last connection
         handle = sock.dup()
         with self._lock:
             self._handle, self._duplicated = handle, True
@@ -110,21 +113,24 @@ class Interrupter:
         return sock
 
     def release(self, handle: socket.socket | None = None) -> None:
-        """Forget a socket, so that ``interrupt`` does not touch it. Without an argument: the current one."""
+        """Forget a socket, so that ``interrupt`` does not touch it. Without an argument: the current one. Closes a duplicate.
+
+        Does nothing if another socket is remembered by now.
+        """
         with self._lock:
-            held, duplicated = self._handle, self._duplicated
-            if held is None or (handle is not None and handle is not held):
+            current, duplicated = self._handle, self._duplicated
+            if current is None or (handle is not None and handle is not current):
                 return
             self._handle = None
         if duplicated:
-            held.close()
+            current.close()
 
     def limit(self, silence_seconds: float, seconds: float) -> None:
         """Set the limits from now on: how long the server may send nothing, and in how many seconds all calls must have ended."""
         self._silence_seconds, self._until = silence_seconds, self._clock.monotonic() + seconds
 
     def limit_next(self, sock: socket.socket, most: float = math.inf) -> None:
-        """Set the timeout of the next call on a socket, within the limits. Raises TooSlowError if no time is left."""
+        """Set the timeout of the next call on a socket: within the limits, and at most ``most`` seconds. Raises TooSlowError if no time is left."""
         left = self._until - self._clock.monotonic()
         if left <= 0:
             raise TooSlowError
@@ -132,7 +138,7 @@ class Interrupter:
 
 
 class _LimitedReader(io.RawIOBase):
-    """Reads from a socket. Each read keeps within the limits of the Interrupter."""
+    """Reads from a socket. Each read keeps within the limits of the Interrupter. ``raw``: the reader of http.client below it."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, interrupter: Interrupter) -> None:
         self._raw, self._sock, self._interrupter = raw, sock, interrupter
@@ -150,7 +156,7 @@ class _LimitedReader(io.RawIOBase):
 
 
 class _Response(http.client.HTTPResponse):
-    """An answer whose header and body are read within the limits of the Interrupter."""
+    """An answer whose header and body are read within the limits of the Interrupter: it puts ``_LimitedReader`` below the buffer of http.client."""
 
     def __init__(self, sock: socket.socket, *args: Any, interrupter: Interrupter, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -166,13 +172,17 @@ class _Response(http.client.HTTPResponse):
 
 
 class _Interruptible(HTTPConnection):
-    """An HTTP connection that tells the Interrupter its phase and its socket."""
+    """An HTTP connection that tells the Interrupter its phase and its socket.
+
+    It overrides steps of urllib3's connection, which calls them in this order: ``connect`` (with ``_new_conn``) for a new socket, ``request``,
+    ``getresponse``, ``close``.
+    """
 
     def __init__(self, *args: Any, interrupter: Interrupter, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.response_class = partial(_Response, interrupter=interrupter)  # type: ignore[assignment]
         self._interrupter = interrupter
-        self._handle: socket.socket | None = None
+        self._handle: socket.socket | None = None  # what the Interrupter remembers of this connection
         self._in_getresponse = False
 
     def connect(self) -> None:
@@ -181,11 +191,12 @@ class _Interruptible(HTTPConnection):
         self._interrupter.phase = Phase.REQUEST
 
     def request(self, *args: Any, **kwargs: Any) -> None:
-        if self.sock is not None:
+        if self.sock is not None:  # else this call connects first
             self._interrupter.phase = Phase.REQUEST
         super().request(*args, **kwargs)
 
     def getresponse(self) -> Any:
+        """Read the header of the answer. From then on the Interrupter needs no duplicate of the socket."""
         self._in_getresponse = True
         try:
             response = super().getresponse()
@@ -232,6 +243,8 @@ class _Interruptible(HTTPConnection):
 
 
 class _InterruptibleTls(_Interruptible, HTTPSConnection):
+    """The same with TLS. ``on_verified``: see ``ApiServerAdapter``."""
+
     def __init__(self, *args: Any, on_verified: Callable[[Sequence[bytes]], None], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._on_verified = on_verified
@@ -285,6 +298,7 @@ class ApiServerAdapter(HTTPAdapter):
         super().__init__(max_retries=0, pool_connections=1, pool_maxsize=1)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        """Make urllib3's pools with our context and our connections. The base class calls it when it is made."""
         kwargs |= self._named
         super().init_poolmanager(*args, ssl_context=self._context, **kwargs)
         self.poolmanager.pool_classes_by_scheme = {

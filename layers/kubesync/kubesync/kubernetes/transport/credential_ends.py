@@ -35,9 +35,11 @@ class CredentialEnds:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._ends: dict[Credential, tuple[float, ...]] = {}
+        self._ends: dict[Credential, tuple[float, ...]] = {}  # as ``known``, without what handshakes have shown
+        # The authorities to trust, as PEM. None: the public ones, or TLS is not verified.
         self._bundle: str | None = None
-        self._shown: dict[Credential, dict[float, float]] = {}  # when each end was shown last
+        # Of certificates that handshakes have shown: by end (epoch seconds), when (monotonic) it was shown last.
+        self._shown: dict[Credential, dict[float, float]] = {}
 
     def known(self) -> Mapping[Credential, tuple[float, ...]]:
         """The end of each credential (epoch seconds). A credential that is missing was not seen yet.
@@ -49,7 +51,11 @@ class CredentialEnds:
             return {**self._ends, **{what: (min(ends),) for what, ends in self._shown.items() if ends}}
 
     def note_configuration(self, *, verified: bool, ca_pem: str | None = None, client_pem: str | None = None) -> None:
-        """Note what a connection uses: this bundle of authorities (None: the public ones), and this client certificate, the first in its text."""
+        """Note what a connection uses: this bundle of authorities (None: the public ones), and this client certificate, the first in its text.
+
+        The end of the CA stays as it is while the bundle does. Another bundle begins with all its ends, until a handshake shows which one counts.
+        If its last end concerns nobody, because something renews it all the time, none does.
+        """
         bundle = ca_pem if verified else None
         with self._lock:
             self._ends[Credential.CLIENT_CERTIFICATE] = self._relevant_ends(validities_in_pem(client_pem or "")[:1])
@@ -68,6 +74,7 @@ class CredentialEnds:
         if not found:
             return
         with self._lock:
+            # The last one is the authority's, unless there is only one certificate.
             self._note_shown(Credential.SERVER_CERTIFICATE, min(found[:-1] or found, key=lambda each: each.ends_at))
             if self._bundle is not None and len(found) == len(chain):
                 self._note_shown(Credential.CA, found[-1])
@@ -83,6 +90,7 @@ class CredentialEnds:
             if found is None:
                 self._ends[Credential.TOKEN] = ()
                 return
+            # Asked for a moment before its end: only a short-lived token does not count then.
             short_lived = end_that_counts(found, found.ends_at - 1) is None
             if not short_lived or fresh or found.ends_at > self._clock.epoch_seconds():
                 self._ends[Credential.TOKEN] = self._relevant_ends([found])
@@ -97,7 +105,7 @@ class CredentialEnds:
             del seen[end]
 
     def _relevant_ends(self, found: Sequence[Validity]) -> tuple[float, ...]:
-        """The ends of credentials, without those that nobody has to know."""
+        """The ends of credentials, without those that no person has to know (``end_that_counts``)."""
         ends = (end_that_counts(each, self._clock.epoch_seconds()) for each in found)
         return tuple(end for end in ends if end is not None)
 
@@ -119,15 +127,19 @@ def validities_in_pem(pem: str) -> list[Validity]:
 
 
 def validity_of_certificate(der: bytes) -> Validity | None:
-    """Read the validity of a DER certificate (RFC 5280 section 4.1). None: the bytes are no certificate."""
+    """Read the validity of a DER certificate (RFC 5280 section 4.1). None: the bytes are no certificate.
+
+    Certificate > tbsCertificate > [version], serialNumber, signature, issuer, validity > notBefore, notAfter. An element is entered where its
+    content begins, and passed over where it ends.
+    """
     try:
-        _, at, _ = _read_element(der, 0, _SEQUENCE)
-        _, at, _ = _read_element(der, at, _SEQUENCE)
+        _, at, _ = _read_element(der, 0, _SEQUENCE)  # enter the certificate
+        _, at, _ = _read_element(der, at, _SEQUENCE)  # enter tbsCertificate
         tag, _, end = _read_element(der, at)
-        at = end if tag == _VERSION else at
-        for wanted in (_INTEGER, _SEQUENCE, _SEQUENCE):  # serialNumber, signature, issuer
+        at = end if tag == _VERSION else at  # the version may be missing
+        for wanted in (_INTEGER, _SEQUENCE, _SEQUENCE):  # pass over serialNumber, signature, issuer
             _, _, at = _read_element(der, at, wanted)
-        _, at, _ = _read_element(der, at, _SEQUENCE)
+        _, at, _ = _read_element(der, at, _SEQUENCE)  # enter validity
         starts_at, at = _read_time(der, at)
         ends_at, _ = _read_time(der, at)
     except (IndexError, ValueError):
@@ -142,7 +154,7 @@ def _read_element(der: bytes, at: int, wanted: int | None = None) -> tuple[int, 
     """
     tag, length = der[at], der[at + 1]
     at += 2
-    if length & 0x80:
+    if length & 0x80:  # the long form: the other bits say how many bytes the length has
         size = length & 0x7F
         length = int.from_bytes(der[at : at + size])
         at += size

@@ -47,7 +47,7 @@ class BodyTooLongError(BodyError):
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """In these phases, a foreign error of this cause becomes an error of this class, with this text."""
+    """In these phases, a foreign error of this cause, or one that wraps such an error, becomes an error of this class, with this text."""
 
     phases: frozenset[Phase]
     cause: type[BaseException] | tuple[type[BaseException], ...]
@@ -75,7 +75,7 @@ _NOT_AN_ADDRESS: Final = (
 _TLS: Final = (ssl.SSLError, requests.exceptions.SSLError, urllib3.exceptions.SSLError)
 _END_OF_TLS: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
-# Checked from top to bottom against every error of the chain; the first match decides.
+# Checked from top to bottom, each against every error of the chain (``_wrapped_errors``); the first rule that fits decides.
 RULES: Final = (
     _Rule(_BEFORE_BODY, (socket.gaierror, socket.herror, urllib3.exceptions.NameResolutionError),
           DomainNameError, "the name does not resolve"),
@@ -112,8 +112,8 @@ def classify(error: BaseException, phase: Phase, authority: str) -> ListenerErro
             for cause in chain:
                 if isinstance(cause, rule.cause):
                     detail = _detail_of_library(chain)
-                    known = f": {detail}" if detail and detail not in rule.says else ""
-                    return rule.becomes(one_line(f"{authority}: {rule.says}{known}"))
+                    more = f": {detail}" if detail and detail not in rule.says else ""
+                    return rule.becomes(one_line(f"{authority}: {rule.says}{more}"))
     # Only errors outside FOREIGN_ERRORS reach this line, and no caller passes one.
     return BodyError(f"{authority}: {type(error).__name__}")
 

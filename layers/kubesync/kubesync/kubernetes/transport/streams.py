@@ -36,10 +36,11 @@ class LineStream:
         self._max_bytes = max_bytes
         self._splitter = LineSplitter(max_bytes)
         plain = response.headers.get("Content-Encoding", "identity") == "identity"
-        # The file object below http.client returns what the socket has; urllib3's own readers wait for whole chunks.
+        # The file object below http.client returns what the socket has; urllib3's own readers wait for whole chunks. None: read through urllib3,
+        # because the body is compressed or not chunked.
         self._file = _socket_file(response) if plain else None
         self._decoder = ChunkDecoder()
-        self._size = _LEAST_BYTES
+        self._size = _LEAST_BYTES  # how much the next read may bring
 
     def read(self, timeout_seconds: float, scan: Scan | None = None) -> Block | None:
         """Wait for the next block. Returns what it completes, possibly nothing; None: the body ended properly.
@@ -61,7 +62,11 @@ class LineStream:
         return block
 
     def _next_block(self, scan: Scan | None) -> Block | None:
-        """Read one block. Lines begun in an earlier block come first, then what ``scan`` reads, then the rest as lines."""
+        """Read one block. Returns what it completes; None: the body ended properly.
+
+        1. The rest of the chunk that an earlier block began, as lines. 2. The chunks after it: ``scan`` reads as many whole events as it can, if no
+        line is unfinished. 3. The rest, as lines. Without a file of its own, everything comes as lines.
+        """
         splitter, decoder = self._splitter, self._decoder
         if self._file is None:
             piece = self._response.raw.read1(_BLOCK_BYTES, decode_content=True)
