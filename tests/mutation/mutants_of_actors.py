@@ -190,7 +190,7 @@ OF_ACTORS: Final[tuple[Mutant, ...]] = (
         without="an actor that hangs in a call at the session's end has not failed",
         invariants="I2",
         file="actors/directory.py",
-        old="not (host.over and well(host.figures))",
+        old="not (host.figures_are_final and well(host.figures))",
         new="not well(host.figures)",
         caught_by=("unit/session/test_directory.py::test_actor_that_hangs_or_whose_figures_are_bad_has_failed",),
     ),

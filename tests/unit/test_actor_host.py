@@ -39,7 +39,7 @@ class Teller:
         wait, self.next = self.next, ON_MESSAGE
         return wait
 
-    def failed(self, error: Exception) -> float | None:
+    def handle_error(self, error: Exception) -> float | None:
         self.note(f"failed: {error}")
         if str(error) == "worse":
             raise error
@@ -137,17 +137,17 @@ def test_actor_that_has_ended_takes_nothing_more(late: bool) -> None:
 
     assert not stage.host.alive
     assert stage.actor.seen == ["0 end", "0 step"]
-    assert stage.activity.none
+    assert stage.activity.idle
 
 
 def test_activity_counts_actors_that_have_something_to_do() -> None:
     stage = Stage(later=3.0)
-    idle = [stage.activity.none]
+    idle = [stage.activity.idle]
     stage.host.send("later")
-    idle.append(stage.activity.none)
+    idle.append(stage.activity.idle)
     stage.host.start()
     stage.outside.sleep(1.0)
-    idle.append(stage.activity.none)
+    idle.append(stage.activity.idle)
     assert idle == [True, False, True]
 
 
@@ -207,22 +207,22 @@ def test_figures_of_the_end_are_published_at_once() -> None:
     stage = Stage(end=None)
     stage.host.start()
     stage.outside.sleep(0.3)
-    assert not stage.host.over
+    assert not stage.host.figures_are_final
     stage.host.send("end")
     assert stage.host.join(1.0)
     assert stage.told == ["0 step", "0.3 end", "0.3 step"]
-    assert stage.host.over
+    assert stage.host.figures_are_final
 
 
 def test_actor_that_never_began_has_its_last_figures_and_one_whose_thread_broke_has_not() -> None:
     stage = Stage()
-    assert stage.host.over
+    assert stage.host.figures_are_final
     stage.host.start()
     stage.outside.sleep(0.3)
     stage.host.send("worse")
     assert stage.host.join(1.0)
     assert stage.told == ["0 step"]
-    assert not stage.host.over
+    assert not stage.host.figures_are_final
 
 
 def test_figures_that_cannot_be_made_end_no_actor(caplog: pytest.LogCaptureFixture) -> None:

@@ -255,7 +255,7 @@ class World:
                     self.actor.receive(self.mailbox.pop(0))
                 wait = self.actor.step()
             except Exception as error:  # noqa: BLE001 - as the host does
-                wait = self.actor.failed(error)
+                wait = self.actor.handle_error(error)
             if wait is None:
                 self.ended = True
                 return

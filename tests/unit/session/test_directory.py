@@ -25,7 +25,7 @@ class Counter:
     def step(self) -> float | None:
         return None if self.ended else ON_MESSAGE
 
-    def failed(self, error: Exception) -> float | None:
+    def handle_error(self, error: Exception) -> float | None:
         raise error
 
     def figures(self) -> int:
@@ -71,7 +71,7 @@ def test_actor_that_is_made_at_the_end_ends_too_and_later_ones_do_not_start() ->
     counters.directory.end(LAST, counters.scheduler.monotonic() - 1.0)
     counters.directory.send("too late", "hello")
     assert counters.directory.figures == {"late": 1, "too late": 0}
-    assert counters.directory.failed(lambda _count: True) == frozenset()
+    assert counters.directory.not_ended_well(lambda _count: True) == frozenset()
 
 
 def test_actor_that_hangs_or_whose_figures_are_bad_has_failed() -> None:
@@ -80,5 +80,5 @@ def test_actor_that_hangs_or_whose_figures_are_bad_has_failed() -> None:
         counters.directory.start(name)
     counters.directory.send("bad", "hello")
     counters.directory.end(LAST, counters.scheduler.monotonic())
-    wait_until(lambda: counters.directory.failed(lambda count: count < 2) == {"deaf", "bad"})
+    wait_until(lambda: counters.directory.not_ended_well(lambda count: count < 2) == {"deaf", "bad"})
     counters.directory.end(LAST, counters.scheduler.monotonic())

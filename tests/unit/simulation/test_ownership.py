@@ -21,7 +21,7 @@ class Counter:
     def step(self) -> float | None:
         return ON_MESSAGE
 
-    def failed(self, error: Exception) -> float | None:
+    def handle_error(self, error: Exception) -> float | None:
         raise error
 
     def figures(self) -> list[object]:

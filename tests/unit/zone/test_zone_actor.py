@@ -81,7 +81,7 @@ def test_fault_after_the_batch_has_landed_closes_it(monkeypatch: pytest.MonkeyPa
     world.prod.silent = True
     world.prod.publish("web", "10.0.0.1")
     world.pass_time()
-    world.actor.failed(RuntimeError("a fault"))
+    world.actor.handle_error(RuntimeError("a fault"))
     world.prod.silent = False
     world.pass_time(10)
     assert world.prod.applied == world.prod.intended
@@ -108,6 +108,6 @@ def test_zones_are_made_when_they_are_needed_and_drained() -> None:
     wait_until(lambda: world.prod.applied == world.prod.intended)
     until = scheduler.monotonic() + 5.0
     zones.end(Drain(until), until)
-    assert zones.failed(lambda figures: figures.clean) == frozenset()
+    assert zones.not_ended_well(lambda figures: figures.clean) == frozenset()
     assert not world.item().batch
     assert {zone_id: figures.report.batches for zone_id, figures in zones.figures.items()} == {ZONE: 1}

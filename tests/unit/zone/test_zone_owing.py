@@ -117,7 +117,7 @@ def test_i1_zone_that_swaps_its_journal_has_said_before_who_owes_what() -> None:
     world.prod.publish("web", "10.0.0.1")
     test.publish("api", "10.0.0.2")
     world.pass_time()
-    world.actor.failed(RuntimeError("a fault of ours"))
+    world.actor.handle_error(RuntimeError("a fault of ours"))
     world.zone.trouble = [(ZoneOutcomeUnknownError("no answer to the swap"), True)]
     world.pass_time(10.2)
     assert world.actor.report.unknown == 1

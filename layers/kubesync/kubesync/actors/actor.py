@@ -38,8 +38,8 @@ class Actor[F](Protocol):
     def step(self) -> float | None:
         """Do one small thing. Returns the seconds until the next step (AT_ONCE, ON_MESSAGE). None: the actor has ended."""
 
-    def failed(self, error: Exception) -> float | None:
-        """A step, or a message, raised this error. Returns as ``step`` does."""
+    def handle_error(self, error: Exception) -> float | None:
+        """Handle an error that ``step`` or ``receive`` raised: decide what becomes of the actor. Returns as ``step`` does."""
 
     def figures(self) -> F:
         """What others may know of the actor. Nothing in it changes any more."""
@@ -59,7 +59,7 @@ class Activity:
         self.now = scheduler.monotonic
 
     @property
-    def none(self) -> bool:
+    def idle(self) -> bool:
         """Whether every actor waits and no message is under way."""
         with self.lock:
             return self.busy == 0
@@ -72,7 +72,7 @@ class Activity:
 
 
 class Host[F]:
-    """Runs one actor in a thread of its own. Any thread may call ``send`` and ``wake``, and read ``figures``, ``age`` and ``over``.
+    """Runs one actor in a thread of its own. Any thread may call ``send`` and ``wake``, and read ``figures``, ``age`` and ``figures_are_final``.
 
     ``figures``: what the actor has published last.
     """
@@ -125,7 +125,7 @@ class Host[F]:
         return self._started and self._thread.is_alive()
 
     @property
-    def over(self) -> bool:
+    def figures_are_final(self) -> bool:
         """Whether its figures are the last ones: the actor has ended and published them, or never began."""
         return not self._started or (self._ended and self._changed_at == math.inf)
 
@@ -186,7 +186,7 @@ class Host[F]:
                 self._actor.receive(self._mailbox.popleft()[1])
             return self._actor.step()
         except Exception as error:  # noqa: BLE001 - the actor says what becomes of it
-            return self._actor.failed(error)
+            return self._actor.handle_error(error)
 
     def _sleep(self, seconds: float) -> None:
         """Sleep until a message comes, at most this long. Publishes figures meanwhile, once PUBLISH_SECONDS have passed since the last time.

@@ -65,10 +65,12 @@ class Directory[F]:
         for host in hosts:
             host.join(until - self._scheduler.monotonic())
 
-    def failed(self, well: Callable[[F], bool]) -> frozenset[str]:
-        """Return the names of actors that have not ended, or whose last figures are not ``well``. An actor that never began has ended."""
+    def not_ended_well(self, well: Callable[[F], bool]) -> frozenset[str]:
+        """Return the names of actors that have not ended, or whose last figures are not ``well``. An actor that was never started has ended."""
         with self._lock:
-            return frozenset(name for name, host in self._hosts.items() if not (host.over and well(host.figures)))
+            return frozenset(
+                name for name, host in self._hosts.items() if not (host.figures_are_final and well(host.figures))
+            )
 
     @property
     def figures(self) -> dict[str, F]:

@@ -183,7 +183,7 @@ class ClusterActor:
         ---------                        ----                     -------
         StoreError, StaleStateError      after a backoff          in the work lane, after _GIVE_WAY_AFTER failures in a row: a run whose lists
                                                                     hold room that other clusters wait for is cut and starts again
-        NotMasterError                   never: ``failed``
+        NotMasterError                   never: ``handle_error``
         any other, so a fault of ours    after _FAULT_SECONDS     in the work lane, but not in a removal: ``_after_fault``
         """
         run, name = self._serving.run, self._serving.keys.states.config.name
@@ -209,7 +209,7 @@ class ClusterActor:
             if lane is self._work and done is not None and not isinstance(done, Command):
                 self._faults = 0
 
-    def failed(self, error: Exception) -> float | None:
+    def handle_error(self, error: Exception) -> float | None:
         """Handle what ``receive`` raised, or NotMasterError. Other errors of tasks do not get here: ``_advance`` retries those.
 
         Another master writes: from now on steps only end the run (``step``). Any other error is a fault of ours: it is reported, and the message is

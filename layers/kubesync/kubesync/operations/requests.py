@@ -235,7 +235,7 @@ class ResyncActor:
             logger.warning("a resync could not be answered", request=request.id, error=str(error))
         return AT_ONCE
 
-    def failed(self, error: Exception) -> float | None:
+    def handle_error(self, error: Exception) -> float | None:
         """Log what ``step`` raised, and go on with the next request."""
         logger.error("a resync could not be answered", exc_info=error)
         return AT_ONCE

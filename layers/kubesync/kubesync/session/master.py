@@ -236,7 +236,7 @@ class Master:
 
         Returns sooner if the deadline passes or the session must end. Raises NotMasterError once the lease is or may be lost.
         """
-        while not (self.activity.none or self.term.time_is_up):
+        while not (self.activity.idle or self.term.time_is_up):
             self._keeper.check_may_write()
             self.parts.scheduler.sleep(0.05)
 
@@ -286,7 +286,7 @@ class Master:
         its actor hangs in a call                                          the batch of that call may still land
         """
         left = frozenset(zone_id for zone_id in self._taken_over.unsettled if zone_id not in self.zones)
-        return left | self.zones.failed(lambda figures: figures.clean)
+        return left | self.zones.not_ended_well(lambda figures: figures.clean)
 
     def fresh_lag(self) -> dict[str, float]:
         """Return the lag of what has landed since the last snapshot, as ``percentiles``."""

@@ -113,7 +113,7 @@ class NamedUpstreams:
         # If the session drains, marks that cannot be composed in time stay for the next master.
         return None if drain is not None and self._due_at >= drain.until else self._due_at - now
 
-    def failed(self, error: Exception) -> float | None:
+    def handle_error(self, error: Exception) -> float | None:
         """Try again later: an error of ours must stop neither clusters nor zones (I4)."""
         known = isinstance(error, KubesyncError)
         self._report.problem = str(error) if known else f"{type(error).__name__}: {error}"
@@ -152,7 +152,7 @@ class NamedUpstreams:
             self._ports.not_master(error)
             return None
         except Exception as error:  # noqa: BLE001 - reported and tried again
-            self.failed(error)
+            self.handle_error(error)
         else:
             self._report.problem, self._failures = "", 0
         return AT_ONCE

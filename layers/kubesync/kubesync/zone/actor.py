@@ -129,7 +129,7 @@ class ZoneActor:
             seconds = self._wait(_BLOCKED_SECONDS, error)
         return self._end_if_drained(seconds)
 
-    def failed(self, error: Exception) -> float | None:
+    def handle_error(self, error: Exception) -> float | None:
         """Handle an error that ``step`` raised. After a bug of ours, drop what is under way and settle before anything is sent."""
         if isinstance(error, NotMasterError):
             self._conversations.fail_requests(error)
